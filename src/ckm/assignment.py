@@ -1,0 +1,85 @@
+"""Nearest centroids, distances and SSE (equation 1), block by block and in threads."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from ckm.readonly import Array
+from ckm.runners.local import Block, as_floats, blocks_of, ordered_map
+from ckm.sources.arrays import ArraySource
+
+_compiled = njit(nogil=True, cache=True, error_model="numpy")
+
+
+def assign_blocks(blocks: Iterable[Block], centroids: Array, n_threads: int = 1) -> Iterator[tuple[Block, Array, Array]]:
+    """(block, labels, squared distances) for each block in order: the streaming form."""
+    transposed = np.ascontiguousarray(centroids.T, np.float64)
+
+    def work(block: Block) -> tuple[Array, Array]:
+        rows = as_floats(block.rows)
+        labels, squares = np.empty(len(rows), np.int32), np.empty(len(rows))
+        _nearest(rows, transposed, labels, squares)
+        return labels, squares
+
+    for block, (labels, squares) in ordered_map(work, blocks, n_threads):
+        yield block, labels, squares
+
+
+def assign(X: Array, centroids: Array, sample_weight: Array | None = None, n_threads: int = 1) -> tuple[Array, float]:
+    """Each row's nearest centroid (the first of several), and SSE = sum_l beta_l min_k |x_l - c_k|^2."""
+    labels, sse = np.empty(len(X), np.int32), 0.0
+    for block, nearest, squares in assign_blocks(_blocks(X, sample_weight), centroids, n_threads):
+        labels[block.start : block.start + len(nearest)] = nearest
+        sse += float(squares.sum() if block.weights is None else block.weights @ squares)
+    return labels, sse
+
+
+def distances(X: Array, centroids: Array, n_threads: int = 1, dtype: Any = np.float64) -> Array:
+    """Euclidean distances from every row to every centroid (N, K)."""
+    transposed = np.ascontiguousarray(centroids.T, np.float64)
+    result = np.empty((len(X), len(centroids)), dtype)
+
+    def work(block: Block) -> None:
+        _distances(as_floats(block.rows), transposed, result[block.start : block.start + len(block.rows)])
+
+    for _ in ordered_map(work, _blocks(X), n_threads):
+        pass
+    return result
+
+
+def _blocks(X: Array, weights: Array | None = None) -> Iterator[Block]:
+    return blocks_of(ArraySource([X]).chunks(), weights)
+
+
+@_compiled
+def _squares(rows, r, transposed, squares):  # type: ignore[no-untyped-def]
+    """Squared distances from row r to every centroid; the inner loop runs along centroids, which vectorises."""
+    squares[:] = 0.0
+    for d in range(rows.shape[1]):
+        x = np.float64(rows[r, d])
+        c = transposed[d]
+        for k in range(len(squares)):
+            squares[k] += (x - c[k]) * (x - c[k])
+
+
+@_compiled
+def _nearest(rows, transposed, labels, minima):  # type: ignore[no-untyped-def]
+    squares = np.empty(transposed.shape[1])
+    for r in range(len(rows)):
+        _squares(rows, r, transposed, squares)
+        best = 0
+        for k in range(1, len(squares)):
+            if squares[k] < squares[best]:
+                best = k
+        labels[r], minima[r] = best, squares[best]
+
+
+@_compiled
+def _distances(rows, transposed, result):  # type: ignore[no-untyped-def]
+    squares = np.empty(transposed.shape[1])
+    for r in range(len(rows)):
+        _squares(rows, r, transposed, squares)
+        for k in range(len(squares)):
+            result[r, k] = np.sqrt(squares[k])

@@ -1,0 +1,56 @@
+"""Where step 1 starts: Range, Sample and K++ (Section 4.2 of the paper)."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ckm.errors import ParameterError
+from ckm.readonly import Array
+
+# A strategy draws one start, given the centroids found so far (k, n).
+Start = Callable[[np.random.Generator, Array], Array]
+
+INITS = ("range", "sample", "k++")
+FROM_ROWS = ("sample", "k++")
+
+
+def range_start(lower: Array, upper: Array) -> Start:
+    """Range: uniform in the box."""
+    return lambda rng, C: rng.uniform(lower, upper)
+
+
+def sample_start(rows: Array, weights: Array) -> Start:
+    """Sample: a row of the data, drawn with its weight."""
+    p = weights / weights.sum()
+    return lambda rng, C: rows[rng.choice(len(rows), p=p)]
+
+
+def plusplus_start(rows: Array, weights: Array) -> Start:
+    """K++: a row drawn in proportion to its weight and its squared distance to the nearest centroid so far."""
+    sample = sample_start(rows, weights)
+
+    def start(rng: np.random.Generator, C: Array) -> Array:
+        if not len(C):
+            return sample(rng, C)
+        # Deviation: the paper's text says inversely proportional to the distance, a slip; Arthur and Vassilvitskii's rule is meant.
+        squares = ((rows[:, None, :] - C) ** 2).sum(axis=2).min(axis=1)
+        p = weights * squares
+        return rows[rng.choice(len(rows), p=p / p.sum())] if p.sum() > 0 else sample(rng, C)
+
+    return start
+
+
+def require_init(init: str, has_rows: bool) -> None:
+    """Refuse an unknown strategy, and one that wants rows where there are none."""
+    if init not in ("auto", *INITS):
+        raise ParameterError(f"There is no init {init!r}; choose one of {', '.join(map(repr, ('auto', *INITS)))}.")
+    if init in FROM_ROWS and not has_rows:
+        raise ParameterError(f"init={init!r} starts from rows, and this sketch holds none; sketch with pool=1000, or use init='range'.")
+
+
+def make_start(init: str, lower: Array, upper: Array, rows: tuple[Array, Array] | None) -> Start:
+    """The strategy called `init`; "auto" is Sample where there are rows, else Range."""
+    require_init(init, rows is not None)
+    if rows is None or init == "range":
+        return range_start(lower, upper)
+    return (plusplus_start if init == "k++" else sample_start)(*rows)

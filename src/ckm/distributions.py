@@ -1,0 +1,64 @@
+"""The laws that frequencies are drawn from, at unit scale (sigma^2 = 1).
+
+Each law maps (rng, m, n) to an (m, n) array. A frequency is a radius times a direction that is uniform on the sphere:
+omega = R phi / sigma (Section 3.1 of the paper; the laws are those of Keriven et al., 2016).
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import gammaincc, gammainccinv
+
+from ckm.errors import ParameterError
+from ckm.readonly import Array
+
+Law = Callable[[np.random.Generator, int, int], Array]
+
+
+def uniform_directions(rng: np.random.Generator, m: int, n: int) -> Array:
+    """m directions, uniform on the unit sphere of R^n."""
+    g = rng.standard_normal((m, n))
+    return g / np.linalg.norm(g, axis=1, keepdims=True)
+
+
+def adapted_radii(rng: np.random.Generator, m: int) -> Array:
+    """m radii with density proportional to sqrt(R^2 + R^4/4) exp(-R^2/2), sampled exactly.
+
+    With x = 2 + R^2/2 the density becomes that of a Gamma(3/2) conditioned on x > 2, inverted in closed form.
+    """
+    u = rng.random(m)
+    x = gammainccinv(1.5, (1 - u) * gammaincc(1.5, 2.0))
+    return 2 * np.sqrt(np.maximum(x - 2, 0) / 2)
+
+
+def adapted_radius(rng: np.random.Generator, m: int, n: int) -> Array:
+    """The paper's law: radii where the characteristic function of a Gaussian varies most."""
+    directions = uniform_directions(rng, m, n)
+    return directions * adapted_radii(rng, m)[:, None]
+
+
+def folded_gaussian(rng: np.random.Generator, m: int, n: int) -> Array:
+    """Radii |N(0, 1)|, whatever the dimension."""
+    directions = uniform_directions(rng, m, n)
+    return directions * np.abs(rng.standard_normal(m))[:, None]
+
+
+def gaussian(rng: np.random.Generator, m: int, n: int) -> Array:
+    """omega ~ N(0, I): the random Fourier features of a Gaussian kernel."""
+    return rng.standard_normal((m, n))
+
+
+DISTRIBUTIONS: dict[str, Law] = {
+    "adapted-radius": adapted_radius,
+    "folded-gaussian": folded_gaussian,
+    "gaussian": gaussian,
+}
+
+
+def law(name: str) -> Law:
+    """The law called `name`."""
+    try:
+        return DISTRIBUTIONS[name]
+    except (KeyError, TypeError):
+        known = ", ".join(map(repr, DISTRIBUTIONS))
+        raise ParameterError(f"There is no frequency distribution {name!r}; choose one of {known}.") from None

@@ -1,0 +1,69 @@
+"""Named errors. Each message is a sentence that says what was seen and what to do about it."""
+
+
+class CkmError(Exception):
+    """Base of every error that `ckm` raises on purpose; the command line shows it without a traceback."""
+
+
+class DataError(CkmError, ValueError):
+    """The rows cannot be used: not finite, not numeric, not two-dimensional, too few."""
+
+
+class NonFiniteError(DataError):
+    """A value is missing, infinite, or too large for float32.
+
+    Kernels raise it with a position inside their block; the runner raises it again with the position in the data.
+    """
+
+    def __init__(self, row: int, column: int, value: float, name: str | None = None) -> None:
+        self.row, self.column, self.value, self.name = row, column, value, name
+        where = f"Row {row}, column {column if name is None else repr(name)}"
+        super().__init__(f"{where} holds {self.reason()}")
+
+    def reason(self) -> str:
+        """What is wrong with the value, and the remedy."""
+        if self.value != self.value:
+            return "NaN (a missing value); drop or fill such rows first."
+        if self.value in (float("inf"), float("-inf")):
+            return f"{self.value} (infinity); drop or clip such rows first."
+        return f"{self.value:g}, which overflows float32 once centred; rescale the data, or drop such rows."
+
+    def moved(self, rows: int, columns: tuple[str, ...] | None) -> "NonFiniteError":
+        """The same finding, `rows` further down, with its column's name where there is one."""
+        name = None if columns is None else columns[self.column]
+        return NonFiniteError(self.row + rows, self.column, self.value, name)
+
+    def __reduce__(self) -> tuple[type, tuple[int, int, float, str | None]]:
+        return type(self), (self.row, self.column, self.value, self.name)
+
+
+class ParameterError(CkmError, ValueError):
+    """An argument is out of range or contradicts another."""
+
+
+class MismatchError(CkmError, ValueError):
+    """Two things do not belong together: other frequencies, other columns."""
+
+
+class SketchFileError(CkmError, ValueError):
+    """A file is not a sketch this version can trust: foreign, altered, truncated, or from the future."""
+
+
+class InputFileError(CkmError, OSError):
+    """A data file cannot be read."""
+
+
+class MissingFileError(InputFileError, FileNotFoundError):
+    """No file answers to that name or pattern."""
+
+
+class OutputError(CkmError, OSError):
+    """The result cannot be written where it was asked for."""
+
+
+class PhaseWarning(UserWarning):
+    """Phases are so large that float32 cannot tell them apart: the sketch carries little information."""
+
+
+class ScaleWarning(UserWarning):
+    """The scale could not be estimated from rows and was assumed."""

@@ -1,0 +1,262 @@
+"""`CompressiveKMeans`: the method behind scikit-learn's interface. Holds parameters and results, no mathematics."""
+
+from dataclasses import replace
+from typing import Any, Self
+
+import narwhals as nw
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
+
+from ckm.assignment import assign, distances
+from ckm.candidates import FROM_ROWS, require_init
+from ckm.decoding import Solution, decode, require_rows, resolve_decoder
+from ckm.pool import Pool
+from ckm.readonly import Array
+from ckm.runners.local import thread_count
+from ckm.seeding import seed_of, stream
+from ckm.sketches import Sketch
+from ckm.sketching import resolve_size, whole_number
+from ckm.sketching import sketch as make_sketch
+from ckm.sources.arrays import ArraySource
+from ckm.sources.frames import frame_rows
+
+_ROWS_AT_HAND = 1000  # how many rows init="sample" and "k++" draw from when no pool is asked for
+
+
+class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """K-means from one pass over the data (Keriven, Tremblay, Traonmilin, Gribonval, 2017).
+
+    `fit` computes a sketch of the data, m complex numbers whatever the number of rows, and decodes it to K centroids:
+    argmin over C, alpha of |z - sum_k alpha_k exp(-i Omega c_k)|^2 (equation 4).
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        K.
+    sketch_size : "auto" or int, default="auto"
+        The number m of frequencies; "auto" is 5 * n_clusters * n_features.
+    scale : "auto" or float, default="auto"
+        The variance that frequencies are scaled to; "auto" estimates it from a sample of the rows.
+    distribution : {"adapted-radius", "folded-gaussian", "gaussian"}, default="adapted-radius"
+        The law that frequencies are drawn from.
+    decoder : {"auto", "clompr"}, default="auto"
+        How centroids are recovered, see `ckm.decode`.
+    init : {"auto", "range", "sample", "k++"}, default="auto"
+        Where the decoder's searches start, see `ckm.decode`.
+    n_init : int, default=1
+        How many times to decode from other starts; the best is kept.
+    pool : int, default=1000
+        How many sampled rows the decoder may start from. They are forgotten after `fit`; `partial_fit` keeps them between calls.
+    kernel : {"auto", "numba", "reference"}, default="auto"
+        What computes the sketch.
+    n_jobs : int, default=None
+        Threads; None means every core. Results do not depend on it.
+    random_state : int, RandomState, Generator or None, default=None
+        Decides frequencies, pool and starts.
+    verbose : int, default=0
+        Show a progress bar while sketching when positive.
+
+    Attributes
+    ----------
+    cluster_centers_ : array (n_clusters, n_features)
+        After `partial_fit` they are decoded when first asked for.
+    weights_ : array (n_clusters,)
+        The share of each cluster; they sum to one.
+    solution_ : Solution
+        All the decoder has to say.
+    sketch_ : Sketch
+        The sketch, without rows: save it, merge it, decode it again.
+    labels_ : array (n_samples,)
+        Each row's cluster (after `fit` only).
+    inertia_ : float
+        Sum of squared distances to the nearest centroid, weighted (after `fit` only).
+    n_features_in_ : int
+    feature_names_in_ : array of str, only when the data names its columns
+
+    Examples
+    --------
+    >>> from ckm import CompressiveKMeans
+    >>> from ckm.datasets import gaussian_mixture
+    >>> X = gaussian_mixture(2000, 3, 2, separation=20, random_state=1).rows
+    >>> model = CompressiveKMeans(n_clusters=3, random_state=0).fit(X)
+    >>> model.cluster_centers_.shape, model.predict(X[:5]).shape
+    ((3, 2), (5,))
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        sketch_size: int | str = "auto",
+        scale: float | str = "auto",
+        distribution: str = "adapted-radius",
+        decoder: str = "auto",
+        init: str = "auto",
+        n_init: int = 1,
+        pool: int = 1000,
+        kernel: str = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.sketch_size = sketch_size
+        self.scale = scale
+        self.distribution = distribution
+        self.decoder = decoder
+        self.init = init
+        self.n_init = n_init
+        self.pool = pool
+        self.kernel = kernel
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @classmethod
+    def from_sketch(cls, sketch: Sketch, n_clusters: int = 8, **parameters: Any) -> Self:
+        """A fitted model from a sketch alone: it predicts and scores, and `partial_fit` adds to it, but it has no `labels_`."""
+        model = cls(n_clusters=n_clusters, **parameters)
+        model._begin(sketch.frequencies.origin.dtype)
+        model._hold(sketch)
+        model.n_features_in_ = sketch.frequencies.n
+        if sketch.columns is not None:
+            model.feature_names_in_ = np.array(sketch.columns, dtype=object)
+        model._decode()
+        return model
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Sketch the rows of X and decode the sketch.
+
+        Parameters
+        ----------
+        X : array or data frame (n_samples, n_features)
+        y : ignored
+        sample_weight : array (n_samples,), optional
+            Whole-number weights give exactly what repeating rows would.
+        """
+        rows, weights = self._validated(X, sample_weight, reset=True)
+        self._check_parameters(len(rows) if weights is None else int(np.count_nonzero(weights)))
+        self._begin(rows.dtype)
+        self._hold(self._sketch(rows, weights, self._seed, pool=self.pool or (_ROWS_AT_HAND if self.init in FROM_ROWS else 0)))
+        self._decode()
+        self._pool = None  # the pool lives during the fit
+        self.labels_, self.inertia_ = assign(rows, self.cluster_centers_, weights, thread_count(self.n_jobs))
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add the rows of X to the sketch. Centroids are decoded when they are next asked for.
+
+        The first batch decides the frequencies, so it should look like the rest; or begin with `from_sketch`.
+        """
+        first = not hasattr(self, "sketch_")
+        rows, weights = self._validated(X, sample_weight, reset=first)
+        self._check_parameters(None)
+        if first:
+            self._begin(rows.dtype)
+            self._hold(self._sketch(rows, weights, self._seed, pool=self.pool))
+        else:
+            # Each batch draws its pool from a stream of its own.
+            seed = int(stream(self._seed, "pool", self.sketch_.count).integers(2**63))
+            so_far = replace(self.sketch_, pool=self._pool)
+            self._hold(so_far + self._sketch(rows, weights, seed, pool=self.pool, like=so_far))
+        for name in ("labels_", "inertia_"):  # they belonged to an earlier fit
+            self.__dict__.pop(name, None)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """The nearest centroid of each row."""
+        rows, _ = self._validated_for_use(X)
+        return assign(rows, self.cluster_centers_, n_threads=thread_count(self.n_jobs))[0]
+
+    def transform(self, X: Any) -> Array:
+        """The distance from each row to each centroid."""
+        rows, _ = self._validated_for_use(X)
+        return distances(rows, self.cluster_centers_, thread_count(self.n_jobs), rows.dtype)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the sum of squared distances to the nearest centroid (equation 1): larger is better."""
+        rows, weights = self._validated_for_use(X, sample_weight)
+        return -assign(rows, self.cluster_centers_, weights, thread_count(self.n_jobs))[1]
+
+    @property
+    def solution_(self) -> Solution:
+        """What the decoder found, decoded now if rows were added since."""
+        check_is_fitted(self, "sketch_")
+        if self._solution is None:
+            self._decode()
+        assert self._solution is not None
+        return self._solution
+
+    @property
+    def cluster_centers_(self) -> Array:
+        """The centroids (n_clusters, n_features), in the precision of the data."""
+        return self.solution_.centroids.astype(self._dtype)
+
+    @property
+    def weights_(self) -> Array:
+        """The share of each cluster; they sum to one."""
+        return self.solution_.weights
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.solution_.centroids)
+
+    def _begin(self, dtype: Any) -> None:
+        """Forget what was fitted before."""
+        for name in ("sketch_", "labels_", "inertia_"):
+            self.__dict__.pop(name, None)
+        self._seed, self._dtype = seed_of(self.random_state), dtype
+
+    def _hold(self, sketch: Sketch) -> None:
+        """Keep a new sketch, its rows apart from it, to be decoded when asked."""
+        self._pool: Pool | None = sketch.pool
+        self.sketch_ = sketch.without_pool()
+        self._solution: Solution | None = None
+
+    def _sketch(self, rows: Array, weights: Array | None, seed: int, *, pool: int, like: Sketch | None = None) -> Sketch:
+        options: dict[str, Any] = {"like": like}
+        if like is None:
+            size = None if self.sketch_size == "auto" else self.sketch_size
+            options = {"n_clusters": self.n_clusters, "sketch_size": size, "scale": self.scale, "distribution": self.distribution}
+        source = ArraySource([rows], tuple(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None)
+        options |= {"kernel": self.kernel, "n_jobs": self.n_jobs, "progress": self.verbose > 0}
+        return make_sketch(source, sample_weight=weights, pool=pool, random_state=seed, **options)
+
+    def _decode(self) -> None:
+        sketch = replace(self.sketch_, pool=self._pool)
+        options = {"decoder": self.decoder, "init": self.init, "n_init": self.n_init}
+        self._solution = decode(sketch, self.n_clusters, random_state=self._seed, **options)
+
+    def _check_parameters(self, n_rows: int | None) -> None:
+        """Find out now what decoding would object to after the pass."""
+        n_clusters = whole_number(self.n_clusters, "n_clusters", 1)
+        whole_number(self.n_init, "n_init", 1)
+        whole_number(self.pool, "pool", 0)
+        resolve_size(n_clusters, None if self.sketch_size == "auto" else self.sketch_size, self.n_features_in_)
+        resolve_decoder(self.decoder)
+        require_init(self.init, has_rows=n_rows is not None or self.pool > 0)
+        if n_rows is not None:
+            require_rows(n_rows, n_clusters)
+
+    def _validated_for_use(self, X: Any, sample_weight: Any = None) -> tuple[Array, Array | None]:
+        check_is_fitted(self, "sketch_")
+        return self._validated(X, sample_weight, reset=False)
+
+    def _validated(self, X: Any, sample_weight: Any, *, reset: bool) -> tuple[Array, Array | None]:
+        """Float rows and weights, after scikit-learn's own checks of shape, type, names and finiteness."""
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        if isinstance(frame, nw.DataFrame):
+            rows = frame_rows(frame)
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            rows = check_array(rows, dtype=[np.float64, np.float32], estimator=self, input_name="X")
+        else:
+            rows = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
+        if sample_weight is None:
+            return rows, None
+        return rows, _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,120 @@
+"""The frequencies Omega: m vectors of R^n with an origin, as one frozen value.
+
+The one convention of the library, written here and nowhere contradicted: data X is (N, n), frequencies `omega` (m, n), and
+
+    z_j = sum_l beta_l exp(-i omega_j^T (x_l - origin)) / sum_l beta_l                                     (equation 3)
+"""
+
+import hashlib
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ckm.distributions import law
+from ckm.errors import ParameterError
+from ckm.readonly import Array, read_only
+from ckm.seeding import stream
+
+
+@dataclass(frozen=True, eq=False)
+class Frequencies:
+    """Where the characteristic function is sampled.
+
+    Parameters
+    ----------
+    turns : float32 array (m, n)
+        Omega divided by 2 pi. Phases are counted in turns and in float32, and `omega` is *defined* as 2 pi times this,
+        so that a sketch means the same thing on every machine.
+    origin : float64 array (n,)
+        What is subtracted from every row first, so that float32 phases lose nothing on data far from zero.
+    scale : float
+        The variance sigma^2 the law was scaled to.
+    distribution : str
+        The law's name, see `ckm.distributions`.
+    seed : int or None
+        The seed it was drawn with, for the record.
+
+    Two values are equal when their frequencies and origin are, bit for bit; `fingerprint` names that equality.
+    """
+
+    turns: Array
+    origin: Array
+    scale: float
+    distribution: str
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "turns", read_only(self.turns, np.float32))
+        object.__setattr__(self, "origin", read_only(self.origin, np.float64))
+        object.__setattr__(self, "scale", float(self.scale))
+        if self.turns.ndim != 2 or self.origin.shape != self.turns.shape[1:] or 0 in self.turns.shape:
+            raise ParameterError(
+                f"Frequencies need turns of shape (m, n) and an origin of shape (n,), both at least 1; "
+                f"got {self.turns.shape} and {self.origin.shape}."
+            )
+        if not (np.isfinite(self.turns).all() and np.isfinite(self.origin).all()):
+            raise ParameterError("Frequencies must be finite numbers in float32; rescale the data so that they are.")
+        if not (math.isfinite(self.scale) and self.scale > 0):
+            raise ParameterError(f"The scale must be a positive, finite variance; got {self.scale!r}.")
+
+    @property
+    def m(self) -> int:
+        """The number of frequencies: the size of the sketch."""
+        return int(self.turns.shape[0])
+
+    @property
+    def n(self) -> int:
+        """The dimension of the data."""
+        return int(self.turns.shape[1])
+
+    @cached_property
+    def omega(self) -> Array:
+        """The frequencies in radians, float64 (m, n)."""
+        return read_only(2 * np.pi * self.turns.astype(np.float64))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A name for these frequencies and this origin: 64 hexadecimal digits."""
+        digest = hashlib.sha256(f"ckm frequencies {self.m} {self.n}\n".encode())
+        digest.update(self.turns.astype("<f4").tobytes())
+        digest.update(self.origin.astype("<f8").tobytes())
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Frequencies) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        return (
+            f"Frequencies(m={self.m}, n={self.n}, distribution={self.distribution!r}, scale={self.scale:.6g}, "
+            f"fingerprint={self.fingerprint[:8]})"
+        )
+
+
+def draw_frequencies(
+    m: int, n: int, *, scale: float = 1.0, distribution: str = "adapted-radius", origin: Array | None = None, seed: int = 0
+) -> Frequencies:
+    """Draw m frequencies in dimension n from a law scaled to the variance `scale`.
+
+    Parties that may not share rows can agree on these first: the same arguments give the same frequencies.
+
+    >>> draw_frequencies(100, 3, scale=2.0, seed=1) == draw_frequencies(100, 3, scale=2.0, seed=1)
+    True
+    """
+    return scaled_frequencies(law(distribution)(stream(seed, "frequencies"), m, n), scale, distribution, origin, seed)
+
+
+def scaled_frequencies(
+    unit: Array, scale: float, distribution: str, origin: Array | None = None, seed: int | None = None
+) -> Frequencies:
+    """Frequencies from `unit` ones drawn at sigma^2 = 1."""
+    if not (math.isfinite(scale) and scale > 0):
+        raise ParameterError(f"The scale must be a positive, finite variance; got {scale!r}.")
+    with np.errstate(over="ignore"):
+        turns = (unit / (2 * np.pi * math.sqrt(scale))).astype(np.float32)
+    origin = np.zeros(unit.shape[1]) if origin is None else origin
+    return Frequencies(turns, origin, scale, distribution, seed)

@@ -1,0 +1,44 @@
+"""The plain NumPy kernel in float64: easy to read, agrees with the exact kernels to rounding, marked `exact=False`."""
+
+import numpy as np
+
+from ckm.errors import NonFiniteError
+from ckm.frequencies import Frequencies
+from ckm.readonly import Array
+from ckm.tally import UNIT, Tally, second_moment_shape
+
+_PAIRS = 2**20  # how many phases are in memory at a time
+
+
+def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -> Tally:
+    """sums_j = sum_l beta_l (cos, sin)(omega_j^T (x_l - origin)), with bounds and moments."""
+    m, n = frequencies.m, frequencies.n
+    if not len(rows):
+        return Tally.empty(m, n)
+    x = rows.astype(np.float64) - frequencies.origin
+    require_float32(x)
+    beta = np.ones(len(x)) if weights is None else weights
+    sums = np.zeros((2, m))
+    step = max(1, _PAIRS // m)
+    for start in range(0, len(x), step):
+        part = slice(start, start + step)
+        phases = x[part] @ frequencies.omega.T
+        sums += beta[part] @ np.cos(phases), beta[part] @ np.sin(phases)
+    full = len(second_moment_shape(m, n)) == 2
+    second = (x * beta[:, None]).T @ x if full else beta @ x**2
+    lower, upper = rows.min(axis=0), rows.max(axis=0)
+    return Tally(sums / UNIT, float(beta.sum()), len(x), lower, upper, beta @ x, second)
+
+
+def require_float32(x: Array) -> None:
+    """Refuse rows that are not finite in float32, naming the first place."""
+    finite = np.isfinite(as_float32(x))
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        raise NonFiniteError(int(row), int(column), float(x[row, column]))
+
+
+def as_float32(x: Array) -> Array:
+    """Cast, letting large values become infinite without a word."""
+    with np.errstate(over="ignore"):
+        return x.astype(np.float32)

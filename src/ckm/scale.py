@@ -1,0 +1,96 @@
+"""The scale sigma^2 and the origin, from a pilot: a small sample of rows.
+
+The scale is found as in Keriven et al. (2016): the modulus of a Gaussian's characteristic function falls as exp(-R^2 sigma^2 / 2), and a
+small sketch of the pilot shows where the data's does.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from ckm.distributions import adapted_radius
+from ckm.errors import DataError, NonFiniteError
+from ckm.frequencies import scaled_frequencies
+from ckm.kernels import load_kernel
+from ckm.kernels.reference import as_float32, require_float32
+from ckm.pool import distinct_rows
+from ckm.readonly import Array
+from ckm.sources import Source
+from ckm.tally import UNIT
+
+PILOT_ROWS = 5000
+_FREQUENCIES = 500
+_BLOCKS = 30
+_ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """Distinct rows with their weights: sorted, so that neither order nor repetition of small data matters."""
+
+    rows: Array
+    weights: Array
+
+    @property
+    def origin(self) -> Array:
+        """The weighted mean of the rows."""
+        anchor = self.rows[0]  # differences from a row are exact where a plain mean of large numbers would round
+        origin: Array = anchor + self.weights @ (self.rows - anchor) / self.weights.sum()
+        return origin
+
+
+def draw_pilot(source: Source, weights: Array | None, rng: np.random.Generator) -> Pilot:
+    """At most `PILOT_ROWS` rows, spread over the whole source."""
+    rows, beta = source.sample(PILOT_ROWS, rng, weights)
+    if not np.isfinite(as_float32(rows)).all():
+        _report_first_bad(source)
+    return Pilot(*distinct_rows(rows, beta))
+
+
+def estimate_scale(pilot: Pilot, rng: np.random.Generator) -> float:
+    """sigma^2 such that exp(-R^2 sigma^2 / 2) follows the modulus of the pilot's sketch. Multiplying the data by s multiplies it by s^2."""
+    origin, total = pilot.origin, pilot.weights.sum()
+    # Deviation: the search starts at the pilot's variance, not at 1, which would tie the answer to the data's units.
+    scale = float(pilot.weights @ ((pilot.rows - origin) ** 2).mean(axis=1) / total)
+    if not scale > 0:
+        seen = "There is one row (n_samples=1)" if total == 1 else f"All rows are equal (n_samples={total:.12g})"
+        raise DataError(
+            f"{seen}, so there is no scale to estimate and nothing to tell apart; check the data, or give scale= (a variance) or like=."
+        )
+    kernel = load_kernel("numba")
+    for _ in range(_ROUNDS):
+        unit = adapted_radius(rng, _FREQUENCIES, len(origin))
+        frequencies = scaled_frequencies(unit, scale, "adapted-radius", origin)
+        cosines, sines = kernel(frequencies, pilot.rows, pilot.weights).sums * (UNIT / total)
+        scale *= _decay(np.linalg.norm(unit, axis=1), np.hypot(cosines, sines))
+    return scale
+
+
+def _decay(radii: Array, moduli: Array) -> float:
+    """The s for which exp(-R^2 s / 2) best follows the largest modulus in each of 30 bands of R, by least squares."""
+    order = np.argsort(radii)
+    bands = np.array_split(order, _BLOCKS)
+    peaks = np.array([band[np.argmax(moduli[band])] for band in bands])
+    r2, y = radii[peaks] ** 2, moduli[peaks]
+
+    def misfit(log_s: float) -> float:
+        return float(((np.exp(-0.5 * r2 * math.exp(log_s)) - y) ** 2).sum())
+
+    grid = np.linspace(-7, 7, 57)
+    best = grid[np.argmin([misfit(g) for g in grid])]
+    step = grid[1] - grid[0]
+    found = minimize_scalar(misfit, bounds=(best - step, best + step), method="bounded", options={"xatol": 1e-9})
+    return math.exp(found.x)
+
+
+def _report_first_bad(source: Source) -> None:
+    """Raise with the place of the first value that is not finite, now rather than somewhere in the long pass."""
+    start = 0
+    for rows in source.chunks():
+        try:
+            require_float32(rows)
+        except NonFiniteError as error:
+            raise error.moved(start, source.columns) from None
+        start += len(rows)

@@ -1,0 +1,236 @@
+"""`sketch(...)`: one pass over any data, ending in a `Sketch`."""
+
+import math
+import operator
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ckm.distributions import law
+from ckm.errors import DataError, MismatchError, ParameterError, PhaseWarning, ScaleWarning
+from ckm.frequencies import Frequencies, draw_frequencies
+from ckm.kernels import load_kernel
+from ckm.kernels.arithmetic import MAX_TURNS
+from ckm.progress import rows_bar
+from ckm.readonly import Array
+from ckm.runners.local import PoolPlan, blocks_of, run, thread_count
+from ckm.scale import draw_pilot, estimate_scale
+from ckm.seeding import seed_of, stream
+from ckm.sketches import Sketch
+from ckm.sources import Source, open_source
+from ckm.storage import load
+
+FREQUENCIES_PER_PARAMETER = 5
+
+
+def sketch(
+    data: Any,
+    *,
+    n_clusters: int | None = None,
+    sketch_size: int | None = None,
+    scale: float | str = "auto",
+    distribution: str = "adapted-radius",
+    like: Sketch | Frequencies | str | Path | None = None,
+    sample_weight: Any = None,
+    columns: Sequence[str] | None = None,
+    pool: int = 0,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    kernel: str = "auto",
+    progress: bool = False,
+) -> Sketch:
+    """Sketch data in one pass: z_j = sum_l beta_l exp(-i omega_j^T (x_l - origin)) / sum_l beta_l  (equation 3).
+
+    Parameters
+    ----------
+    data : array, data frame, file name, glob pattern, or list of file names
+        The rows: a NumPy array (N, n); a pandas, polars or PyArrow table; `.npy`, `.csv` or `.parquet` files. No rows give an empty
+        sketch.
+    n_clusters : int, optional
+        How many clusters it will be decoded to; sets the size m = 5 * n_clusters * n unless `sketch_size` is given.
+    sketch_size : int, optional
+        The number m of frequencies.
+    scale : "auto" or float
+        The variance sigma^2 that frequencies are scaled to; "auto" estimates it from a sample of the rows.
+    distribution : {"adapted-radius", "folded-gaussian", "gaussian"}
+        The law that frequencies are drawn from.
+    like : Sketch, Frequencies or file name, optional
+        Use these frequencies (and column names), so that the result can be merged with what they came from.
+    sample_weight : array (N,), optional
+        Non-negative weights beta; a weight of two is a row given twice, a weight of zero a row left out.
+    columns : list of str, optional
+        The columns of a table to use, in this order; all of them by default.
+    pool : int
+        How many sampled rows to keep in the sketch, for the decoder to start from.
+    random_state : None, int, Generator or RandomState
+        Decides the frequencies, the sample and the pool.
+    n_jobs : int, optional
+        Threads; None means every core. The result does not depend on it.
+    kernel : {"auto", "numba", "reference"}
+        What computes the sums.
+    progress : bool
+        Show a progress bar on a terminal.
+
+    Returns
+    -------
+    Sketch
+
+    Examples
+    --------
+    >>> import ckm, numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(1000, 3))
+    >>> s = ckm.sketch(X, n_clusters=2, random_state=0)
+    >>> s.z.shape, s.count
+    ((30,), 1000)
+    """
+    threads, compute, seed = thread_count(n_jobs), load_kernel(kernel), seed_of(random_state)
+    plan = PoolPlan(whole_number(pool, "pool", 0), seed) if pool else None
+    model = _resolve_like(like)
+    if model is not None and columns is None and model.columns is not None:
+        columns = _columns_of(data, model)
+    source = open_source(data, columns)
+    weights = _checked_weights(sample_weight, source)
+    if model is None:
+        m = resolve_size(n_clusters, sketch_size, source.n_features)
+        frequencies = _choose_frequencies(source, weights, m, scale, distribution, seed)
+    else:
+        frequencies = _checked_like(model, source, sketch_size, scale)
+    with rows_bar("Sketching", source.n_rows, progress) as on_rows:
+        blocks = blocks_of(source.chunks(), weights)
+        tally, kept = run(
+            compute, frequencies, blocks, pool=plan, n_threads=threads, on_rows=on_rows, columns=source.columns
+        )
+    result = Sketch(frequencies, tally, source.columns or (model.columns if model else None), kept)
+    _warn_of_large_phases(result)
+    return result
+
+
+def resolve_size(n_clusters: int | None, sketch_size: int | None, n_features: int) -> int:
+    """The number m of frequencies: `sketch_size`, else five for each of the K n coordinates to be found (Section 4.3)."""
+    if n_clusters is not None:
+        n_clusters = whole_number(n_clusters, "n_clusters", 1)
+    if sketch_size is not None:
+        m = whole_number(sketch_size, "sketch_size", 1)
+        if n_clusters is not None:
+            require_enough(m, n_clusters, n_features)
+        return m
+    if n_clusters is None:
+        raise ParameterError(
+            "The size of the sketch is not known: give n_clusters=K (m = 5 * K * n frequencies follow), or sketch_size=m itself."
+        )
+    return FREQUENCIES_PER_PARAMETER * n_clusters * n_features
+
+
+def require_enough(m: int, n_clusters: int, n_features: int) -> None:
+    """Refuse to look for more unknowns (K centroids and weights) than the sketch has numbers (m complex ones)."""
+    unknowns = n_clusters * (n_features + 1)
+    if 2 * m < unknowns:
+        raise ParameterError(
+            f"A sketch of m = {m} frequencies is too small for {n_clusters} clusters in dimension {n_features} ({unknowns} unknowns); "
+            f"use sketch_size={FREQUENCIES_PER_PARAMETER * n_clusters * n_features} (5 K n), or fewer clusters."
+        )
+
+
+def whole_number(value: Any, name: str, least: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least or isinstance(value, bool):
+        raise ParameterError(f"{name} must be a whole number, at least {least}; got {value!r}.")
+    return number
+
+
+def _resolve_like(like: Sketch | Frequencies | str | Path | None) -> Sketch | None:
+    if like is None or isinstance(like, Sketch):
+        return like
+    if isinstance(like, Frequencies):
+        return Sketch.empty(like)
+    if isinstance(like, (str, os.PathLike)):
+        return load(like)
+    raise ParameterError(f"like= takes a sketch, frequencies, or the name of a sketch file; got {type(like).__name__}.")
+
+
+def _columns_of(data: Any, model: Sketch) -> Sequence[str] | None:
+    """The model's columns, where `data` is a table that names its own: their order in a file does not matter."""
+    present = open_source(data).columns
+    if present is None or present == model.columns:
+        return None
+    assert model.columns is not None
+    missing = [name for name in model.columns if name not in present]
+    if missing:
+        raise MismatchError(
+            f"The data has no column {missing[0]!r}, which the sketch given as like= was made with: it has {', '.join(present)}, "
+            f"like= has {', '.join(model.columns)}. Give the same columns."
+        )
+    return model.columns
+
+
+def _checked_like(model: Sketch, source: Source, sketch_size: int | None, scale: float | str) -> Frequencies:
+    frequencies = model.frequencies
+    if source.n_features != frequencies.n:
+        raise MismatchError(
+            f"The data has {source.n_features} columns where the sketch given as like= has {frequencies.n}; give the same columns."
+        )
+    if sketch_size is not None and sketch_size != frequencies.m:
+        raise ParameterError(f"sketch_size={sketch_size} contradicts like=, which has {frequencies.m} frequencies; leave it out.")
+    if scale != "auto" and scale != frequencies.scale:
+        raise ParameterError(f"scale={scale} contradicts like=, which has the scale {frequencies.scale:g}; leave it out.")
+    return frequencies
+
+
+def _checked_weights(sample_weight: Any, source: Source) -> Array | None:
+    if sample_weight is None:
+        return None
+    try:
+        weights = np.asarray(sample_weight, np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"sample_weight must be numbers, one for each row: {error}.") from None
+    if weights.ndim != 1 or (source.n_rows is not None and len(weights) != source.n_rows):
+        raise DataError(f"sample_weight has shape {weights.shape} for {source.n_rows} rows; give one weight for each row.")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        at = int(np.argmin(np.isfinite(weights) & (weights >= 0)))
+        raise DataError(f"sample_weight must be finite and not negative; weight {at} is {weights[at]}.")
+    return weights
+
+
+def _choose_frequencies(
+    source: Source, weights: Array | None, m: int, scale: float | str, distribution: str, seed: int
+) -> Frequencies:
+    """Draw Omega around the pilot's mean, at the pilot's scale unless one is given."""
+    law(distribution)
+    if scale != "auto" and not (isinstance(scale, (int, float, np.number)) and math.isfinite(scale) and scale > 0):
+        raise ParameterError(f"scale must be 'auto' or a positive, finite variance; got {scale!r}.")
+    pilot = draw_pilot(source, weights, stream(seed, "pilot"))
+    origin = pilot.origin if len(pilot.rows) else np.zeros(source.n_features)
+    if scale != "auto":
+        sigma2 = float(scale)
+    elif len(pilot.rows):
+        sigma2 = estimate_scale(pilot, stream(seed, "scale"))
+    else:
+        sigma2 = 1.0
+        warnings.warn(
+            "There are no rows to estimate the scale from: assuming data of unit variance around zero. Give scale= (a variance), or like=.",
+            ScaleWarning,
+            stacklevel=3,
+        )
+    return draw_frequencies(m, source.n_features, scale=sigma2, distribution=distribution, origin=origin, seed=seed)
+
+
+def _warn_of_large_phases(sketch: Sketch) -> None:
+    if not sketch.count:
+        return
+    origin = sketch.frequencies.origin
+    reach = np.maximum(np.abs(sketch.lower - origin), np.abs(sketch.upper - origin))
+    turns = float((np.abs(sketch.frequencies.turns) @ reach).max())
+    if turns > MAX_TURNS:
+        warnings.warn(
+            f"Some rows lie so far out ({turns:.3g} turns of phase) that float32 cannot place them: they add noise to the sketch. "
+            f"Remove outliers, or give a larger scale= (now {sketch.frequencies.scale:.3g}).",
+            PhaseWarning,
+            stacklevel=3,
+        )

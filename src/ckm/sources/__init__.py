@@ -1,0 +1,43 @@
+"""Sources: arrays, data frames and files, all turned into chunks of rows. To add one: a `Source` in a file of its own, and a line in
+`open_source` that recognises it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from ckm.errors import DataError, ParameterError
+from ckm.sources.arrays import ArraySource
+from ckm.sources.base import Source
+from ckm.sources.frames import FrameSource
+
+__all__ = ["Source", "open_source"]
+
+
+def open_source(data: Any, columns: Sequence[str] | None = None) -> Source:
+    """The source behind whatever a person passes: an array, a data frame, a file name or pattern, or a list of those names."""
+    if isinstance(data, Source):
+        return data
+    if isinstance(data, (str, Path)):
+        data = [data]
+    if isinstance(data, (list, tuple)) and data and all(isinstance(item, (str, Path)) for item in data):
+        from ckm.sources.files import open_files  # pyarrow is imported only when files are read
+
+        return open_files(data, columns)
+    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return FrameSource(frame, columns)
+    if columns is not None:
+        raise ParameterError("An array has no column names; leave out columns=, or pass a data frame or a file.")
+    return ArraySource([_as_array(data)])
+
+
+def _as_array(data: Any) -> Any:
+    if hasattr(data, "toarray") and hasattr(data, "tocsr"):
+        raise DataError("Sparse matrices are not supported; pass data.toarray() if it fits in memory.")
+    try:
+        return np.asarray(data)
+    except ValueError as error:
+        raise DataError(f"Cannot make an array of {type(data).__name__}: {error}; pass rows of one length.") from error

@@ -1,0 +1,82 @@
+"""What a source of rows is: something that yields chunks in bounded memory, as often as it is asked."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+import numpy as np
+
+from ckm.errors import DataError
+from ckm.pool import Pool
+from ckm.readonly import Array
+
+CHUNK_BYTES = 32 * 2**20
+
+
+class Source(ABC):
+    """Rows of one width, in chunks.
+
+    A subclass sets the three attributes, yields float or integer arrays (b, n) from `chunks`, and overrides `sample` where it can do
+    better than read everything.
+    """
+
+    columns: tuple[str, ...] | None
+    n_features: int
+    n_rows: int | None
+
+    @abstractmethod
+    def chunks(self) -> Iterator[Array]:
+        """Every row once, in order, in pieces of about `CHUNK_BYTES`."""
+
+    def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> tuple[Array, Array]:
+        """At most `size` rows spread over the whole source, with their weights; all of them when there are no more.
+
+        Rows of weight zero are never drawn. This way reads the source once.
+        """
+        pool, start = Pool.empty(size, self.n_features), 0
+        for rows in self.chunks():
+            part = None if weights is None else weights[start : start + len(rows)]
+            start += len(rows)
+            if part is not None:
+                rows, part = rows[part > 0], part[part > 0]
+            pool = pool + Pool.draw(rng, rows, part, size)
+        return pool.rows, pool.weights if pool.complete else np.ones(len(pool))
+
+
+class RandomAccessSource(Source):
+    """A source that can fetch any of its rows."""
+
+    n_rows: int
+
+    @abstractmethod
+    def take(self, indices: Array) -> Array:
+        """The rows at `indices`, which are sorted, as float64."""
+
+    def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> tuple[Array, Array]:
+        weights = np.ones(self.n_rows) if weights is None else weights
+        candidates = np.flatnonzero(weights)
+        if len(candidates) > size:
+            candidates = np.sort(rng.choice(candidates, size, replace=False))
+        return self.take(candidates), weights[candidates]
+
+
+def rows_per_chunk(n_features: int) -> int:
+    """How many float64 rows make a chunk."""
+    return max(1024, CHUNK_BYTES // (8 * n_features))
+
+
+def require_table(shape: tuple[int, ...], what: str = "an array") -> None:
+    """Refuse anything but two dimensions with at least one column."""
+    if len(shape) != 2:
+        raise DataError(
+            f"Expected 2D array, got {len(shape)}D {what} of shape {tuple(shape)}: rows must be a table (rows, columns). "
+            f"Reshape your data with X.reshape(-1, 1) if it is one column, X.reshape(1, -1) if it is one row."
+        )
+    if shape[1] == 0:
+        raise DataError(f"Got {what} with 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required; give it columns.")
+
+
+def require_numeric(dtype: np.dtype, where: str) -> None:
+    """Refuse text, objects, dates and complex numbers."""
+    if dtype.kind not in "biuf":
+        kind = {"U": "text", "S": "text", "O": "Python objects", "c": "complex numbers", "M": "dates"}.get(dtype.kind, str(dtype))
+        raise DataError(f"{where} holds {kind}, not real numbers; convert it, or leave it out with columns=[...].")

@@ -1,0 +1,98 @@
+"""What one piece of data adds up to: the part of a sketch that kernels compute and workers send back."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ckm.errors import MismatchError
+from ckm.readonly import Array, read_only
+
+# Cosines and sines are rounded to multiples of this unit, so that their sums are sums of integers: exact in any order.
+UNIT = 2.0**-22
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Sums over rows x with weights beta, for frequencies that are known elsewhere. Adding tallies merges data.
+
+    Parameters
+    ----------
+    sums : int64 or float64 array (2, m)
+        Sums of beta cos(omega^T (x - origin)) and beta sin(...), in multiples of `UNIT`. Integers when the rows were unweighted and the
+        kernel exact; float64 otherwise (whole-number weights still add up exactly below 2**31 of total weight).
+    weight, count : float, int
+        Total weight and number of rows.
+    lower, upper : float64 arrays (n,)
+        Smallest and largest value of each column; +inf and -inf when there are no rows.
+    first : float64 array (n,)
+        Sum of beta (x - origin).
+    second : float64 array (n, n) or (n,)
+        Sum of beta (x - origin)(x - origin)^T, or only its diagonal where n is large against m.
+    tight : bool
+        False once rows were subtracted: `lower` and `upper` are then outer bounds.
+    """
+
+    sums: Array
+    weight: float
+    count: int
+    lower: Array
+    upper: Array
+    first: Array
+    second: Array
+    tight: bool = True
+
+    def __post_init__(self) -> None:
+        kind = np.int64 if np.asarray(self.sums).dtype.kind == "i" else np.float64
+        object.__setattr__(self, "sums", read_only(self.sums, kind))
+        for name in ("lower", "upper", "first", "second"):
+            object.__setattr__(self, name, read_only(getattr(self, name), np.float64))
+
+    @classmethod
+    def empty(cls, m: int, n: int) -> "Tally":
+        """The tally of no rows: the exact identity of `+`."""
+        second = np.zeros(second_moment_shape(m, n))
+        return cls(np.zeros((2, m), np.int64), 0.0, 0, np.full(n, np.inf), np.full(n, -np.inf), np.zeros(n), second)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the sums are integers, the same bits for any order, split and merge of the rows."""
+        return self.sums.dtype.kind == "i"
+
+    def __add__(self, other: "Tally") -> "Tally":
+        if not isinstance(other, Tally):
+            return NotImplemented
+        return Tally(
+            self.sums + other.sums,
+            self.weight + other.weight,
+            self.count + other.count,
+            np.minimum(self.lower, other.lower),
+            np.maximum(self.upper, other.upper),
+            self.first + other.first,
+            self.second + other.second,
+            self.tight and other.tight,
+        )
+
+    def __sub__(self, other: "Tally") -> "Tally":
+        if not isinstance(other, Tally):
+            return NotImplemented
+        if other.count > self.count:
+            raise MismatchError(
+                f"Cannot take {other.count} rows away from {self.count}: subtract only rows that were added before."
+            )
+        if other.count == self.count:
+            return Tally.empty(self.sums.shape[1], len(self.first))
+        return Tally(
+            self.sums - other.sums,
+            self.weight - other.weight,
+            self.count - other.count,
+            self.lower,
+            self.upper,
+            self.first - other.first,
+            self.second - other.second,
+            self.tight and other.count == 0,
+        )
+
+
+def second_moment_shape(m: int, n: int) -> tuple[int, ...]:
+    """The full (n, n) second moment while it is small beside the sketch, else its diagonal (n,)."""
+    return (n, n) if n * (n + 1) / 2 <= m / 2 else (n,)
