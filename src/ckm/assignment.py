@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from ckm.errors import NonFiniteError
 from ckm.readonly import Array
 from ckm.runners.local import Block, as_floats, blocks_of, ordered_map
 from ckm.sources.arrays import ArraySource
@@ -13,14 +14,18 @@ from ckm.sources.arrays import ArraySource
 _compiled = njit(nogil=True, cache=True, error_model="numpy")
 
 
-def assign_blocks(blocks: Iterable[Block], centroids: Array, n_threads: int = 1) -> Iterator[tuple[Block, Array, Array]]:
-    """(block, labels, squared distances) for each block in order: the streaming form."""
+def assign_blocks(
+    blocks: Iterable[Block], centroids: Array, n_threads: int = 1, columns: tuple[str, ...] | None = None
+) -> Iterator[tuple[Block, Array, Array]]:
+    """(block, labels, squared distances) for each block in order: the streaming form. `columns` are named in errors."""
     transposed = np.ascontiguousarray(centroids.T, np.float64)
 
     def work(block: Block) -> tuple[Array, Array]:
         rows = as_floats(block.rows)
         labels, squares = np.empty(len(rows), np.int32), np.empty(len(rows))
         _nearest(rows, transposed, labels, squares)
+        if not np.isfinite(squares).all():
+            raise _first_bad(block, squares).moved(block.start, columns)
         return labels, squares
 
     for block, (labels, squares) in ordered_map(work, blocks, n_threads):
@@ -47,6 +52,14 @@ def distances(X: Array, centroids: Array, n_threads: int = 1, dtype: Any = np.fl
     for _ in ordered_map(work, _blocks(X), n_threads):
         pass
     return result
+
+
+def _first_bad(block: Block, squares: Array) -> NonFiniteError:
+    """The value that made a distance NaN or infinite, and its place in the block."""
+    row = int(np.argmin(np.isfinite(squares)))
+    values = np.asarray(block.rows[row], np.float64)
+    column = int(np.argmax(np.where(np.isfinite(values), np.abs(values), np.inf)))
+    return NonFiniteError(row, column, float(values[column]))
 
 
 def _blocks(X: Array, weights: Array | None = None) -> Iterator[Block]:

@@ -1,7 +1,7 @@
 """The objectives of the decoder, with exact gradients: the cost of equation (4) and the correlation of step 1.
 
-A Dirac at c has the sketch a(c) = exp(-i Omega c), an *atom*, whose norm is sqrt(m) whatever c is. Everything here is in the coordinates of a
-`Problem`: relative to the sketch's origin and in units of sigma, so that decoding does not depend on the data's place or units.
+A Dirac at c has the sketch a(c) = exp(-i Omega c), an *atom*, whose norm is sqrt(m) whatever c is. Everything here is in the coordinates
+of a `Problem`: relative to the sketch's origin and in units of sigma, so that decoding does not depend on the data's place or units.
 """
 
 from dataclasses import dataclass
@@ -48,7 +48,8 @@ class Problem:
 def atoms(omega: Array, C: Array) -> Array:
     """The sketches of Diracs at the rows of C: exp(-i C Omega^T), complex (K, m)."""
     phases = C @ omega.T
-    return np.cos(phases) - 1j * np.sin(phases)
+    a: Array = np.cos(phases) - 1j * np.sin(phases)
+    return a
 
 
 def residual(problem: Problem, C: Array, alpha: Array) -> Array:
@@ -99,15 +100,16 @@ def maximise_correlation(problem: Problem, r: Array, start: Array) -> Array:
     return np.asarray(minimize(descend, start, jac=True, method="L-BFGS-B", bounds=box, options={"maxiter": 100}).x)
 
 
-def minimise_cost(problem: Problem, C: Array, alpha: Array, max_iterations: int = 200) -> tuple[Array, Array]:
+def minimise_cost(problem: Problem, C: Array, alpha: Array) -> tuple[Array, Array]:
     """Descend the cost over all centroids, kept in the box, and weights, kept non-negative (step 5)."""
     K, n = C.shape
 
     def descend(x: Array) -> tuple[float, Array]:
-        value, gradient_C, gradient_alpha = cost(problem, x[: K * n].reshape(K, n), x[K * n :])
-        return value / problem.m, np.concatenate([gradient_C.ravel(), gradient_alpha]) / problem.m
+        # Weights are counted in units of 1/K, so that a step in them is as long as one in coordinates: half as many evaluations.
+        value, gradient_C, gradient_alpha = cost(problem, x[: K * n].reshape(K, n), x[K * n :] / K)
+        return value, np.concatenate([gradient_C.ravel(), gradient_alpha / K])
 
     box = list(zip(problem.lower, problem.upper, strict=True)) * K + [(0, None)] * K
-    options = {"maxiter": max_iterations, "maxfun": 2 * max_iterations, "ftol": 1e-10, "gtol": 1e-7}
-    x = minimize(descend, np.concatenate([C.ravel(), alpha]), jac=True, method="L-BFGS-B", bounds=box, options=options).x
-    return x[: K * n].reshape(K, n), x[K * n :]
+    options = {"maxiter": 200, "maxfun": 400, "ftol": 1e-9, "gtol": 1e-7}
+    x = minimize(descend, np.concatenate([C.ravel(), alpha * K]), jac=True, method="L-BFGS-B", bounds=box, options=options).x
+    return x[: K * n].reshape(K, n), x[K * n :] / K

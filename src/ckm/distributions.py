@@ -18,7 +18,8 @@ Law = Callable[[np.random.Generator, int, int], Array]
 def uniform_directions(rng: np.random.Generator, m: int, n: int) -> Array:
     """m directions, uniform on the unit sphere of R^n."""
     g = rng.standard_normal((m, n))
-    return g / np.linalg.norm(g, axis=1, keepdims=True)
+    directions: Array = g / np.linalg.norm(g, axis=1, keepdims=True)
+    return directions
 
 
 def adapted_radii(rng: np.random.Generator, m: int) -> Array:
@@ -28,7 +29,8 @@ def adapted_radii(rng: np.random.Generator, m: int) -> Array:
     """
     u = rng.random(m)
     x = gammainccinv(1.5, (1 - u) * gammaincc(1.5, 2.0))
-    return 2 * np.sqrt(np.maximum(x - 2, 0) / 2)
+    radii: Array = 2 * np.sqrt(np.maximum(x - 2, 0) / 2)
+    return radii
 
 
 def adapted_radius(rng: np.random.Generator, m: int, n: int) -> Array:

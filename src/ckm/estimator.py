@@ -84,6 +84,9 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     ((3, 2), (5,))
     """
 
+    _pool: Pool | None
+    _solution: Solution | None
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -210,30 +213,31 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def _hold(self, sketch: Sketch) -> None:
         """Keep a new sketch, its rows apart from it, to be decoded when asked."""
-        self._pool: Pool | None = sketch.pool
+        self._pool = sketch.pool
         self.sketch_ = sketch.without_pool()
-        self._solution: Solution | None = None
+        self._solution = None
 
     def _sketch(self, rows: Array, weights: Array | None, seed: int, *, pool: int, like: Sketch | None = None) -> Sketch:
         options: dict[str, Any] = {"like": like}
         if like is None:
-            size = None if self.sketch_size == "auto" else self.sketch_size
-            options = {"n_clusters": self.n_clusters, "sketch_size": size, "scale": self.scale, "distribution": self.distribution}
+            options = {"n_clusters": self.n_clusters, "sketch_size": self._size(), "scale": self.scale, "distribution": self.distribution}
         source = ArraySource([rows], tuple(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None)
         options |= {"kernel": self.kernel, "n_jobs": self.n_jobs, "progress": self.verbose > 0}
         return make_sketch(source, sample_weight=weights, pool=pool, random_state=seed, **options)
 
+    def _size(self) -> Any:
+        return None if self.sketch_size == "auto" else self.sketch_size
+
     def _decode(self) -> None:
         sketch = replace(self.sketch_, pool=self._pool)
-        options = {"decoder": self.decoder, "init": self.init, "n_init": self.n_init}
-        self._solution = decode(sketch, self.n_clusters, random_state=self._seed, **options)
+        self._solution = decode(sketch, self.n_clusters, decoder=self.decoder, init=self.init, n_init=self.n_init, random_state=self._seed)
 
     def _check_parameters(self, n_rows: int | None) -> None:
         """Find out now what decoding would object to after the pass."""
         n_clusters = whole_number(self.n_clusters, "n_clusters", 1)
         whole_number(self.n_init, "n_init", 1)
         whole_number(self.pool, "pool", 0)
-        resolve_size(n_clusters, None if self.sketch_size == "auto" else self.sketch_size, self.n_features_in_)
+        resolve_size(n_clusters, self._size(), self.n_features_in_)
         resolve_decoder(self.decoder)
         require_init(self.init, has_rows=n_rows is not None or self.pool > 0)
         if n_rows is not None:

@@ -108,9 +108,7 @@ def draw_frequencies(
     return scaled_frequencies(law(distribution)(stream(seed, "frequencies"), m, n), scale, distribution, origin, seed)
 
 
-def scaled_frequencies(
-    unit: Array, scale: float, distribution: str, origin: Array | None = None, seed: int | None = None
-) -> Frequencies:
+def scaled_frequencies(unit: Array, scale: float, distribution: str, origin: Array | None = None, seed: int | None = None) -> Frequencies:
     """Frequencies from `unit` ones drawn at sigma^2 = 1."""
     if not (math.isfinite(scale) and scale > 0):
         raise ParameterError(f"The scale must be a positive, finite variance; got {scale!r}.")

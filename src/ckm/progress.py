@@ -17,7 +17,7 @@ def rows_bar(title: str, total: int | None, enabled: bool) -> Iterator[OnRows]:
         yield ignore
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
     from rich.text import Text
 
     class Speed(ProgressColumn):
@@ -25,9 +25,9 @@ def rows_bar(title: str, total: int | None, enabled: bool) -> Iterator[OnRows]:
 
         def render(self, task: Task) -> Text:
             speed = task.finished_speed or task.speed
-            return Text(f"{int(task.completed):,} rows" + (f", {speed:,.0f} rows/s" if speed else ""))
+            return Text(f"{int(task.completed):,} rows" + (f" {speed / 1e6:.2f} M/s" if speed else ""))
 
-    columns = (TextColumn("{task.description}"), BarColumn(), Speed(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(20), Speed(), TimeRemainingColumn(), TextColumn("left"))
     console = Console(stderr=True)
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(title, total=total)

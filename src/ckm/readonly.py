@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 Array = NDArray[Any]
 
 
-def read_only(values: ArrayLike, dtype: DTypeLike = None) -> Array:
+def read_only(values: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     """A contiguous, read-only array of `values`; the caller's own array is neither changed nor aliased."""
     array = np.ascontiguousarray(values, dtype=dtype)
     if array.flags.writeable:

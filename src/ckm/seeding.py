@@ -22,8 +22,6 @@ def seed_of(random_state: Any) -> int:
         return int(random_state.integers(2**63))
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
-    if random_state is np.random:
-        return int(np.random.randint(2**31))
 
     try:
         seed = operator.index(random_state)
@@ -31,8 +29,7 @@ def seed_of(random_state: Any) -> int:
         seed = -1
     if not 0 <= seed < 2**64:
         raise ParameterError(
-            f"random_state must be None, an integer from 0 to 2**64 - 1, a NumPy Generator or a RandomState; "
-            f"got {random_state!r}."
+            f"random_state must be None, an integer from 0 to 2**64 - 1, a NumPy Generator or a RandomState; got {random_state!r}."
         )
     return seed
 

@@ -21,10 +21,11 @@ from ckm.runners.local import PoolPlan, blocks_of, run, thread_count
 from ckm.scale import draw_pilot, estimate_scale
 from ckm.seeding import seed_of, stream
 from ckm.sketches import Sketch
-from ckm.sources import Source, open_source
+from ckm.sources import Source, column_names, open_source
 from ckm.storage import load
 
 FREQUENCIES_PER_PARAMETER = 5
+DEFAULT_DISTRIBUTION = "adapted-radius"
 
 
 def sketch(
@@ -33,7 +34,7 @@ def sketch(
     n_clusters: int | None = None,
     sketch_size: int | None = None,
     scale: float | str = "auto",
-    distribution: str = "adapted-radius",
+    distribution: str = DEFAULT_DISTRIBUTION,
     like: Sketch | Frequencies | str | Path | None = None,
     sample_weight: Any = None,
     columns: Sequence[str] | None = None,
@@ -98,12 +99,10 @@ def sketch(
         m = resolve_size(n_clusters, sketch_size, source.n_features)
         frequencies = _choose_frequencies(source, weights, m, scale, distribution, seed)
     else:
-        frequencies = _checked_like(model, source, sketch_size, scale)
+        frequencies = _checked_like(model, source, sketch_size, scale, distribution)
     with rows_bar("Sketching", source.n_rows, progress) as on_rows:
         blocks = blocks_of(source.chunks(), weights)
-        tally, kept = run(
-            compute, frequencies, blocks, pool=plan, n_threads=threads, on_rows=on_rows, columns=source.columns
-        )
+        tally, kept = run(compute, frequencies, blocks, pool=plan, n_threads=threads, on_rows=on_rows, columns=source.columns)
     result = Sketch(frequencies, tally, source.columns or (model.columns if model else None), kept)
     _warn_of_large_phases(result)
     return result
@@ -136,6 +135,7 @@ def require_enough(m: int, n_clusters: int, n_features: int) -> None:
 
 
 def whole_number(value: Any, name: str, least: int) -> int:
+    """`value` as an integer, or an error that names the argument."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -157,8 +157,8 @@ def _resolve_like(like: Sketch | Frequencies | str | Path | None) -> Sketch | No
 
 def _columns_of(data: Any, model: Sketch) -> Sequence[str] | None:
     """The model's columns, where `data` is a table that names its own: their order in a file does not matter."""
-    present = open_source(data).columns
-    if present is None or present == model.columns:
+    present = column_names(data)
+    if present is None or isinstance(data, Source):
         return None
     assert model.columns is not None
     missing = [name for name in model.columns if name not in present]
@@ -170,8 +170,13 @@ def _columns_of(data: Any, model: Sketch) -> Sequence[str] | None:
     return model.columns
 
 
-def _checked_like(model: Sketch, source: Source, sketch_size: int | None, scale: float | str) -> Frequencies:
+def _checked_like(model: Sketch, source: Source, sketch_size: int | None, scale: float | str, distribution: str) -> Frequencies:
     frequencies = model.frequencies
+    if source.columns is not None and model.columns is not None and source.columns != model.columns:
+        raise MismatchError(
+            f"The data's columns ({', '.join(source.columns)}) are not those of the sketch given as like= ({', '.join(model.columns)}); "
+            f"give the same columns."
+        )
     if source.n_features != frequencies.n:
         raise MismatchError(
             f"The data has {source.n_features} columns where the sketch given as like= has {frequencies.n}; give the same columns."
@@ -180,6 +185,8 @@ def _checked_like(model: Sketch, source: Source, sketch_size: int | None, scale:
         raise ParameterError(f"sketch_size={sketch_size} contradicts like=, which has {frequencies.m} frequencies; leave it out.")
     if scale != "auto" and scale != frequencies.scale:
         raise ParameterError(f"scale={scale} contradicts like=, which has the scale {frequencies.scale:g}; leave it out.")
+    if distribution not in (DEFAULT_DISTRIBUTION, frequencies.distribution):
+        raise ParameterError(f"distribution={distribution!r} contradicts like=, which has {frequencies.distribution!r}; leave it out.")
     return frequencies
 
 
@@ -198,9 +205,7 @@ def _checked_weights(sample_weight: Any, source: Source) -> Array | None:
     return weights
 
 
-def _choose_frequencies(
-    source: Source, weights: Array | None, m: int, scale: float | str, distribution: str, seed: int
-) -> Frequencies:
+def _choose_frequencies(source: Source, weights: Array | None, m: int, scale: float | str, distribution: str, seed: int) -> Frequencies:
     """Draw Omega around the pilot's mean, at the pilot's scale unless one is given."""
     law(distribution)
     if scale != "auto" and not (isinstance(scale, (int, float, np.number)) and math.isfinite(scale) and scale > 0):

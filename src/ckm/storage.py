@@ -107,9 +107,7 @@ def check_writable(path: str | Path) -> None:
         with tempfile.TemporaryFile(dir=target.parent):
             pass
     except OSError as error:
-        raise OutputError(
-            f"Cannot write {target}: {error.strerror or error} in {target.parent}; choose another output."
-        ) from error
+        raise OutputError(f"Cannot write {target}: {error.strerror or error} in {target.parent}; choose another output.") from error
     if target.exists() and not os.access(target, os.W_OK):
         raise OutputError(f"Cannot write {target}: the file is read-only; choose another output.")
 

@@ -76,9 +76,7 @@ class Tally:
         if not isinstance(other, Tally):
             return NotImplemented
         if other.count > self.count:
-            raise MismatchError(
-                f"Cannot take {other.count} rows away from {self.count}: subtract only rows that were added before."
-            )
+            raise MismatchError(f"Cannot take {other.count} rows away from {self.count}: subtract only rows that were added before.")
         if other.count == self.count:
             return Tally.empty(self.sums.shape[1], len(self.first))
         return Tally(

@@ -32,7 +32,7 @@ class Block(NamedTuple):
 
     rows: Array
     weights: Array | None
-    index: int
+    number: int
     start: int
 
 
@@ -66,7 +66,7 @@ def run(
             raise error.moved(block.start + int(skipped), columns) from None
         if pool is None:
             return part, None
-        return part, Pool.draw(stream(pool.seed, "pool", block.index), rows, weights, pool.capacity)
+        return part, Pool.draw(stream(pool.seed, "pool", block.number), rows, weights, pool.capacity)
 
     total, kept = Tally.empty(frequencies.m, frequencies.n), None if pool is None else Pool.empty(pool.capacity, frequencies.n)
     for block, (part, sample) in ordered_map(work, blocks, n_threads):
@@ -78,17 +78,15 @@ def run(
 
 def blocks_of(chunks: Iterable[Array], weights: Array | None = None) -> Iterator[Block]:
     """Cut chunks into blocks of `BLOCK_ROWS`, with each row's weight beside it."""
-    index = start = 0
+    number = start = 0
     for chunk in chunks:
         for offset in range(0, len(chunk), BLOCK_ROWS):
             rows = chunk[offset : offset + BLOCK_ROWS]
-            yield Block(rows, None if weights is None else weights[start : start + len(rows)], index, start)
-            index, start = index + 1, start + len(rows)
+            yield Block(rows, None if weights is None else weights[start : start + len(rows)], number, start)
+            number, start = number + 1, start + len(rows)
 
 
-def ordered_map(
-    work: Callable[[_Item], _Result], items: Iterable[_Item], n_threads: int
-) -> Iterator[tuple[_Item, _Result]]:
+def ordered_map(work: Callable[[_Item], _Result], items: Iterable[_Item], n_threads: int) -> Iterator[tuple[_Item, _Result]]:
     """(item, work(item)) in order, computed by threads that stay at most two items a thread ahead."""
     if n_threads == 1:
         yield from ((item, work(item)) for item in items)
@@ -113,11 +111,10 @@ def thread_count(n_jobs: int | None) -> int:
     if n_jobs is None or n_jobs == -1:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs < 1:
-        raise ParameterError(f"n_jobs must be a positive number of threads, or None or -1 for every core; got {n_jobs!r}.")
+        raise ParameterError(f"n_jobs must be a positive number of threads (-1 for every core); got {n_jobs!r}.")
     return int(n_jobs)
 
 
 def as_floats(rows: Array) -> Array:
     """Contiguous float32 or float64 rows; other numbers become float64. At most one block is copied."""
     return np.ascontiguousarray(rows, rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64)
-

@@ -1,5 +1,7 @@
-"""Sources: arrays, data frames and files, all turned into chunks of rows. To add one: a `Source` in a file of its own, and a line in
-`open_source` that recognises it."""
+"""Sources: arrays, data frames and files, all turned into chunks of rows.
+
+To add one: a `Source` in a file of its own, and a line in `open_source` that recognises it.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,25 +15,45 @@ from ckm.sources.arrays import ArraySource
 from ckm.sources.base import Source
 from ckm.sources.frames import FrameSource
 
-__all__ = ["Source", "open_source"]
+__all__ = ["Source", "column_names", "open_source"]
 
 
 def open_source(data: Any, columns: Sequence[str] | None = None) -> Source:
     """The source behind whatever a person passes: an array, a data frame, a file name or pattern, or a list of those names."""
     if isinstance(data, Source):
         return data
-    if isinstance(data, (str, Path)):
-        data = [data]
-    if isinstance(data, (list, tuple)) and data and all(isinstance(item, (str, Path)) for item in data):
+    names = _file_names(data)
+    if names:
         from ckm.sources.files import open_files  # pyarrow is imported only when files are read
 
-        return open_files(data, columns)
+        return open_files(names, columns)
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return FrameSource(frame, columns)
     if columns is not None:
         raise ParameterError("An array has no column names; leave out columns=, or pass a data frame or a file.")
     return ArraySource([_as_array(data)])
+
+
+def column_names(data: Any) -> tuple[str, ...] | None:
+    """The names of all columns of `data`, usable or not; None where it has none."""
+    if isinstance(data, Source):
+        return data.columns
+    names = _file_names(data)
+    if names:
+        from ckm.sources.files import file_columns
+
+        return file_columns(names)
+    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    return tuple(frame.columns) if isinstance(frame, nw.DataFrame) else None
+
+
+def _file_names(data: Any) -> list[str | Path] | None:
+    if isinstance(data, (str, Path)):
+        return [data]
+    if isinstance(data, (list, tuple)) and data and all(isinstance(item, (str, Path)) for item in data):
+        return list(data)
+    return None
 
 
 def _as_array(data: Any) -> Any:

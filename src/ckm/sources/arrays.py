@@ -13,10 +13,10 @@ class ArraySource(RandomAccessSource):
     """Rows of one or several two-dimensional arrays of the same width. Nothing is copied but the chunk at hand."""
 
     def __init__(self, arrays: Sequence[Array], columns: tuple[str, ...] | None = None, names: Sequence[str] | None = None) -> None:
-        names = names or ["an array"] * len(arrays)
+        names = names or ["The array"] * len(arrays)
         for array, name in zip(arrays, names, strict=True):
             require_table(array.shape, name)
-            require_numeric(array.dtype, name[0].upper() + name[1:])
+            require_numeric(array.dtype, name)
         widths = [array.shape[1] for array in arrays]
         for width, name in zip(widths, names, strict=True):
             if width != widths[0]:

@@ -64,15 +64,13 @@ def rows_per_chunk(n_features: int) -> int:
     return max(1024, CHUNK_BYTES // (8 * n_features))
 
 
-def require_table(shape: tuple[int, ...], what: str = "an array") -> None:
+def require_table(shape: tuple[int, ...], name: str) -> None:
     """Refuse anything but two dimensions with at least one column."""
     if len(shape) != 2:
-        raise DataError(
-            f"Expected 2D array, got {len(shape)}D {what} of shape {tuple(shape)}: rows must be a table (rows, columns). "
-            f"Reshape your data with X.reshape(-1, 1) if it is one column, X.reshape(1, -1) if it is one row."
-        )
+        remedy = "X.reshape(-1, 1) makes one column of it, X.reshape(1, -1) one row" if len(shape) == 1 else "X.reshape(len(X), -1) does it"
+        raise DataError(f"{name} has shape {tuple(shape)}, {len(shape)}-D; rows and columns make a table of two dimensions: {remedy}.")
     if shape[1] == 0:
-        raise DataError(f"Got {what} with 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required; give it columns.")
+        raise DataError(f"{name} has no columns (shape {tuple(shape)}); give it at least one.")
 
 
 def require_numeric(dtype: np.dtype, where: str) -> None:

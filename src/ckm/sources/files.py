@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.dataset as pa_dataset
+import pyarrow.parquet as pq
 
 from ckm.errors import DataError, InputFileError, MissingFileError, ParameterError
 from ckm.readonly import Array
@@ -58,7 +59,11 @@ def _open_npy(path: Path) -> Array:
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
     except (ValueError, OSError, EOFError) as error:
-        raise InputFileError(f"Cannot read {path} as a .npy array: {error}") from error
+        if "pickle" in str(error).lower() or "object" in str(error).lower():
+            reason = "it holds Python objects (a pickle) where numbers are expected"
+        else:
+            reason = f"it is damaged or not a .npy file ({str(error).splitlines()[0]})"
+        raise InputFileError(f"Cannot read {path}: {reason}; write it again with np.save(name, array).") from error
 
 
 class TableSource(Source):
@@ -67,30 +72,34 @@ class TableSource(Source):
     def __init__(self, paths: Sequence[Path], columns: Sequence[str] | None = None) -> None:
         self._paths = paths
         self._parquet = paths[0].suffix.lower() == ".parquet"
-        self._dataset = self._open(columns)
+        self._dataset = self._open()
         present = self._dataset.schema.names
         self._names = list(present) if columns is None else require_columns(columns, present)
         _require_numeric(self._dataset.schema, self._names, paths)
-        require_table((0, len(self._names)), "a table")
+        require_table((0, len(self._names)), str(paths[0]))
         self.columns = tuple(self._names)
         self.n_features = len(self._names)
         self.n_rows = self._dataset.count_rows() if self._parquet else None
 
     def chunks(self) -> Iterator[Array]:
-        options = pa_dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True) if self._parquet else None
-        scanner = self._dataset.scanner(
-            columns=self._names,
-            batch_size=rows_per_chunk(self.n_features),
-            batch_readahead=1,
-            fragment_readahead=1,
-            fragment_scan_options=options,
-        )
+        batches = self._parquet_batches() if self._parquet else self._csv_batches()
         try:
-            for batch in scanner.to_batches():
+            for batch in batches:
                 if len(batch):
                     yield _to_array(batch)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
             raise _readable(error, self._paths) from error
+
+    def _parquet_batches(self) -> Iterator[Any]:
+        """One batch at a time, file by file: the data set scanner would read ahead without bound of a slow consumer."""
+        for path in self._paths:
+            with pq.ParquetFile(path, pre_buffer=False) as file:
+                for batch in file.iter_batches(rows_per_chunk(self.n_features), columns=self._names, use_threads=False):
+                    yield batch.select(self._names)
+
+    def _csv_batches(self) -> Iterator[Any]:
+        options = {"batch_readahead": 1, "fragment_readahead": 1, "batch_size": rows_per_chunk(self.n_features)}
+        yield from self._dataset.scanner(columns=self._names, **options).to_batches()
 
     def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> tuple[Array, Array]:
         """From Parquet, rows of a few row groups spread over the files; from CSV, by reading it once."""
@@ -103,7 +112,7 @@ class TableSource(Source):
         kept = np.sort(rng.choice(len(rows), min(size, len(rows)), replace=False))
         return rows[kept].astype(np.float64), np.ones(len(kept))
 
-    def _open(self, columns: Sequence[str] | None) -> Any:
+    def _open(self) -> Any:
         paths = list(map(str, self._paths))
         try:
             if self._parquet:
@@ -158,4 +167,15 @@ def _to_array(table: Any) -> Array:
 def _readable(error: Exception, paths: Sequence[Path]) -> InputFileError:
     name = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return InputFileError(f"Cannot read {name}: {reason}")
+    return InputFileError(f"Cannot read {name}: {reason.rstrip('.')}; check the file, or write it again.")
+
+
+def file_columns(patterns: Sequence[str | Path]) -> tuple[str, ...] | None:
+    """The names of all columns in tables, whatever they hold; None for arrays."""
+    paths = resolve(patterns)
+    if paths[0].suffix.lower() == ".npy":
+        return None
+    try:
+        return tuple((pq.read_schema(paths[0]) if paths[0].suffix.lower() == ".parquet" else _open_csv(paths[:1]).schema).names)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _readable(error, paths) from error

@@ -1,0 +1,310 @@
+"""The command line: `ckm fit | sketch | merge | decode | predict | inspect | demo`.
+
+Results go to standard output or to the file named with -o; progress, notes, warnings and errors go to standard error.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import ckm
+from ckm import options as o
+from ckm import steps
+from ckm.shell import ReportingGroup, say
+
+# `ckm` loads what computes when it is first used, and the commands import the rest themselves: help appears at once.
+
+
+def _examples(*lines: str) -> str:
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+app = typer.Typer(
+    cls=ReportingGroup,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # plain help keeps the line breaks of examples in every version of typer
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=_examples(
+        "ckm demo                                      see it work, next to k-means",
+        "ckm fit data.parquet -k 10 -o centroids.csv   the main job",
+        "ckm predict data.parquet --centroids centroids.csv -o labels.npy",
+        "",
+        "In parts, on different days or machines, without moving the data:",
+        "  ckm sketch monday.parquet -k 10 -o mon.ckm",
+        "  ckm sketch tuesday.parquet --like mon.ckm -o tue.ckm",
+        "  ckm merge mon.ckm tue.ckm -o week.ckm",
+        "  ckm decode week.ckm -k 10 -o centroids.csv",
+    ),
+)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"ckm {ckm.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")] = False,
+) -> None:
+    """Cluster any amount of data in one pass: compressive k-means.
+
+    A sketch is m random averages of the rows, a few kilobytes whatever their number. Centroids are found from the sketch
+    alone, and sketches of different data add up.
+    """
+
+
+@app.command(
+    epilog=_examples(
+        "ckm fit data.parquet -k 10 -o centroids.csv",
+        "ckm fit 'events/*.parquet' -k 20 --columns x,y,z --sse",
+        "ckm fit data.npy -k 10 --save-sketch data.ckm -o centroids.json",
+        "ckm fit data.csv -k 5 --json | jq .weights",
+    )
+)
+def fit(
+    files: o.Files,
+    clusters: o.Clusters,
+    output: o.CentroidsOut = None,
+    save_sketch: Annotated[Path | None, typer.Option(metavar="FILE", help="Keep the sketch too: a name ending in .ckm.")] = None,
+    sse: Annotated[bool, typer.Option("--sse", help="Also report the SSE: one more pass over the data.")] = False,
+    columns: o.Columns = None,
+    sketch_size: o.Size = None,
+    scale: o.Scale = "auto",
+    distribution: o.Distribution = "adapted-radius",
+    pool: Annotated[int, typer.Option(metavar="N", min=0, help="Sampled rows to start from, held during the fit only.")] = 1000,
+    decoder: o.Decoder = "auto",
+    init: o.Init = "auto",
+    n_init: o.Replicates = 1,
+    seed: o.Seed = 0,
+    jobs: o.Jobs = None,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Find K centroids of the rows in FILES, in one pass.
+
+    Memory stays bounded. Without -o the centroids are printed: a table at a terminal, CSV in a pipe. The CSV has one line for
+    each cluster: cluster,weight,<column names>. It is all that `ckm predict` needs.
+    """
+    from ckm import results
+    from ckm.labels import open_for
+
+    steps.check_search(decoder, init, holds_rows=pool > 0)
+    inputs = results.find_inputs(files)
+    results.check_outputs([results.Output(output, results.CENTROIDS), results.Output(save_sketch, results.SKETCHES)], inputs)
+    s = ckm.sketch(
+        inputs,
+        n_clusters=clusters,
+        sketch_size=sketch_size,
+        scale=steps.parse_scale(scale),
+        distribution=distribution,
+        columns=steps.split(columns),
+        pool=pool,
+        random_state=seed,
+        n_jobs=jobs,
+        progress=not quiet,
+    )
+    if save_sketch is not None:
+        s.without_pool().save(save_sketch)  # rows are written only by `ckm sketch --pool`, where they are asked for by name
+    solution = steps.decode(s, clusters, decoder, init, n_init, seed, quiet)
+    more: dict[str, Any] = {"rows": s.count, "sketch_size": s.frequencies.m, "seed": seed}
+    if sse:
+        source = open_for(inputs, solution.columns, s.frequencies.n)
+        more["sse"] = float(steps.label(source, solution.centroids, jobs, quiet).sse.sum())
+    steps.deliver(solution, more, output, json, quiet)
+
+
+@app.command(
+    epilog=_examples(
+        "ckm sketch data.parquet -k 10 -o data.ckm",
+        "ckm sketch part-1.csv -m 2000 --pool 1000 -o part-1.ckm",
+        "ckm sketch part-2.csv --like part-1.ckm --pool 1000 -o part-2.ckm",
+        "ckm sketch 'logs/*.parquet' -k 50 --columns lat,lon -o logs.ckm",
+    )
+)
+def sketch(
+    files: o.Files,
+    output: o.SketchOut,
+    clusters: Annotated[int | None, typer.Option("--clusters", "-k", metavar="K", min=1, help="Size it for K clusters: m = 5 K n.")] = None,
+    sketch_size: o.Size = None,
+    like: Annotated[Path | None, typer.Option(metavar="FILE", help="Use an earlier sketch's frequencies, so that both can merge.")] = None,
+    columns: o.Columns = None,
+    scale: o.Scale = "auto",
+    distribution: o.Distribution = "adapted-radius",
+    pool: Annotated[int, typer.Option(metavar="N", min=0, help="Keep N sampled rows in the file, to start decoding from.")] = 0,
+    seed: o.Seed = 0,
+    jobs: o.Jobs = None,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Sketch the rows in FILES in one pass, for decoding later.
+
+    The size comes from -k, -m or --like. The file holds averages and, unless --pool asks for them, no rows. To sketch data in
+    parts, give every part after the first --like the first: the merged sketch is then the sketch of all the rows, bit for bit.
+    """
+    from ckm import report, results
+
+    if clusters is None and sketch_size is None and like is None:
+        raise typer.BadParameter("The size of the sketch is not known; give -k K, -m M, or --like FILE.", param_hint="-k / -m / --like")
+    inputs = results.find_inputs(files)
+    results.check_outputs([results.Output(output, results.SKETCHES)], [*inputs, *([like] if like else [])])
+    s = ckm.sketch(
+        inputs,
+        n_clusters=clusters,
+        sketch_size=sketch_size,
+        like=like,
+        scale=steps.parse_scale(scale),
+        distribution=distribution,
+        columns=steps.split(columns),
+        pool=pool,
+        random_state=seed,
+        n_jobs=jobs,
+        progress=not quiet,
+    )
+    s.save(output)
+    say(f"Sketched {s.count:,} rows of {s.frequencies.n} columns into {s.frequencies.m} frequencies: {output}", quiet)
+    if json:
+        report.print_json(report.sketch_record(s))
+
+
+@app.command(
+    epilog=_examples(
+        "ckm merge monday.ckm tuesday.ckm -o week.ckm",
+        "ckm merge parts/*.ckm -o all.ckm",
+    )
+)
+def merge(
+    sketches: Annotated[list[str], typer.Argument(metavar="SKETCHES", help="Files made by `ckm sketch` with the same frequencies.")],
+    output: o.SketchOut,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Add sketches up: the result is the sketch of all their rows.
+
+    They must share their frequencies: make all but the first with `ckm sketch --like first.ckm`.
+    """
+    from ckm import report, results
+
+    paths = results.find_inputs(sketches)
+    results.check_outputs([results.Output(output, results.SKETCHES)], paths)
+    s = ckm.merge(map(ckm.load, paths))
+    s.save(output)
+    say(f"Merged {len(paths)} sketches of {s.count:,} rows in all: {output}", quiet)
+    if json:
+        report.print_json(report.sketch_record(s))
+
+
+@app.command(
+    epilog=_examples(
+        "ckm decode data.ckm -k 10 -o centroids.csv",
+        "ckm decode data.ckm -k 12 --n-init 5 --init range",
+        "for k in 5 10 20; do ckm decode data.ckm -k $k --json | jq .cost; done",
+    )
+)
+def decode(
+    sketch: Annotated[Path, typer.Argument(metavar="SKETCH", help="A file made by `ckm sketch` or `ckm merge`.")],
+    clusters: o.Clusters,
+    output: o.CentroidsOut = None,
+    decoder: o.Decoder = "auto",
+    init: o.Init = "auto",
+    n_init: o.Replicates = 1,
+    seed: o.Seed = 0,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Find K centroids from a sketch alone; any K, again and again.
+
+    Without -o the centroids are printed: a table at a terminal, CSV in a pipe.
+    """
+    from ckm import results
+
+    results.check_outputs([results.Output(output, results.CENTROIDS)], [sketch])
+    s = ckm.load(sketch)
+    steps.check_search(decoder, init, holds_rows=s.pool is not None)
+    solution = steps.decode(s, clusters, decoder, init, n_init, seed, quiet)
+    steps.deliver(solution, {"rows": s.count, "sketch_size": s.frequencies.m, "seed": seed}, output, json, quiet)
+
+
+@app.command(
+    epilog=_examples(
+        "ckm predict data.parquet --centroids centroids.csv -o labels.npy",
+        "ckm predict 'new/*.csv' --centroids centroids.json -o labels.csv",
+        "ckm predict data.npy --centroids centroids.csv --json | jq .sse",
+    )
+)
+def predict(
+    files: o.Files,
+    centroids: Annotated[Path, typer.Option("--centroids", "-c", metavar="FILE", help="Written by `ckm fit` or `decode`: .csv or .json.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write one label a row here: .csv, .npy or .parquet.")
+    ] = None,
+    jobs: o.Jobs = None,
+    json: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Give every row of FILES the number of its nearest centroid.
+
+    Rows stream through in bounded memory. Columns are matched by name, in any order. Prints each cluster's rows and SSE (sum of
+    squared distances); the labels themselves go to -o, in the order of the rows.
+    """
+    from ckm import report, results
+    from ckm.labels import open_for, writing_labels
+
+    inputs = results.find_inputs(files)
+    results.check_outputs([results.Output(output, results.LABELS)], [*inputs, centroids])
+    found = results.read_centroids(centroids)
+    source = open_for(inputs, found.columns, found.values.shape[1], str(centroids))
+    if output is None:
+        labelling = steps.label(source, found.values, jobs, quiet)
+    else:
+        with writing_labels(output) as writer:
+            labelling = steps.label(source, found.values, jobs, quiet, writer.write)
+    record = report.labelling_record(labelling)
+    say(f"Labelled {record['rows']:,} rows, SSE {record['sse']:.6g}{'' if output is None else f': {output}'}", quiet)
+    if json:
+        report.print_json(record)
+    else:
+        report.show_labelling(labelling)
+
+
+@app.command(epilog=_examples("ckm inspect data.ckm", "ckm inspect data.ckm --json | jq .fingerprint"))
+def inspect(
+    sketch: Annotated[Path, typer.Argument(metavar="SKETCH", help="A file made by `ckm sketch` or `ckm merge`.")],
+    json: o.Json = False,
+) -> None:
+    """Show what a sketch holds: rows, size, scale, columns.
+
+    Sketches with the same fingerprint can be merged.
+    """
+    from ckm import report
+
+    s = ckm.load(sketch)
+    if json:
+        report.print_json(report.sketch_record(s))
+    else:
+        report.show_sketch(s)
+
+
+@app.command(epilog=_examples("ckm demo", "ckm demo --rows 100000 --folder /tmp/demo --seed 1"))
+def demo(
+    rows: Annotated[int, typer.Option(metavar="N", min=100, help="How many rows to make.")] = 1_000_000,
+    folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to put the data and the picture.")] = Path("demo"),
+    seed: o.Seed = 0,
+) -> None:
+    """See it work: ckm and k-means side by side, on made data.
+
+    Writes a Parquet file of a Gaussian mixture (10 clusters in dimension 10, as in the paper), its sketch and a picture. Takes
+    under a minute.
+    """
+    from ckm.demo import run_demo
+
+    run_demo(folder, rows, seed)

@@ -1,0 +1,145 @@
+"""Label every row of a source in one pass and bounded memory, with each cluster's rows and SSE; write labels as CSV, `.npy` or Parquet."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, Protocol
+
+import numpy as np
+
+from ckm.assignment import assign_blocks
+from ckm.errors import CkmError, MismatchError, OutputError, ParameterError
+from ckm.progress import OnRows, ignore
+from ckm.readonly import Array
+from ckm.runners.local import blocks_of
+from ckm.sources import Source, open_source
+
+
+class Labelling(NamedTuple):
+    """What labelling found: rows and sum of squared distances, both for each cluster."""
+
+    counts: Array
+    sse: Array
+
+
+def open_for(paths: Sequence[Path], columns: tuple[str, ...] | None, n: int, made: str = "these centroids") -> Source:
+    """The rows of files, with the columns that centroids of dimension n were made from, whatever their order in the files."""
+    named = columns is not None and paths[0].suffix.lower() != ".npy"
+    try:
+        source = open_source(list(paths), columns if named else None)
+    except ParameterError as error:
+        if not named or columns is None:
+            raise
+        raise MismatchError(f"{error} The columns of {made} are {', '.join(columns)}; give files that have them.") from None
+    if source.n_features != n:
+        raise MismatchError(f"{paths[0]} has {source.n_features} columns where {made} has {n}; give the data it was made for.")
+    return source
+
+
+def label_rows(
+    source: Source, centroids: Array, *, n_threads: int = 1, on_labels: Callable[[Array], None] | None = None, on_rows: OnRows = ignore
+) -> Labelling:
+    """Give every row of `source` to its nearest centroid; `on_labels` gets the labels in order, block by block."""
+    counts, sse = np.zeros(len(centroids), np.int64), np.zeros(len(centroids))
+    for _, labels, squares in assign_blocks(blocks_of(source.chunks()), centroids, n_threads, source.columns):
+        counts += np.bincount(labels, minlength=len(centroids))
+        sse += np.bincount(labels, weights=squares, minlength=len(centroids))
+        if on_labels is not None:
+            on_labels(labels)
+        on_rows(len(labels))
+    return Labelling(counts, sse)
+
+
+class LabelWriter(Protocol):
+    """Takes labels block by block; `finish` completes the file."""
+
+    def write(self, labels: Array) -> None:
+        """Append labels."""
+
+    def finish(self) -> None:
+        """Write what is still held back."""
+
+
+class _CsvLabels:
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        file.write(b"cluster\n")
+
+    def write(self, labels: Array) -> None:
+        self._file.write("".join(f"{label}\n" for label in labels.tolist()).encode())
+
+    def finish(self) -> None:
+        pass
+
+
+class _NpyLabels:
+    """The header needs the number of rows, which is known last: NumPy pads it so that a longer one fits in the same place."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._rows = file, 0
+        self._start = self._write_header()
+
+    def write(self, labels: Array) -> None:
+        self._file.write(labels.astype("<i4").tobytes())
+        self._rows += len(labels)
+
+    def finish(self) -> None:
+        self._file.seek(0)
+        if self._write_header() != self._start:
+            raise OutputError("The .npy header outgrew its place; write .csv or .parquet instead.")
+
+    def _write_header(self) -> int:
+        np.lib.format.write_array_header_1_0(self._file, {"descr": "<i4", "fortran_order": False, "shape": (self._rows,)})
+        return self._file.tell()
+
+
+class _ParquetLabels:
+    """Row groups of a million labels: small ones would cost more than they hold."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self._schema = pa.schema([("cluster", pa.int32())])
+        self._writer, self._waiting, self._rows = pq.ParquetWriter(file, self._schema), list[Array](), 0
+
+    def write(self, labels: Array) -> None:
+        self._waiting.append(labels)
+        self._rows += len(labels)
+        if self._rows >= 2**20:
+            self._flush()
+
+    def finish(self) -> None:
+        self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+
+        if self._waiting:
+            self._writer.write_table(pa.table({"cluster": np.concatenate(self._waiting)}, schema=self._schema))
+        self._waiting, self._rows = [], 0
+
+
+_WRITERS: dict[str, Callable[[BinaryIO], LabelWriter]] = {".csv": _CsvLabels, ".npy": _NpyLabels, ".parquet": _ParquetLabels}
+
+
+@contextmanager
+def writing_labels(path: Path) -> Iterator[LabelWriter]:
+    """A writer whose file appears under its name when the block ends well, and not at all otherwise."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with temporary.open("w+b") as file:
+            writer = _WRITERS[path.suffix.lower()](file)
+            yield writer
+            writer.finish()
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except CkmError:
+        raise
+    except OSError as error:
+        raise OutputError(f"Cannot write {path}: {error.strerror or error}; choose another output.") from error
+    finally:
+        temporary.unlink(missing_ok=True)

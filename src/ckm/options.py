@@ -1,0 +1,22 @@
+"""The options that several commands share, each with its help: written once, so that they mean the same everywhere."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Files = Annotated[list[str], typer.Argument(metavar="FILES", help="Data: .npy, .csv or .parquet, by name or quoted pattern.")]
+Clusters = Annotated[int, typer.Option("--clusters", "-k", metavar="K", min=1, help="How many clusters to find.")]
+Size = Annotated[int | None, typer.Option("--sketch-size", "-m", metavar="M", min=1, help="Frequencies in the sketch (default: 5 K n).")]
+Scale = Annotated[str, typer.Option(metavar="auto|FLOAT", help="Variance that frequencies are scaled to; auto estimates it from rows.")]
+Distribution = Annotated[str, typer.Option(metavar="LAW", help="Frequencies' law: adapted-radius, folded-gaussian or gaussian.")]
+Columns = Annotated[str | None, typer.Option(metavar="A,B,C", help="Columns of a table to use, in this order (default: all).")]
+Decoder = Annotated[str, typer.Option(metavar="NAME", help="How centroids are found: auto or clompr.")]
+Init = Annotated[str, typer.Option(metavar="NAME", help="Where searches start: auto, range, or (from pooled rows) sample, k++.")]
+Replicates = Annotated[int, typer.Option("--n-init", metavar="N", min=1, help="Decode N times and keep the best.")]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="The same seed repeats the same result.")]
+Jobs = Annotated[int | None, typer.Option(metavar="N", help="Threads (default: every core); the result is the same for any number.")]
+CentroidsOut = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write centroids here: .csv or .json.")]
+SketchOut = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Write the sketch here: a name ending in .ckm.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes; warnings and errors only.")]

@@ -1,0 +1,42 @@
+"""A picture of clusters: rows as a density in their two principal axes, with sets of centroids on top. Needs matplotlib."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import PowerNorm
+from matplotlib.figure import Figure
+
+from ckm.readonly import Array
+from ckm.sketches import Sketch
+
+_DRAWN_ROWS = 20_000
+# Rings, crosses and dots nest, so that all three can be told apart where they agree.
+_MARKERS: tuple[dict[str, Any], ...] = (
+    {"marker": "o", "s": 320, "facecolors": "none", "edgecolors": "#222222", "linewidths": 1.6},
+    {"marker": "x", "s": 110, "color": "#d95f02", "linewidths": 2.4},
+    {"marker": "o", "s": 42, "color": "#c2185b", "edgecolors": "white", "linewidths": 0.9},
+)
+
+
+def draw_clusters(path: Path, title: str, subtitle: str, rows: Array, sketch: Sketch, centroids: Mapping[str, Array]) -> None:
+    """Draw up to three sets of points over `rows`; the axes come from the covariance that the sketch holds."""
+    axes = np.linalg.eigh(sketch.covariance)[1][:, :-3:-1]
+    shown = rows[:: max(1, len(rows) // _DRAWN_ROWS)][:_DRAWN_ROWS]
+    figure = Figure(figsize=(9, 6.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    plot = figure.add_subplot()
+    x, y = ((shown - sketch.mean) @ axes).T
+    density = plot.hexbin(x, y, gridsize=60, cmap="Blues", mincnt=1, linewidths=0, alpha=0.85)
+    density.set_norm(PowerNorm(0.6, vmin=-2))  # the sparse edges of the data should show too
+    for (name, points), style in zip(centroids.items(), _MARKERS, strict=False):
+        plot.scatter(*((points - sketch.mean) @ axes).T, label=name, zorder=3, **style)
+    plot.set(xlabel="first principal axis", ylabel="second principal axis", aspect="equal")
+    plot.set_title(f"{title}\n", loc="left", fontsize=13, fontweight="bold")
+    plot.text(0, 1.02, subtitle, transform=plot.transAxes, fontsize=10, color="#555555")
+    plot.spines[["top", "right"]].set_visible(False)
+    plot.plot([], [], marker="h", linestyle="none", markersize=13, color="#9ecae1", label=f"rows ({len(shown):,} drawn)")
+    plot.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, labelspacing=1.2)
+    figure.savefig(path, dpi=150)

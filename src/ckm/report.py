@@ -1,0 +1,166 @@
+"""How results look: tables at a terminal, CSV in a pipe, plain values for JSON."""
+
+import csv
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from ckm.decoding import Solution
+from ckm.labels import Labelling
+from ckm.readonly import Array
+from ckm.results import centroids_csv, coordinate_names
+from ckm.sketches import Sketch
+
+_SHOWN_COORDINATES = 10
+_SHOWN_COLUMNS = 40
+
+
+def console(stderr: bool = False) -> Console:
+    """A console that takes text literally (a column may be called "[red]") and, in a pipe, does not fold lines at 80 characters."""
+    piped = not (sys.stderr if stderr else sys.stdout).isatty()
+    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=160 if piped else None)
+
+
+@contextmanager
+def working(title: str, quiet: bool) -> Iterator[None]:
+    """A sign of life on a terminal while something takes a while."""
+    output = console(stderr=True)
+    if quiet or not output.is_terminal:
+        yield
+        return
+    with output.status(title):
+        yield
+
+
+def print_json(record: dict[str, Any]) -> None:
+    """One JSON object on standard output."""
+    print(json.dumps(record, allow_nan=False))
+
+
+def show_solution(solution: Solution) -> None:
+    """Centroids on standard output: a table to read at a terminal, CSV in full precision in a pipe."""
+    if not sys.stdout.isatty():
+        sys.stdout.write(centroids_csv(solution))
+        return
+    names = coordinate_names(solution.columns, solution.centroids.shape[1])
+    table = _table(["cluster", "weight", *names[:_SHOWN_COORDINATES]])
+    for k, (weight, centroid) in enumerate(zip(solution.weights, solution.centroids, strict=True)):
+        table.add_row(str(k), f"{weight:.4f}", *(f"{x:.4g}" for x in centroid[:_SHOWN_COORDINATES]))
+    if len(names) > _SHOWN_COORDINATES:
+        table.caption = f"{_SHOWN_COORDINATES} of {len(names)} coordinates; -o centroids.csv writes them all"
+    console().print(table)
+
+
+def labelling_record(labelling: Labelling) -> dict[str, Any]:
+    """What labelling found, as plain values."""
+    return {
+        "rows": int(labelling.counts.sum()),
+        "sse": float(labelling.sse.sum()),
+        "counts": labelling.counts.tolist(),
+        "cluster_sse": labelling.sse.tolist(),
+    }
+
+
+def show_labelling(labelling: Labelling) -> None:
+    """Rows and SSE of each cluster on standard output: a table at a terminal, CSV in a pipe."""
+    total = max(int(labelling.counts.sum()), 1)
+    if not sys.stdout.isatty():
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(["cluster", "rows", "sse"])
+        writer.writerows(zip(range(len(labelling.counts)), labelling.counts.tolist(), labelling.sse.tolist(), strict=True))
+        return
+    table = _table(["cluster", "rows", "share", "SSE"])
+    for k, (rows, sse) in enumerate(zip(labelling.counts, labelling.sse, strict=True)):
+        table.add_row(str(k), f"{rows:,}", f"{rows / total:.2%}", f"{sse:.6g}")
+    console().print(table)
+
+
+def sketch_record(sketch: Sketch) -> dict[str, Any]:
+    """Everything about a sketch but its sums, as plain values."""
+    f, pool, columns = sketch.frequencies, sketch.pool, _column_values(sketch)
+    return {
+        "rows": sketch.count,
+        "weight": sketch.weight,
+        "dimension": f.n,
+        "sketch_size": f.m,
+        "bytes": sketch.nbytes,
+        "distribution": f.distribution,
+        "scale": f.scale,
+        "seed": f.seed,
+        "fingerprint": f.fingerprint,
+        "exact": sketch.exact,
+        "bounds": "tight" if sketch.tally.tight else "outer",
+        "pool": 0 if pool is None else len(pool),
+        "columns": None if sketch.columns is None else list(sketch.columns),
+        **{name: None if values is None else values.tolist() for name, values in columns.items()},
+    }
+
+
+def show_sketch(sketch: Sketch) -> None:
+    """A sketch as two tables: the whole, and its columns."""
+    record, values = sketch_record(sketch), _column_values(sketch)
+    facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for name, text in _facts(record):
+        facts.add_row(name, text)
+    table = _table(["column", *values])
+    table.columns[0].justify = "left"
+    for i, name in enumerate(coordinate_names(sketch.columns, sketch.frequencies.n)[:_SHOWN_COLUMNS]):
+        table.add_row(name, *("-" if column is None else f"{column[i]:.6g}" for column in values.values()))
+    if sketch.frequencies.n > _SHOWN_COLUMNS:
+        table.caption = f"{_SHOWN_COLUMNS} of {sketch.frequencies.n} columns; --json shows them all"
+    output = console()
+    output.print(facts)
+    output.print(table)
+
+
+def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
+    pool = record["pool"]
+    return [  # labels short enough for the fingerprint to fit in 80 characters
+        ("rows", f"{record['rows']:,}"),
+        ("weight", f"{record['weight']:,.12g}"),
+        ("dimension", str(record["dimension"])),
+        ("frequencies", f"{record['sketch_size']:,}"),
+        ("bytes", f"{record['bytes']:,} (16 for each frequency)"),
+        ("distribution", record["distribution"]),
+        ("scale", f"{record['scale']:.6g} (variance)"),
+        ("seed", "-" if record["seed"] is None else str(record["seed"])),
+        ("fingerprint", record["fingerprint"]),
+        ("exact sums", "yes" if record["exact"] else "no"),
+        ("bounds", "smallest and largest values" if record["bounds"] == "tight" else "outer (rows were subtracted)"),
+        ("pool", f"{pool:,} sampled rows" if pool else "none: it holds no rows"),
+        ("columns", "named" if record["columns"] else "not named"),
+    ]
+
+
+def _column_values(sketch: Sketch) -> dict[str, Array | None]:
+    """Bounds, mean and standard deviation of each column; None without rows."""
+    if not sketch.count:
+        return dict.fromkeys(("lower", "upper", "mean", "std"))
+    variance = sketch.covariance if sketch.covariance.ndim == 1 else np.diag(sketch.covariance)
+    return {"lower": sketch.lower, "upper": sketch.upper, "mean": sketch.mean, "std": np.sqrt(np.maximum(variance, 0))}
+
+
+def readable_bytes(count: int) -> str:
+    """A number of bytes in decimal units.
+
+    >>> readable_bytes(8000), readable_bytes(40_000_000)
+    ('8.0 kB', '40.0 MB')
+    """
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} B"
+
+
+def _table(headings: Sequence[str]) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    return table

@@ -1,0 +1,426 @@
+"""Bad input on the command line: a status, one sentence that says what was seen and what to do, and no traceback."""
+
+import contextlib
+import io
+import json
+import os
+import pickle
+import struct
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from safetensors.numpy import save as save_tensors
+
+import ckm
+from ckm.cli import app
+
+K3 = ("-k", "3")
+
+
+def fail(*args: object, status: int = 1) -> str:
+    """Run a command that must fail; its error message. Nothing may appear on standard output."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as exit:
+        app(args=[str(arg) for arg in args], prog_name="ckm")
+    assert exit.value.code == status, err.getvalue()
+    assert out.getvalue() == ""
+    assert "Traceback" not in err.getvalue()
+    *before, last = err.getvalue().splitlines()
+    assert last.startswith("Error: ")
+    assert status == 2 or all(line.startswith("Warning: ") for line in before)
+    return last
+
+
+@pytest.fixture
+def X(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
+    """Rows to spoil; data.npy and data.parquet hold them, in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    np.save("data.npy", X)
+    pq.write_table(pa.table({"a": X[:, 0], "b": X[:, 1]}), "data.parquet")
+    return X
+
+
+@pytest.fixture
+def sketch_file(X: np.ndarray) -> Path:
+    ckm.sketch(X, n_clusters=3, random_state=0).save("s.ckm")
+    return Path("s.ckm")
+
+
+@pytest.fixture
+def untouched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make any pass over the data a failure of the test: outputs must be refused before it."""
+
+    def read(*args: object, **kwargs: object) -> None:
+        pytest.fail("the data was read")
+
+    monkeypatch.setattr(ckm, "sketch", read)
+    monkeypatch.setattr("ckm.labels.label_rows", read)
+
+
+# Values
+
+
+@pytest.mark.parametrize(
+    ("value", "seen", "remedy"),
+    [(np.nan, "NaN", "drop or fill"), (np.inf, "inf", "drop or clip"), (1e300, "1e+300, which overflows float32", "rescale")],
+    ids=["nan", "infinity", "overflow"],
+)
+@pytest.mark.parametrize("command", ["fit", "sketch", "predict"])
+def test_values_that_are_not_finite(X: np.ndarray, command: str, value: float, seen: str, remedy: str) -> None:
+    X[7, 1] = value
+    np.save("bad.npy", X)
+    Path("c.csv").write_text("cluster,weight,x0,x1\n0,1.0,0.0,0.0\n")
+    more = {"fit": K3, "sketch": (*K3, "-o", "out.ckm"), "predict": ("-c", "c.csv", "-o", "out.npy")}[command]
+    message = fail(command, "bad.npy", *more)
+    assert "Row 7, column 1" in message
+    assert seen in message
+    assert remedy in message
+    assert not list(Path().glob("*out*"))
+    assert not list(Path().glob(".*.part"))
+
+
+def test_missing_value_in_a_table_is_named(X: np.ndarray) -> None:
+    Path("gap.csv").write_text("east,north\n1,2\n,3\n4,5\n")
+    assert "Row 1, column 'east' holds NaN" in fail("fit", "gap.csv", *K3)
+
+
+def test_text_columns(X: np.ndarray) -> None:
+    Path("names.csv").write_text("a,b,name\n1,2,x\n3,4,y\n")
+    message = fail("fit", "names.csv", *K3)
+    assert "Column 'name' of names.csv holds text" in message
+    assert "--columns a,b" in message
+
+
+def test_text_further_down_a_csv(X: np.ndarray) -> None:
+    Path("late.csv").write_text("a,b\n" + "1,2\n" * 300_000 + "3,oops\n")
+    message = fail("fit", "late.csv", *K3)
+    assert "late.csv" in message
+    assert "oops" in message
+
+
+# Numbers of rows and clusters
+
+
+def test_zero_rows_to_decode(X: np.ndarray) -> None:
+    np.save("none.npy", X[:0])
+    assert "zero rows" in fail("fit", "none.npy", *K3)
+    ckm.sketch(X[:0], sketch_size=30, scale=1.0, random_state=0).save("none.ckm")
+    message = fail("decode", "none.ckm", *K3)
+    assert "zero rows" in message
+    assert "add" in message
+
+
+def test_one_row(X: np.ndarray) -> None:
+    np.save("one.npy", X[:1])
+    message = fail("fit", "one.npy", "-k", 1)
+    assert "--scale" in message
+    assert "row" in message
+
+
+def test_all_rows_equal(X: np.ndarray) -> None:
+    np.save("equal.npy", np.ones((50, 2)))
+    message = fail("fit", "equal.npy", *K3)
+    assert "equal" in message
+    assert "--scale" in message
+
+
+def test_fewer_rows_than_clusters(X: np.ndarray) -> None:
+    np.save("few.npy", X[:3])
+    message = fail("fit", "few.npy", "-k", 5)
+    assert "3 rows" in message
+    assert "at most 3" in message
+
+
+@pytest.mark.parametrize("clusters", ["0", "-2", "2.5", "many"])
+def test_impossible_numbers_of_clusters(sketch_file: Path, clusters: str) -> None:
+    for command in (("fit", "data.npy"), ("sketch", "data.npy", "-o", "t.ckm"), ("decode", sketch_file)):
+        assert "--clusters" in fail(*command, "-k", clusters, status=2)
+
+
+def test_sketch_too_small(sketch_file: Path) -> None:
+    message = fail("fit", "data.npy", "-k", 20, "-m", 10)
+    assert "m = 10" in message
+    assert "--sketch-size 200" in message
+    assert "too small" in fail("decode", sketch_file, "-k", 50)
+
+
+def test_sketch_of_unknown_size(X: np.ndarray) -> None:
+    assert "-k" in fail("sketch", "data.npy", "-o", "t.ckm", status=2)
+
+
+# Files of rows
+
+
+@pytest.mark.parametrize("shape", [(200,), (10, 2, 2)], ids=["1-D", "3-D"])
+def test_arrays_that_are_no_tables(X: np.ndarray, shape: tuple[int, ...]) -> None:
+    np.save("odd.npy", np.zeros(shape))
+    message = fail("fit", "odd.npy", *K3)
+    assert f"{len(shape)}-D" in message
+    assert "odd.npy" in message
+    assert str(shape) in message
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("nothing.csv", "There is no file nothing.csv"),
+        ("nothing-*.csv", "No file matches nothing-*.csv"),
+        ("empty.csv", "empty.csv is empty (0 bytes)"),
+        ("folder", "folder is a directory"),
+        ("data.txt", ".npy, .csv, .parquet"),
+        ("pickle.npy", "Cannot read pickle.npy"),
+        ("short.npy", "Cannot read short.npy"),
+        ("trash.parquet", "Cannot read trash.parquet"),
+        ("ragged.csv", "Expected 2 columns, got 3"),
+    ],
+)
+@pytest.mark.parametrize("command", ["fit", "predict"])
+def test_files_that_cannot_be_read(X: np.ndarray, command: str, name: str, words: str) -> None:
+    Path("empty.csv").touch()
+    Path("folder").mkdir()
+    Path("data.txt").write_text("1 2 3")
+    Path("pickle.npy").write_bytes(pickle.dumps({"rows": [1, 2]}))
+    Path("short.npy").write_bytes(Path("data.npy").read_bytes()[:300])
+    Path("trash.parquet").write_bytes(b"not parquet " * 20)
+    Path("ragged.csv").write_text("a,b\n1,2\n3,4,5\n")
+    Path("c.csv").write_text("cluster,weight,a,b\n0,1.0,0.0,0.0\n")
+    assert words in fail(command, name, *(K3 if command == "fit" else ("-c", "c.csv")))
+
+
+def test_a_pickle_is_never_run(X: np.ndarray) -> None:
+    class Bomb:
+        def __reduce__(self) -> tuple[object, ...]:
+            return Path.touch, (Path("exploded"),)
+
+    for name in ("bomb.npy", "bomb.ckm"):
+        Path(name).write_bytes(pickle.dumps(Bomb()))
+    fail("fit", "bomb.npy", *K3)
+    assert "is not a sketch" in fail("decode", "bomb.ckm", *K3)
+    assert not Path("exploded").exists()
+
+
+def test_a_file_given_twice(sketch_file: Path) -> None:
+    assert "given twice" in fail("fit", "data.npy", "*.npy", *K3)
+    assert "given twice" in fail("merge", sketch_file, f"./{sketch_file}", "-o", "t.ckm")
+
+
+def test_columns_that_are_not_there(X: np.ndarray) -> None:
+    message = fail("fit", "data.parquet", *K3, "--columns", "a,z")
+    assert "'z'" in message
+    assert "a, b" in message
+    assert "no column names" in fail("fit", "data.npy", *K3, "--columns", "a")
+
+
+# Sketches that do not belong together
+
+
+def test_wrong_columns_against_like(X: np.ndarray) -> None:
+    ckm.sketch("data.parquet", n_clusters=3, random_state=0).save("s.ckm")
+    pq.write_table(pa.table({"a": X[:, 0], "c": X[:, 1]}), "other.parquet")
+    message = fail("sketch", "other.parquet", "--like", "s.ckm", "-o", "t.ckm")
+    assert "'b'" in message
+    assert "a, c" in message
+    np.save("wide.npy", np.zeros((5, 3)))
+    message = fail("sketch", "wide.npy", "--like", "s.ckm", "-o", "t.ckm")
+    assert "3 columns" in message
+    assert "has 2" in message
+    assert not Path("t.ckm").exists()
+
+
+def test_like_contradicted(sketch_file: Path) -> None:
+    assert "--sketch-size 7 contradicts --like" in fail("sketch", "data.npy", "--like", sketch_file, "-m", 7, "-o", "t.ckm")
+
+
+def test_merging_different_frequencies(X: np.ndarray) -> None:
+    a, b = (ckm.sketch(X, n_clusters=3, random_state=seed) for seed in (0, 1))
+    a.save("a.ckm"), b.save("b.ckm")
+    message = fail("merge", "a.ckm", "b.ckm", "-o", "t.ckm")
+    assert a.frequencies.fingerprint[:8] in message
+    assert b.frequencies.fingerprint[:8] in message
+    assert "--like first" in message
+    assert not Path("t.ckm").exists()
+
+
+def test_predicting_other_columns(X: np.ndarray) -> None:
+    Path("c.csv").write_text("cluster,weight,a,z\n0,1.0,0.0,0.0\n")
+    message = fail("predict", "data.parquet", "-c", "c.csv")
+    assert "'z'" in message
+    assert "c.csv are a, z" in message
+    Path("wide.csv").write_text("cluster,weight,x0,x1,x2\n0,1.0,0.0,0.0,0.0\n")
+    assert "data.npy has 2 columns where wide.csv has 3" in fail("predict", "data.npy", "-c", "wide.csv")
+
+
+# Files that are no sketches
+
+
+def altered_header(data: bytes) -> bytes:
+    at = data.index(b"adapted-radius")
+    return data[:at] + b"Adapted" + data[at + 7 :]
+
+
+def from_the_future(data: bytes) -> bytes:
+    length = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8 : 8 + length])
+    metadata = {**json.loads(header["__metadata__"]["ckm"]), "version": 99}
+    header["__metadata__"]["ckm"] = json.dumps(metadata)
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data[8 + length :]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda data: data[: len(data) // 2], "s.ckm is"),
+        (lambda data: data[:100], "truncated"),
+        (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "altered"),
+        (altered_header, "altered"),
+        (lambda data: save_tensors({"x": np.zeros(3)}), "not a sketch"),
+        (lambda data: b"PK\x03\x04" + data, "not a sketch"),
+        (lambda data: pickle.dumps(data), "not a sketch"),
+        (lambda data: b"", "empty"),
+        (from_the_future, "file format 99"),
+    ],
+    ids=["half", "truncated", "payload", "header", "safetensors", "zip", "pickle", "empty", "future"],
+)
+def test_files_that_are_no_sketches(sketch_file: Path, spoil: object, words: str) -> None:
+    sketch_file.write_bytes(spoil(sketch_file.read_bytes()))  # type: ignore[operator]
+    for command in (("decode", sketch_file, *K3), ("inspect", sketch_file), ("sketch", "data.npy", "--like", sketch_file, "-o", "t.ckm")):
+        message = fail(*command)
+        assert "s.ckm" in message
+        assert words in message
+        assert "make it again" in message or "upgrade" in message
+    fail("merge", sketch_file, "-o", "t.ckm")
+    assert not Path("t.ckm").exists()
+
+
+def test_a_missing_or_foreign_sketch(X: np.ndarray) -> None:
+    Path("folder").mkdir()
+    assert "There is no file none.ckm" in fail("inspect", "none.ckm")
+    assert "data.npy is not a sketch" in fail("inspect", "data.npy")
+    assert "folder is a directory" in fail("inspect", "folder")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("c.csv", "a,b\n1,2\n", "cluster,weight"),
+        ("c.csv", "", "cluster,weight"),
+        ("c.csv", "cluster,weight,a,b\n0,1,2\n", "line 2 has 3 fields"),
+        ("c.csv", "cluster,weight,a,b\n0,1,2,x\n", "'x'"),
+        ("c.csv", "cluster,weight,a,b\n0,1,2,nan\n", "finite"),
+        ("c.csv", "cluster,weight,a,b\n", "finite"),
+        ("c.json", "{", "not a file of centroids"),
+        ("c.json", "{}", "not a file of centroids"),
+        ("c.json", '{"columns": ["a"], "centroids": [[1, 2]]}', "names 1 columns for 2"),
+        ("c.txt", "", ".csv or .json"),
+    ],
+)
+def test_files_that_are_no_centroids(X: np.ndarray, name: str, text: str, words: str) -> None:
+    Path(name).write_text(text)
+    message = fail("predict", "data.npy", "-c", name)
+    assert name in message
+    assert words in message
+
+
+# Outputs
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "suffix"),
+    [
+        (("fit", "data.npy", *K3), "-o", ".csv"),
+        (("fit", "data.npy", *K3), "--save-sketch", ".ckm"),
+        (("sketch", "data.npy", *K3), "-o", ".ckm"),
+        (("merge", "s.ckm"), "-o", ".ckm"),
+        (("decode", "s.ckm", *K3), "-o", ".json"),
+        (("predict", "data.npy", "-c", "c.csv"), "-o", ".npy"),
+    ],
+    ids=["fit", "save-sketch", "sketch", "merge", "decode", "predict"],
+)
+def test_outputs_are_checked_before_the_data(
+    sketch_file: Path, untouched: None, command: tuple[str, ...], option: str, suffix: str
+) -> None:
+    Path("c.csv").write_text("cluster,weight,x0,x1\n0,1.0,0.0,0.0\n")
+    Path(f"folder{suffix}").mkdir()
+    message = fail(*command, option, f"none/out{suffix}")
+    assert "the folder none does not exist; make it first" in message
+    assert "is a directory" in fail(*command, option, f"folder{suffix}")
+    message = fail(*command, option, "out.xyz")
+    assert "out.xyz" in message
+    assert f"must end in {'.csv or .npy' if suffix == '.npy' else '.csv or .json' if suffix in ('.csv', '.json') else '.ckm'}" in message
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write anywhere")
+def test_read_only_outputs(X: np.ndarray, untouched: None) -> None:
+    Path("old.csv").write_text("mine")
+    Path("old.csv").chmod(0o444)
+    assert "read-only" in fail("fit", "data.npy", *K3, "-o", "old.csv")
+    Path("locked").mkdir(mode=0o555)
+    assert "locked" in fail("fit", "data.npy", *K3, "-o", "locked/c.csv")
+
+
+def test_outputs_never_replace_inputs(sketch_file: Path, untouched: None) -> None:
+    Path("data.csv").write_text("a,b\n1,2\n")
+    Path("c.csv").write_text("cluster,weight,a,b\n0,1.0,0.0,0.0\n")
+    Path("link.csv").symlink_to("data.csv")
+    before = Path("data.csv").read_bytes(), sketch_file.read_bytes()
+    for command in (
+        ("fit", "d*.csv", *K3, "-o", "./data.csv"),
+        ("fit", "data.csv", *K3, "-o", "link.csv"),
+        ("predict", "data.csv", "-c", "c.csv", "-o", "data.csv"),
+        ("predict", "data.csv", "-c", "c.csv", "-o", "c.csv"),
+        ("predict", "data.npy", "-c", "c.csv", "-o", "data.npy"),
+        ("sketch", "data.npy", "--like", "s.ckm", "-o", "s.ckm"),
+        ("merge", "s.ckm", "-o", "s.ckm"),
+    ):
+        message = fail(*command)
+        assert "one of the inputs" in message
+        assert "choose another name" in message
+    assert (Path("data.csv").read_bytes(), sketch_file.read_bytes()) == before
+
+
+def test_failure_leaves_the_old_output_alone(X: np.ndarray) -> None:
+    Path("labels.csv").write_text("old")
+    Path("c.csv").write_text("cluster,weight,x0,x1\n0,1.0,0.0,0.0\n")
+    X[-1, 0] = np.nan
+    np.save("bad.npy", X)
+    fail("predict", "bad.npy", "-c", "c.csv", "-o", "labels.csv")
+    assert Path("labels.csv").read_text() == "old"
+    assert not list(Path().glob(".*.part"))
+
+
+# Options
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--decoder", "magic", "auto, clompr"),
+        ("--init", "magic", "auto, range, sample, k++"),
+        ("--scale", "wide", "'auto' nor a positive variance"),
+        ("--scale", "-1", "'auto' nor a positive variance"),
+        ("--seed", "-1", "--seed"),
+        ("--n-init", "0", "--n-init"),
+        ("--pool", "-1", "--pool"),
+    ],
+)
+def test_options_out_of_range(X: np.ndarray, untouched: None, option: str, value: str, words: str) -> None:
+    assert words in fail("fit", "data.npy", *K3, option, value, status=2)
+
+
+def test_starting_from_rows_that_are_not_kept(sketch_file: Path, untouched: None) -> None:
+    assert "--pool 1000" in fail("fit", "data.npy", *K3, "--pool", 0, "--init", "sample", status=2)
+    assert "--pool 1000" in fail("decode", sketch_file, *K3, "--init", "k++", status=2)
+
+
+def test_unknown_distribution_and_threads(X: np.ndarray) -> None:
+    assert "'adapted-radius'" in fail("fit", "data.npy", *K3, "--distribution", "magic")
+    assert "--jobs must be" in fail("fit", "data.npy", *K3, "--jobs", 0)
+
+
+def test_demo_in_a_folder_that_cannot_be(X: np.ndarray) -> None:
+    assert "--folder" in fail("demo", "--folder", "data.npy")
