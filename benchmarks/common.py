@@ -24,22 +24,24 @@ console = Console()
 
 
 class Target(NamedTuple):
-    """A least figure that was promised (None: no promise), beside the one measured (None: could not be)."""
+    """A figure that was promised, at least or at most, beside the one measured (None: could not be)."""
 
     what: str
-    target: float | None
+    target: float
     measured: float | None
+    at_most: bool = False
 
     @property
     def holds(self) -> bool | None:
         """Whether the promise is kept."""
-        return None if self.measured is None or self.target is None else bool(self.measured >= self.target)
+        if self.measured is None:
+            return None
+        return bool(self.measured <= self.target if self.at_most else self.measured >= self.target)
 
     def cells(self) -> list[Any]:
         """Its row in the table."""
-        if self.target is None:
-            return [self.what, "none set", self.measured, ""]
-        return [self.what, f">= {self.target:g}", self.measured, {True: "yes", False: "NO", None: "not measured"}[self.holds]]
+        bound = f"{'<=' if self.at_most else '>='} {self.target:g}"
+        return [self.what, bound, self.measured, {True: "yes", False: "NO", None: "not measured"}[self.holds]]
 
 
 def options(description: str, first_seed: int | None = None) -> argparse.ArgumentParser:
@@ -116,7 +118,7 @@ def report(name: str, quick: bool, settings: dict[str, Any], results: Any, targe
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _cpu_model() -> str:
