@@ -10,13 +10,14 @@ from threadpoolctl import threadpool_limits
 
 from ckm.atoms import Problem, cost
 from ckm.candidates import Start, make_start
+from ckm.checks import whole_number
 from ckm.clompr import clompr
 from ckm.errors import DataError, ParameterError
 from ckm.pool import distinct_rows
 from ckm.readonly import Array, read_only
 from ckm.seeding import seed_of, stream
 from ckm.sketches import Sketch
-from ckm.sketching import require_enough, whole_number
+from ckm.sketching import require_enough
 
 Decoder = Callable[[Problem, int, Start, np.random.Generator], tuple[Array, Array]]
 

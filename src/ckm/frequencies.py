@@ -12,10 +12,11 @@ from functools import cached_property
 
 import numpy as np
 
+from ckm.checks import positive_variance, whole_number
 from ckm.distributions import law
 from ckm.errors import ParameterError
 from ckm.readonly import Array, read_only
-from ckm.seeding import stream
+from ckm.seeding import seed_of, stream
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +49,8 @@ class Frequencies:
     def __post_init__(self) -> None:
         object.__setattr__(self, "turns", read_only(self.turns, np.float32))
         object.__setattr__(self, "origin", read_only(self.origin, np.float64))
-        object.__setattr__(self, "scale", float(self.scale))
+        object.__setattr__(self, "scale", positive_variance(self.scale))
+        object.__setattr__(self, "seed", None if self.seed is None else int(self.seed))
         if self.turns.ndim != 2 or self.origin.shape != self.turns.shape[1:] or 0 in self.turns.shape:
             raise ParameterError(
                 f"Frequencies need turns of shape (m, n) and an origin of shape (n,), both at least 1; "
@@ -56,8 +58,6 @@ class Frequencies:
             )
         if not (np.isfinite(self.turns).all() and np.isfinite(self.origin).all()):
             raise ParameterError("Frequencies must be finite numbers in float32; rescale the data so that they are.")
-        if not (math.isfinite(self.scale) and self.scale > 0):
-            raise ParameterError(f"The scale must be a positive, finite variance; got {self.scale!r}.")
 
     @property
     def m(self) -> int:
@@ -105,14 +105,13 @@ def draw_frequencies(
     >>> draw_frequencies(100, 3, scale=2.0, seed=1) == draw_frequencies(100, 3, scale=2.0, seed=1)
     True
     """
+    m, n, seed = whole_number(m, "m", 1), whole_number(n, "n", 1), seed_of(seed)
     return scaled_frequencies(law(distribution)(stream(seed, "frequencies"), m, n), scale, distribution, origin, seed)
 
 
 def scaled_frequencies(unit: Array, scale: float, distribution: str, origin: Array | None = None, seed: int | None = None) -> Frequencies:
     """Frequencies from `unit` ones drawn at sigma^2 = 1."""
-    if not (math.isfinite(scale) and scale > 0):
-        raise ParameterError(f"The scale must be a positive, finite variance; got {scale!r}.")
     with np.errstate(over="ignore"):
-        turns = (unit / (2 * np.pi * math.sqrt(scale))).astype(np.float32)
+        turns = (unit / (2 * np.pi * math.sqrt(positive_variance(scale)))).astype(np.float32)
     origin = np.zeros(unit.shape[1]) if origin is None else origin
     return Frequencies(turns, origin, scale, distribution, seed)

@@ -9,9 +9,7 @@ Array = NDArray[Any]
 
 
 def read_only(values: ArrayLike, dtype: DTypeLike | None = None) -> Array:
-    """A contiguous, read-only array of `values`; the caller's own array is neither changed nor aliased."""
-    array = np.ascontiguousarray(values, dtype=dtype)
-    if array.flags.writeable:
-        array = array.copy() if array is values or array.base is not None else array
-        array.flags.writeable = False
+    """A contiguous, read-only copy of `values`: nobody else can write to it."""
+    array = np.array(values, dtype=dtype, order="C", copy=True)
+    array.flags.writeable = False
     return array

@@ -118,8 +118,7 @@ class Sketch:
         if not isinstance(other, Sketch):
             return NotImplemented
         columns = self._agreed_columns(other)
-        pool = self.pool + other.pool if self.pool is not None and other.pool is not None else None
-        return Sketch(self.frequencies, self.tally + other.tally, columns, pool)
+        return Sketch(self.frequencies, self.tally + other.tally, columns, self._joint_pool(other))
 
     def __sub__(self, other: "Sketch") -> "Sketch":
         """Forget rows that were added before. The pool is dropped, and bounds become outer bounds."""
@@ -150,6 +149,12 @@ class Sketch:
     def _require_rows(self, consequence: str) -> None:
         if self.count == 0:
             raise DataError(f"A sketch of zero rows {consequence}; add sketches of some rows to it first.")
+
+    def _joint_pool(self, other: "Sketch") -> Pool | None:
+        """Both pools together: a sample of some of the rows is not a sample of all, but no rows need no sample."""
+        if self.pool is not None and other.pool is not None:
+            return self.pool + other.pool
+        return self.pool if other.count == 0 else other.pool if self.count == 0 else None
 
     def _agreed_columns(self, other: "Sketch") -> tuple[str, ...] | None:
         mine, theirs = self.frequencies.fingerprint, other.frequencies.fingerprint

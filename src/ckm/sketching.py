@@ -1,7 +1,5 @@
 """`sketch(...)`: one pass over any data, ending in a `Sketch`."""
 
-import math
-import operator
 import os
 import warnings
 from collections.abc import Sequence
@@ -10,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ckm.checks import positive_variance, whole_number
 from ckm.distributions import law
 from ckm.errors import DataError, MismatchError, ParameterError, PhaseWarning, ScaleWarning
 from ckm.frequencies import Frequencies, draw_frequencies
@@ -134,17 +133,6 @@ def require_enough(m: int, n_clusters: int, n_features: int) -> None:
         )
 
 
-def whole_number(value: Any, name: str, least: int) -> int:
-    """`value` as an integer, or an error that names the argument."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if number < least or isinstance(value, bool):
-        raise ParameterError(f"{name} must be a whole number, at least {least}; got {value!r}.")
-    return number
-
-
 def _resolve_like(like: Sketch | Frequencies | str | Path | None) -> Sketch | None:
     if like is None or isinstance(like, Sketch):
         return like
@@ -208,12 +196,11 @@ def _checked_weights(sample_weight: Any, source: Source) -> Array | None:
 def _choose_frequencies(source: Source, weights: Array | None, m: int, scale: float | str, distribution: str, seed: int) -> Frequencies:
     """Draw Omega around the pilot's mean, at the pilot's scale unless one is given."""
     law(distribution)
-    if scale != "auto" and not (isinstance(scale, (int, float, np.number)) and math.isfinite(scale) and scale > 0):
-        raise ParameterError(f"scale must be 'auto' or a positive, finite variance; got {scale!r}.")
+    given = None if isinstance(scale, str) and scale == "auto" else positive_variance(scale)
     pilot = draw_pilot(source, weights, stream(seed, "pilot"))
     origin = pilot.origin if len(pilot.rows) else np.zeros(source.n_features)
-    if scale != "auto":
-        sigma2 = float(scale)
+    if given is not None:
+        sigma2 = given
     elif len(pilot.rows):
         sigma2 = estimate_scale(pilot, stream(seed, "scale"))
     else:

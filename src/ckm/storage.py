@@ -18,12 +18,14 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as _load_tensors
 from safetensors.numpy import save as _save_tensors
 
+from ckm.checks import whole_number
 from ckm.errors import CkmError, MissingFileError, OutputError, SketchFileError
 from ckm.frequencies import Frequencies
 from ckm.pool import Pool
 from ckm.readonly import Array
+from ckm.seeding import seed_of
 from ckm.sketches import Sketch
-from ckm.tally import Tally, second_moment_shape
+from ckm.tally import UNIT, Tally, second_moment_shape
 
 VERSION = 1
 _KEY = "ckm"
@@ -65,10 +67,12 @@ def deserialise(data: bytes, name: str = "these bytes") -> Sketch:
         tensors = _load_tensors(data)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         _refuse(name, f"is damaged ({error})")
-    if _digest({k: v for k, v in metadata.items() if k != "sha256"}, tensors) != metadata.get("sha256"):
-        _refuse(name, "does not match its checksum: it was altered or damaged")
     try:
+        if _digest({k: v for k, v in metadata.items() if k != "sha256"}, tensors) != metadata.get("sha256"):
+            _refuse(name, "does not match its checksum: it was altered or damaged")
         sketch = _sketch(metadata, tensors)
+    except SketchFileError:
+        raise
     except (CkmError, KeyError, TypeError, ValueError, OverflowError) as error:
         _refuse(name, f"does not hold a valid sketch ({error})")
     if serialise(sketch) != data:
@@ -81,7 +85,7 @@ def write_atomically(path: str | Path, data: bytes) -> None:
     target = Path(path)
     check_writable(target)
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+        handle, temporary = tempfile.mkstemp(prefix=".ckm-", suffix=".part", dir=target.parent)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
@@ -99,17 +103,26 @@ def write_atomically(path: str | Path, data: bytes) -> None:
 def check_writable(path: str | Path) -> None:
     """Raise now what writing `path` would raise later: call it before a long pass over the data."""
     target = Path(path)
-    if target.is_dir():
-        raise OutputError(f"Cannot write {target}: it is a directory; name a file in it.")
-    if not target.parent.is_dir():
-        raise OutputError(f"Cannot write {target}: the folder {target.parent} does not exist; make it first.")
     try:
-        with tempfile.TemporaryFile(dir=target.parent):
-            pass
+        reason = _obstacle(target)
+        if reason is None:
+            with tempfile.TemporaryFile(dir=target.parent):
+                return
     except OSError as error:
-        raise OutputError(f"Cannot write {target}: {error.strerror or error} in {target.parent}; choose another output.") from error
+        reason = f"{error.strerror or error}; choose another output"
+    raise OutputError(f"Cannot write {target}: {reason}.")
+
+
+def _obstacle(target: Path) -> str | None:
+    if target.is_dir():
+        return "it is a directory; name a file in it"
+    if not target.parent.is_dir():
+        return f"the folder {target.parent} does not exist; make it first"
+    if target.exists() and not target.is_file():
+        return "it is not a regular file; choose another output"
     if target.exists() and not os.access(target, os.W_OK):
-        raise OutputError(f"Cannot write {target}: the file is read-only; choose another output.")
+        return "the file is read-only; choose another output"
+    return None
 
 
 def _tensors(sketch: Sketch) -> dict[str, Array]:
@@ -140,35 +153,52 @@ def _metadata(sketch: Sketch) -> dict[str, Any]:
 def _sketch(metadata: dict[str, Any], tensors: dict[str, Array]) -> Sketch:
     """The value behind metadata and tensors, with every shape and range checked (a checksum can be forged)."""
     scale, weight, count = float(metadata["scale"]), float(metadata["weight"]), int(metadata["count"])
-    f = Frequencies(tensors["turns"], tensors["origin"], scale, str(metadata["distribution"]), metadata["seed"])
+    seed = None if metadata["seed"] is None else seed_of(metadata["seed"])
+    f = Frequencies(tensors["turns"], tensors["origin"], scale, str(metadata["distribution"]), seed)
     t = Tally(
         tensors["sums"], weight, count, tensors["lower"], tensors["upper"], tensors["first"], tensors["second"], bool(metadata["tight"])
     )
     shapes = (t.sums.shape, t.lower.shape, t.upper.shape, t.first.shape, t.second.shape)
     if shapes != ((2, f.m), (f.n,), (f.n,), (f.n,), second_moment_shape(f.m, f.n)):
         raise ValueError(f"shapes {shapes} do not fit {f.m} frequencies in dimension {f.n}")
-    if not all(np.isfinite(a).all() for a in (t.sums, t.first, t.second)):
-        raise ValueError("sums and moments must be finite")
-    if count < 0 or not (math.isfinite(weight) and weight >= 0) or (count == 0) != (weight == 0):
-        raise ValueError(f"count {count} and weight {weight} do not go together")
-    if count and not (np.isfinite(t.lower).all() and np.isfinite(t.upper).all() and (t.lower <= t.upper).all()):
-        raise ValueError("the bounds are not bounds")
+    _check_tally(t)
     columns = metadata["columns"]
     if columns is not None and (len(columns) != f.n or not all(isinstance(c, str) for c in columns)):
         raise ValueError(f"there must be {f.n} column names")
-    return Sketch(f, t, None if columns is None else tuple(columns), _pool(metadata["pool"], tensors, f.n))
+    return Sketch(f, t, None if columns is None else tuple(columns), _pool(metadata["pool"], tensors, f.n, count))
 
 
-def _pool(metadata: dict[str, Any] | None, tensors: dict[str, Array], n: int) -> Pool | None:
+def _check_tally(t: Tally) -> None:
+    """Refuse sums that no rows could add up to."""
+    if not all(np.isfinite(a).all() for a in (t.sums, t.first, t.second)):
+        raise ValueError("sums and moments must be finite")
+    if not (0 <= t.count < 2**63 and math.isfinite(t.weight) and t.weight >= 0 and (t.count == 0) == (t.weight == 0)):
+        raise ValueError(f"count {t.count} and weight {t.weight} do not go together")
+    if t.exact and t.weight != t.count:
+        raise ValueError(f"{t.count} unweighted rows cannot weigh {t.weight}")
+    if (np.abs(t.sums.astype(np.float64)) > t.weight / UNIT * (1 + 1e-6)).any():  # a cosine is at most one, give or take its rounding
+        raise ValueError("the sums are larger than the number of rows allows")
+    if t.count == 0:
+        empty = Tally.empty(t.sums.shape[1], len(t.first))
+        if any(not np.array_equal(getattr(t, name), getattr(empty, name)) for name in ("lower", "upper", "first", "second")):
+            raise ValueError("a sketch of zero rows must be empty")
+    elif not (np.isfinite(t.lower).all() and np.isfinite(t.upper).all() and (t.lower <= t.upper).all()):
+        raise ValueError("the bounds are not bounds")
+
+
+def _pool(metadata: dict[str, Any] | None, tensors: dict[str, Array], n: int, count: int) -> Pool | None:
     if metadata is None:
         return None
     rows, weights, keys = (tensors[f"pool.{name}"] for name in ("rows", "weights", "keys"))
-    pool = Pool(rows, weights, keys, int(metadata["capacity"]), int(metadata["seen"]))
-    length = len(pool.weights)
-    if pool.rows.shape != (length, n) or pool.keys.shape != (length,) or not length <= min(pool.capacity, pool.seen):
+    pool = Pool(rows, weights, keys, whole_number(metadata["capacity"], "capacity", 1), whole_number(metadata["seen"], "seen", 0))
+    if pool.seen != count or pool.weights.shape != (min(pool.capacity, count),):
+        raise ValueError("the pool does not fit the number of rows")
+    if pool.rows.shape != (len(pool.weights), n) or pool.keys.shape != pool.weights.shape:
         raise ValueError("the pool does not fit the sketch")
-    if not (np.isfinite(pool.rows).all() and (pool.weights > 0).all() and np.isfinite(pool.weights).all()):
-        raise ValueError("the pool's rows and weights must be finite")
+    if not all(np.isfinite(a).all() for a in (pool.rows, pool.weights, pool.keys)) or (pool.weights <= 0).any():
+        raise ValueError("the pool's rows, weights and keys must be finite")
+    if (np.diff(pool.keys) < 0).any():
+        raise ValueError("the pool is not in the order of its keys")
     return pool
 
 

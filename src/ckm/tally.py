@@ -45,7 +45,8 @@ class Tally:
         kind = np.int64 if np.asarray(self.sums).dtype.kind == "i" else np.float64
         object.__setattr__(self, "sums", read_only(self.sums, kind))
         for name in ("lower", "upper", "first", "second"):
-            object.__setattr__(self, name, read_only(getattr(self, name), np.float64))
+            # Adding zero turns -0.0 into 0.0, so that bounds do not depend on which zero came first.
+            object.__setattr__(self, name, read_only(np.add(getattr(self, name), 0.0), np.float64))
 
     @classmethod
     def empty(cls, m: int, n: int) -> "Tally":
@@ -75,8 +76,11 @@ class Tally:
     def __sub__(self, other: "Tally") -> "Tally":
         if not isinstance(other, Tally):
             return NotImplemented
-        if other.count > self.count:
-            raise MismatchError(f"Cannot take {other.count} rows away from {self.count}: subtract only rows that were added before.")
+        if other.count > self.count or other.weight > self.weight * (1 + 1e-9):  # weights are rounded when they are summed
+            raise MismatchError(
+                f"Cannot take {other.count} rows of weight {other.weight:g} away from {self.count} of weight {self.weight:g}: "
+                f"subtract only rows that were added before."
+            )
         if other.count == self.count:
             return Tally.empty(self.sums.shape[1], len(self.first))
         return Tally(

@@ -5,6 +5,7 @@ of the data, so neither do the results.
 """
 
 import os
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -66,7 +67,9 @@ def run(
             raise error.moved(block.start + int(skipped), columns) from None
         if pool is None:
             return part, None
-        return part, Pool.draw(stream(pool.seed, "pool", block.number), rows, weights, pool.capacity)
+        # The first row is part of the stream's name, so that two files sketched with one seed do not keep the same positions.
+        rng = stream(pool.seed, "pool", block.number, zlib.crc32(rows[:1].tobytes()))
+        return part, Pool.draw(rng, rows, weights, pool.capacity)
 
     total, kept = Tally.empty(frequencies.m, frequencies.n), None if pool is None else Pool.empty(pool.capacity, frequencies.n)
     for block, (part, sample) in ordered_map(work, blocks, n_threads):

@@ -1,0 +1,46 @@
+"""What every test stands on: laws are tried on the same examples each time, and no window is ever opened.
+
+Numba's cache looks only at the file of a compiled function, not at the constants and intrinsics it takes from other files; so that a test
+never runs yesterday's arithmetic, the cache is kept in a folder named after the contents of every file that compiled code comes from.
+"""
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+_SOURCE = Path(__file__).parents[1] / "src" / "ckm"
+_COMPILED = [*sorted((_SOURCE / "kernels").glob("*.py")), _SOURCE / "assignment.py"]
+_KEY = hashlib.sha256(b"".join(path.read_bytes() for path in _COMPILED)).hexdigest()[:16]
+os.environ["NUMBA_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / f"ckm-test-cache-{os.getuid()}" / _KEY)
+os.environ["MPLBACKEND"] = "Agg"
+
+settings.register_profile(
+    "laws",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("laws")
+
+
+@pytest.fixture(scope="session")
+def clusters() -> np.ndarray:
+    """2000 rows in three well separated clusters of the plane, read-only as every shared array is."""
+    rng = np.random.default_rng(0)
+    means = np.array([[0.0, 0.0], [12.0, 0.0], [0.0, 12.0]])
+    X = means[rng.integers(3, size=2000)] + rng.normal(size=(2000, 2))
+    X.flags.writeable = False
+    return X
+
+
+@pytest.fixture(params=["reference", "numba"])
+def kernel(request: pytest.FixtureRequest) -> str:
+    """The name of each kernel in turn."""
+    return str(request.param)

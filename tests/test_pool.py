@@ -1,0 +1,165 @@
+"""A pool is a uniform sample of the rows that merges as sketches do."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+import ckm
+from ckm.frequencies import draw_frequencies
+from ckm.pool import Pool, distinct_rows
+from ckm.runners.local import BLOCK_ROWS
+
+F = draw_frequencies(2, 1, seed=0)
+LEVEL = 1e-4  # with a fixed seed, a sound sampler fails at this level for one seed in ten thousand
+
+
+def numbered(count: int, start: int = 0) -> np.ndarray:
+    """Rows that say which they are."""
+    return np.arange(start, start + count, dtype=np.float64)[:, None]
+
+
+def pool_of(X: np.ndarray, capacity: int, seed: int = 0, **options: object) -> Pool:
+    pool = ckm.sketch(X, like=F, pool=capacity, random_state=seed, **options).pool
+    assert pool is not None
+    return pool
+
+
+@given(count=st.integers(0, 60), capacity=st.integers(1, 70), seed=st.integers(0, 1000))
+def test_size(count: int, capacity: int, seed: int) -> None:
+    pool = pool_of(numbered(count), capacity, seed)
+    assert len(pool) == min(count, capacity)
+    assert pool.seen == count
+    assert pool.complete == (count <= capacity)
+    assert len(np.unique(pool.rows)) == len(pool), "no row twice"
+    assert np.isin(pool.rows, numbered(count)).all()
+    assert np.all(np.diff(pool.keys) >= 0)
+
+
+def test_no_pool_unless_asked_for() -> None:
+    assert ckm.sketch(numbered(5), like=F).pool is None
+    assert ckm.sketch(numbered(5), like=F, pool=3).without_pool().pool is None
+
+
+def test_every_row_is_as_likely() -> None:
+    counts = Counter(row for seed in range(400) for row in pool_of(numbered(50), 10, seed).rows[:, 0])
+    observed = np.array([counts[i] for i in range(50)])
+    # Rows of one pool exclude each other, which makes counts less variable than chi-square's: the test is on the safe side both ways.
+    assert stats.chisquare(observed).pvalue > LEVEL
+    assert stats.chisquare(observed).pvalue < 1 - LEVEL
+
+
+def test_rows_of_every_block_are_as_likely() -> None:
+    count = 3 * BLOCK_ROWS
+    kept = np.concatenate([pool_of(numbered(count), 1000, seed).rows[:, 0] for seed in range(4)])
+    assert stats.kstest(kept, stats.uniform(0, count).cdf).pvalue > LEVEL
+
+
+def test_merged_pools_are_uniform_over_all_rows() -> None:
+    counts: Counter[bool] = Counter()
+    for seed in range(300):
+        a, b = pool_of(numbered(30), 8, 2 * seed), pool_of(numbered(10, start=30), 8, 2 * seed + 1)
+        counts.update((row < 30) for row in (a + b).rows[:, 0])
+    assert stats.chisquare([counts[True], counts[False]], [300 * 8 * 0.75, 300 * 8 * 0.25]).pvalue > LEVEL
+
+
+def test_weights_are_probabilities() -> None:
+    weights = np.array([1.0, 2.0, 3.0, 4.0, 0.0])
+    firsts = Counter(pool_of(numbered(5), 1, seed, sample_weight=weights).rows[0, 0] for seed in range(1000))
+    assert firsts[4.0] == 0
+    assert stats.chisquare([firsts[float(i)] for i in range(4)], 1000 * weights[:4] / 10).pvalue > LEVEL
+
+
+@given(zeros=st.sets(st.integers(0, 29), max_size=29), capacity=st.integers(1, 40), seed=st.integers(0, 1000))
+def test_rows_of_weight_zero_are_never_sampled(zeros: set[int], capacity: int, seed: int) -> None:
+    weights = np.ones(30)
+    weights[list(zeros)] = 0
+    X = numbered(30)
+    X[list(zeros)] = np.nan  # they are not even looked at
+    pool = pool_of(X, capacity, seed, sample_weight=weights)
+    assert len(pool) == min(capacity, 30 - len(zeros))
+    assert not set(pool.rows[:, 0].tolist()) & set(map(float, zeros))
+    assert pool.seen == 30 - len(zeros)
+
+
+# Merging
+
+
+@given(seed=st.integers(0, 10**6), shapes=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 15)), min_size=3, max_size=3))
+def test_merging_keeps_the_smallest_keys(seed: int, shapes: list[tuple[int, int]]) -> None:
+    rng = np.random.default_rng(seed)
+    a, b, c = (Pool.draw(rng, numbered(count, 100 * i), None, capacity) for i, (count, capacity) in enumerate(shapes))
+    merged = a + b + c
+    capacity = min(a.capacity, b.capacity, c.capacity)
+    assert merged.capacity == capacity
+    assert merged.seen == a.seen + b.seen + c.seen
+    for other in (a + (c + b), c + (b + a), (b + c) + a):
+        assert np.array_equal(other.keys, merged.keys)
+        assert np.array_equal(other.rows, merged.rows)
+    assert np.array_equal(merged.keys, np.sort(np.concatenate([a.keys, b.keys, c.keys]))[:capacity])
+
+
+def test_parts_sketched_with_one_seed_do_not_keep_the_same_positions() -> None:
+    """Monday's and Tuesday's files are sketched by the same command; row 17 of one says nothing about row 17 of the other."""
+    a, b = (pool_of(numbered(1000, 1000 * i), 10, seed=0) for i in range(2))
+    positions = (a + b).rows[:, 0] % 1000
+    assert len(set(positions)) == 10
+
+
+def test_sketches_merge_their_pools() -> None:
+    a, b = (ckm.sketch(numbered(30, 30 * i), like=F, pool=8, random_state=i) for i in range(2))
+    assert np.array_equal((a + b).pool.rows, (a.pool + b.pool).rows)
+    assert (a + b.without_pool()).pool is None, "a sample of some of the rows is not a sample of all"
+
+
+def test_taking_rows_away_drops_the_pool() -> None:
+    a, b = (ckm.sketch(numbered(30, 30 * i), like=F, pool=8, random_state=i) for i in range(2))
+    assert (a + b - b).pool is None
+
+
+def test_threads_draw_the_same_pool() -> None:
+    X = numbered(2 * BLOCK_ROWS + 7)
+    one = pool_of(X, 100, n_jobs=1)
+    for n_jobs in (2, 4):
+        assert np.array_equal(pool_of(X, 100, n_jobs=n_jobs).rows, one.rows)
+
+
+def test_the_seed_decides() -> None:
+    assert np.array_equal(pool_of(numbered(50), 5, 1).rows, pool_of(numbered(50), 5, 1).rows)
+    assert not np.array_equal(pool_of(numbered(50), 5, 1).rows, pool_of(numbered(50), 5, 2).rows)
+
+
+def test_a_pool_is_a_copy() -> None:
+    X = numbered(10)
+    pool = pool_of(X, 10)
+    X[:] = -1
+    assert set(pool.rows[:, 0]) == set(range(10))
+
+
+# Distinct rows
+
+
+def test_distinct_rows_sum_weights() -> None:
+    rows, weights = distinct_rows(np.array([[2.0, 1.0], [1.0, 5.0], [2.0, 1.0]]), np.array([1.0, 2.0, 4.0]))
+    assert rows.tolist() == [[1.0, 5.0], [2.0, 1.0]]
+    assert weights.tolist() == [2.0, 5.0]
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_a_complete_pool_does_not_tell_weights_from_repetition(weighted: bool) -> None:
+    times = np.array([1, 3, 2, 0, 5])
+    if weighted:
+        rows, weights = pool_of(numbered(5), 20, sample_weight=times).distinct()
+    else:
+        rows, weights = pool_of(np.repeat(numbered(5), times, axis=0), 20).distinct()
+    assert rows[:, 0].tolist() == [0, 1, 2, 4]
+    assert weights.tolist() == [1, 3, 2, 5]
+
+
+def test_a_sampled_pool_has_used_its_weights() -> None:
+    pool = pool_of(numbered(20), 5, sample_weight=np.arange(1.0, 21.0))
+    assert not pool.complete
+    assert pool.distinct()[1].tolist() == [1.0] * 5

@@ -1,0 +1,97 @@
+"""The scale sigma^2: it has the data's units squared, and knows neither place nor order nor repetition."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ckm
+from ckm.errors import DataError, ScaleWarning
+
+# Phases are float32: rounding moves the moduli that sigma^2 is fitted to by a few 2**-24, in each of three rounds. Worst seen: 4e-8.
+ROUNDING = 1e-6
+
+
+def mixture(seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 8))
+    return rng.normal(size=(600, n)) + 4.0 * rng.integers(0, 3, size=(600, 1))
+
+
+def scale_of(X: np.ndarray, seed: int = 0, **options: object) -> float:
+    return ckm.sketch(X, sketch_size=2, random_state=seed, **options).frequencies.scale
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 1000), exponent=st.floats(-6, 6))
+def test_scaling_the_data_scales_sigma2_by_the_square(seed: int, exponent: float) -> None:
+    X, s = mixture(seed), 10.0**exponent
+    assert scale_of(s * X, seed) == pytest.approx(s**2 * scale_of(X, seed), rel=ROUNDING)
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(0, 1000), exponent=st.integers(-40, 40))
+def test_powers_of_two_scale_exactly(seed: int, exponent: int) -> None:
+    X = mixture(seed)
+    assert scale_of(2.0**exponent * X, seed) == 4.0**exponent * scale_of(X, seed)
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 1000), exponent=st.floats(0, 6), sign=st.sampled_from([-1, 1]))
+def test_translation_does_not_change_sigma2(seed: int, exponent: float, sign: int) -> None:
+    X = mixture(seed)
+    assert scale_of(X + sign * 10.0**exponent * X.std(), seed) == pytest.approx(scale_of(X, seed), rel=ROUNDING)
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 1000))
+def test_order_and_repetition_do_not_matter(seed: int) -> None:
+    X = mixture(seed)
+    rng = np.random.default_rng(seed)
+    times = rng.integers(0, 3, size=len(X))
+    once = ckm.sketch(X, sketch_size=2, random_state=seed).frequencies
+    assert ckm.sketch(X[rng.permutation(len(X))], sketch_size=2, random_state=seed).frequencies == once
+    weighted = ckm.sketch(X, sketch_size=2, random_state=seed, sample_weight=times).frequencies
+    assert weighted == ckm.sketch(np.repeat(X, times, axis=0), sketch_size=2, random_state=seed).frequencies
+
+
+@pytest.mark.parametrize("n", [1, 2, 10])
+def test_one_gaussian_has_its_own_variance(n: int) -> None:
+    X = 3.0 * np.random.default_rng(n).normal(size=(5000, n))
+    # Noise on |z| of order 5000**-1/2 = 0.014, upwards because each band keeps its largest modulus.
+    assert scale_of(X) == pytest.approx(9.0, rel=0.1)
+
+
+def test_the_scale_is_that_of_a_cluster_not_of_the_whole() -> None:
+    X = ckm.datasets.gaussian_mixture(5000, 10, 10, separation=30, random_state=0).rows
+    cluster, whole = 1.0, X.var(axis=0).mean()
+    assert cluster < scale_of(X) < np.sqrt(cluster * whole)
+
+
+def test_the_origin_is_the_mean_of_the_pilot() -> None:
+    X = mixture(3) + 1e6
+    f = ckm.sketch(X, sketch_size=2, random_state=0).frequencies
+    np.testing.assert_allclose(f.origin, X.mean(axis=0), rtol=1e-15)
+
+
+@pytest.mark.parametrize("X", [np.ones((50, 2)), np.full((50, 2), 0.1), np.full((50, 1), 1e9 + 1 / 3), np.ones((1, 3))])
+def test_rows_without_variance_have_no_scale(X: np.ndarray) -> None:
+    with pytest.raises(DataError, match=r"(equal|one row).*scale="):
+        scale_of(X)
+    assert ckm.sketch(X, sketch_size=4, scale=2.0, random_state=0).count == len(X)
+
+
+def test_rows_of_weight_zero_have_no_say() -> None:
+    X = mixture(0)
+    weights = np.ones(len(X))
+    weights[::2] = 0
+    spoilt = X.copy()
+    spoilt[::2] = np.nan
+    assert scale_of(spoilt, sample_weight=weights) == scale_of(X[1::2])
+
+
+def test_no_rows_assume_unit_variance_and_say_so() -> None:
+    with pytest.warns(ScaleWarning, match=r"unit variance.*scale="):
+        f = ckm.sketch(np.empty((0, 3)), sketch_size=4, random_state=0).frequencies
+    assert f.scale == 1.0
+    assert np.array_equal(f.origin, np.zeros(3))

@@ -1,0 +1,413 @@
+"""Files: what is written comes back, the same sketch has the same bytes, and nothing else loads."""
+
+import errno
+import json
+import os
+import pickle
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+from sketch_files import LEFT_OUT, canonical, forge, header_of, metadata_of, with_header
+
+import ckm
+from ckm.errors import MissingFileError, OutputError, SketchFileError
+from ckm.frequencies import draw_frequencies
+from ckm.sketches import Sketch
+from ckm.storage import deserialise, serialise
+
+GOLDEN = Path(__file__).parent / "golden" / "v1.ckm"
+
+
+def small(**options: Any) -> Sketch:
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    return ckm.sketch(X, **({"sketch_size": 6, "pool": 3, "random_state": 0, "n_jobs": 1} | options))
+
+
+DATA = serialise(small())
+
+
+def assert_identical(a: Sketch, b: Sketch) -> None:
+    """Equal in everything, moments and pool included."""
+    assert a == b
+    assert a.frequencies == b.frequencies
+    assert (a.frequencies.scale, a.frequencies.distribution, a.frequencies.seed) == (
+        b.frequencies.scale,
+        b.frequencies.distribution,
+        b.frequencies.seed,
+    )
+    assert (a.columns, a.exact, a.tally.tight) == (b.columns, b.exact, b.tally.tight)
+    for name in ("sums", "lower", "upper", "first", "second"):
+        assert getattr(a.tally, name).tobytes() == getattr(b.tally, name).tobytes()
+        assert getattr(a.tally, name).dtype == getattr(b.tally, name).dtype
+    assert (a.pool is None) == (b.pool is None)
+    if a.pool is not None and b.pool is not None:
+        assert (a.pool.capacity, a.pool.seen) == (b.pool.capacity, b.pool.seen)
+        for name in ("rows", "weights", "keys"):
+            assert getattr(a.pool, name).tobytes() == getattr(b.pool, name).tobytes()
+
+
+def refused(data: bytes, match: str | None = None) -> str:
+    """The message with which `data` is refused."""
+    with pytest.raises(SketchFileError, match=match) as caught:
+        deserialise(data, "file.ckm")
+    assert str(caught.value).startswith("file.ckm ")
+    return str(caught.value)
+
+
+# Round trips
+
+
+@settings(max_examples=60)
+@given(
+    m=st.integers(1, 8),
+    n=st.integers(1, 4),
+    count=st.integers(0, 30),
+    pool=st.integers(0, 5),
+    weighted=st.booleans(),
+    names=st.none() | st.lists(st.text(min_size=1), min_size=4, max_size=4, unique=True),
+    law=st.sampled_from(["adapted-radius", "gaussian"]),
+    seed=st.integers(0, 2**64 - 1),
+)
+def test_what_is_saved_comes_back(
+    m: int, n: int, count: int, pool: int, weighted: bool, names: list[str] | None, law: str, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    f = draw_frequencies(m, n, distribution=law, seed=seed, scale=float(rng.gamma(1)) + 1e-3, origin=rng.normal(size=n))
+    like = Sketch.empty(f, None if names is None else names[:n])
+    weights = rng.uniform(0, 2, size=count) if weighted else None
+    s = ckm.sketch(rng.normal(size=(count, n)), like=like, pool=pool, sample_weight=weights, random_state=seed)
+    data = serialise(s)
+    again = deserialise(data)
+    assert_identical(s, again)
+    assert serialise(again) == data == serialise(s)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: small(),
+        lambda: small(pool=0),
+        lambda: small() + small() - small(),
+        lambda: small(kernel="reference"),
+        lambda: small(sample_weight=np.arange(20) / 7),
+        lambda: Sketch.empty(draw_frequencies(6, 2), ["größe", "重さ \ud800 \0 \" \\"]),
+    ],
+    ids=["pool", "no pool", "subtracted", "inexact", "weighted", "empty, odd names"],
+)
+def test_files(tmp_path: Path, make: Any) -> None:
+    s = make()
+    s.save(tmp_path / "s.ckm")
+    assert_identical(ckm.load(tmp_path / "s.ckm"), s)
+    assert_identical(ckm.load(str(tmp_path / "s.ckm")), s)
+    assert (tmp_path / "s.ckm").read_bytes() == serialise(s)
+    assert os.listdir(tmp_path) == ["s.ckm"]
+
+
+def test_a_loaded_sketch_goes_on(tmp_path: Path) -> None:
+    monday = small()
+    monday.save(tmp_path / "s.ckm")
+    X = np.random.default_rng(1).normal(size=(9, 2))
+    assert ckm.sketch(X, like=tmp_path / "s.ckm") + ckm.load(tmp_path / "s.ckm") == ckm.sketch(X, like=monday) + monday
+
+
+def test_the_order_of_rows_does_not_change_what_is_exact() -> None:
+    X = np.random.default_rng(0).normal(size=(1, 2))
+    s = ckm.sketch(X, like=small(), n_jobs=1)
+    assert serialise(s) == serialise(ckm.sketch(X, like=small(), n_jobs=4))
+
+
+def test_numpy_seeds_can_be_saved() -> None:
+    assert serialise(Sketch.empty(draw_frequencies(3, 2, seed=np.int64(7)))) == serialise(Sketch.empty(draw_frequencies(3, 2, seed=7)))
+
+
+def test_rows_are_written_only_with_a_pool() -> None:
+    assert any(name.startswith("pool") for name in header_of(DATA)[0])
+    assert not any(name.startswith("pool") for name in header_of(serialise(small().without_pool()))[0])
+
+
+# Golden files
+
+
+def test_golden_file_of_version_1() -> None:
+    """Written by the first version; never write it again. It must load, mean the same, and give the same bytes."""
+    data = GOLDEN.read_bytes()
+    s = ckm.load(GOLDEN)
+    assert serialise(s) == data
+    assert metadata_of(data)["version"] == 1
+    assert (s.count, s.weight, s.exact, s.frequencies.m, s.frequencies.n) == (300, 300.0, True, 8, 2)
+    assert s.columns == ("größe", "重さ")
+    assert s.frequencies.fingerprint == "8e580e958b7384bd3b4c6c930deb4f3b1554c373da6ce88209d8b03bd68b1a90"
+    assert s.tally.sums[:, 0].tolist() == [-321930431, -605070437]
+    assert (s.pool.capacity, s.pool.seen, len(s.pool)) == (10, 300, 10)
+    assert s.lower.tolist() == [-7.967193603515625, -7.9914703369140625]
+    assert np.all(s.pool.rows >= s.lower)
+    assert np.all(s.pool.rows <= s.upper)
+
+
+# Everything else is refused
+
+
+def test_every_flipped_byte_is_refused() -> None:
+    for i in range(len(DATA)):
+        for flip in (0x01, 0x20, 0x80, 0xFF):
+            spoilt = bytearray(DATA)
+            spoilt[i] ^= flip
+            refused(bytes(spoilt))
+
+
+@settings(max_examples=300)
+@given(data=st.data())
+def test_every_replaced_byte_is_refused(data: st.DataObject) -> None:
+    i, value = data.draw(st.integers(0, len(DATA) - 1)), data.draw(st.integers(0, 255))
+    spoilt = bytearray(DATA)
+    spoilt[i] = value
+    if bytes(spoilt) != DATA:
+        refused(bytes(spoilt))
+
+
+def test_every_truncation_is_refused() -> None:
+    for length in range(len(DATA)):
+        refused(DATA[:length])
+
+
+@pytest.mark.parametrize("more", [b"\0", b" ", b"\n", DATA])
+def test_appended_bytes_are_refused(more: bytes) -> None:
+    refused(DATA + more)
+    refused(more + DATA)
+
+
+@settings(max_examples=200)
+@given(st.binary(max_size=200) | st.binary(max_size=60).map(lambda tail: DATA[:60] + tail))
+def test_arbitrary_bytes_are_refused(data: bytes) -> None:
+    refused(data)
+
+
+def test_foreign_files_are_refused_for_what_they_are() -> None:
+    assert "is empty" in refused(b"")
+    assert "is not a sketch" in refused(b"a,b\n1,2\n3,4\n")
+    assert "is not a sketch" in refused(pickle.dumps({"a": 1}, protocol=4))
+    assert "is not a sketch" in refused(b"\x93NUMPY\x01\x00v\x00{'descr': '<f8'}")
+    assert "safetensors file, but not a sketch" in refused(save_tensors({"sums": np.zeros((2, 6), np.int64)}))
+    assert "safetensors file, but not a sketch" in refused(save_tensors({"x": np.zeros(2)}, metadata={"format": "pt"}))
+    for message in (refused(b""), refused(b"a,b\n1,2\n"), refused(save_tensors({"x": np.zeros(2)})), refused(DATA[:50])):
+        assert "make it again with ckm.sketch" in message
+    assert "truncated" in refused(DATA[:50])
+    assert "checksum" in refused(DATA[:-1] + bytes([DATA[-1] ^ 1]))
+
+
+class Bomb:
+    """A pickle that would leave a trace if it were opened."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.path),)
+
+
+def test_no_code_runs_on_load(tmp_path: Path) -> None:
+    (tmp_path / "s.ckm").write_bytes(pickle.dumps(Bomb(tmp_path / "trace")))
+    with pytest.raises(SketchFileError, match=r"s\.ckm is not a sketch"):
+        ckm.load(tmp_path / "s.ckm")
+    assert not (tmp_path / "trace").exists()
+
+
+def test_a_later_version_says_upgrade() -> None:
+    message = refused(forge(DATA, {"version": 2, "new": "thing"}))
+    assert "file format 2" in message
+    assert "reads up to 1" in message
+    assert "pip install -U compressive-kmeans" in message
+
+
+@pytest.mark.parametrize("version", [0, -1, True, "1", 1.0, None, LEFT_OUT])
+def test_versions_that_are_none(version: Any) -> None:
+    refused(forge(DATA, {"version": version}), "version")
+
+
+def rewritten_headers() -> dict[str, str]:
+    """Headers that mean the same to a reader of JSON."""
+    header, _ = header_of(DATA)
+    own = header["__metadata__"]["ckm"]
+    metadata = json.loads(own)
+
+    def dump(text: str, **options: Any) -> str:
+        return json.dumps(header | {"__metadata__": {"ckm": text}}, **({"separators": (",", ":")} | options))
+
+    return {
+        "spaces in the header": dump(own, separators=(", ", ": ")),
+        "a space after the header": dump(own) + " " * 8,
+        "tensors in another order": json.dumps(dict(reversed(header.items())), separators=(",", ":")),
+        "spaces in the metadata": dump(json.dumps(metadata, sort_keys=True)),
+        "metadata in another order": dump(json.dumps(dict(reversed(metadata.items())), separators=(",", ":"))),
+        "a number written otherwise": dump(own.replace('"weight":20.0', '"weight":2e1')),
+        "a key given twice": dump(own.replace('"weight":20.0', '"weight":20.0,"weight":20.0')),
+        "an escape for a letter": dump(own.replace('"seed"', '"\\u0073eed"')),
+        "metadata beside ours": json.dumps(header | {"__metadata__": {"ckm": own, "note": "x"}}, separators=(",", ":")),
+    }
+
+
+def test_an_unchanged_header_put_together_again_loads() -> None:
+    header, payload = header_of(DATA)
+    assert with_header(json.dumps(header, separators=(",", ":")), payload) == DATA
+    assert forge(DATA) == DATA
+
+
+@pytest.mark.parametrize("change", list(rewritten_headers()))
+def test_a_rewritten_header_is_refused(change: str) -> None:
+    data = with_header(rewritten_headers()[change], header_of(DATA)[1])
+    assert data != DATA
+    assert load_tensors(data).keys() == load_tensors(DATA).keys()
+    refused(data)
+
+
+T = dict(sorted(load_tensors(DATA).items()))
+
+
+@pytest.mark.parametrize(
+    "tensors",
+    [
+        *({name: LEFT_OUT} for name in T),
+        *({name: T[name][:-1]} for name in T),
+        *({name: T[name][None]} for name in T),
+        *({name: np.full_like(T[name], np.nan)} for name in T if T[name].dtype.kind == "f"),
+        *({name: T[name].astype(np.float16)} for name in T if name != "sums"),
+        {"sums": np.full((2, 6), np.inf)},
+        {"sums": T["sums"].astype(np.int32)},
+        {"sums": T["sums"] * 1000},
+        {"lower": T["upper"], "upper": T["lower"]},
+        {"turns": T["turns"][:0], "sums": T["sums"][:, :0]},
+        {"pool.weights": -T["pool.weights"]},
+        {"pool.keys": T["pool.keys"][::-1].copy()},
+        {"more": np.zeros(3)},
+    ],
+    ids=lambda tensors: "+".join(f"{k} {'missing' if v is LEFT_OUT else f'{v.dtype}{v.shape}'}" for k, v in tensors.items()),
+)
+def test_forged_tensors_are_refused(tensors: dict[str, Any]) -> None:
+    refused(forge(DATA, tensors=tensors))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, LEFT_OUT) for name in metadata_of(DATA) if name != "sha256"),
+        *(("scale", value) for value in (0, -1.0, "1", None, [1], float("nan"), float("inf"))),
+        *(("count", value) for value in (-1, 0, 20.0, "20", None, True, 7, 10**400)),
+        *(("weight", value) for value in (0, -1.0, "20", None, 20, 7.0, 10**400, float("nan"), float("inf"))),
+        *(("seed", value) for value in (-1, 1.5, "x", {"a": 1}, True)),
+        *(("tight", value) for value in ("yes", 0, None)),
+        *(("columns", value) for value in ("ab", ["a"], ["a", 1], ["a", "b", "c"], {}, [["a"], ["b"]])),
+        *(("distribution", value) for value in (1, None)),
+        *(("pool", value) for value in (None, {}, "x", {"capacity": 2, "seen": 20}, {"capacity": 3, "seen": 2}, {"capacity": 3.0, "seen": 20})),
+        ("pool", {"capacity": 3, "seen": 21}),
+        ("pool", {"capacity": 3, "seen": 20, "more": 1}),
+        ("more", 1),
+    ],
+    ids=lambda value: "left out" if value is LEFT_OUT else str(value)[:30],
+)
+def test_forged_metadata_is_refused(name: str, value: Any) -> None:
+    refused(forge(DATA, {name: value}))
+
+
+@pytest.mark.parametrize("tensors", [{"lower": np.full(2, np.nan)}, {"lower": np.zeros(2)}, {"sums": np.ones((2, 6), np.int64)}, {"first": np.ones(2)}])
+def test_a_forged_sketch_of_no_rows_is_refused(tensors: dict[str, Any]) -> None:
+    """It would pass for the identity, and spoil what it is added to."""
+    refused(forge(serialise(Sketch.empty(small().frequencies)), tensors=tensors))
+
+
+def test_a_wrong_checksum_is_refused() -> None:
+    header, payload = header_of(DATA)
+    metadata = metadata_of(DATA) | {"sha256": "0" * 64}
+    header["__metadata__"]["ckm"] = canonical(metadata)
+    refused(with_header(json.dumps(header, separators=(",", ":")), payload), "checksum")
+
+
+# Reading and writing
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(MissingFileError, match=r"There is no file .*none\.ckm; check the name"):
+        ckm.load(tmp_path / "none.ckm")
+    with pytest.raises(SketchFileError, match="is a directory"):
+        ckm.load(tmp_path)
+    with pytest.raises(SketchFileError, match=r"a{50}.*(too long|cannot be read)"):
+        ckm.load(tmp_path / ("a" * 300))
+
+
+def test_a_huge_foreign_file_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge.ckm"
+    with path.open("wb") as file:
+        file.write(b"\xff" * 16)
+        file.truncate(2**40)  # a terabyte, sparse
+    with pytest.raises(SketchFileError, match="is not a sketch"):
+        ckm.load(path)
+
+
+@pytest.mark.parametrize("step", ["replace", "fsync", "chmod"])
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), KeyboardInterrupt()], ids=["full disk", "interrupt"])
+def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, error: BaseException) -> None:
+    path = tmp_path / "s.ckm"
+    path.write_bytes(b"old")
+
+    def fail(*args: object, **kwargs: object) -> None:
+        raise error
+
+    monkeypatch.setattr(os, step, fail)
+    expected = OutputError if isinstance(error, OSError) else KeyboardInterrupt
+    with pytest.raises(expected, match=r"Cannot write .*s\.ckm: No space left on device; choose" if expected is OutputError else None):
+        small().save(path)
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["s.ckm"]
+
+
+def test_saving_replaces_and_respects_the_umask(tmp_path: Path) -> None:
+    path = tmp_path / "s.ckm"
+    path.write_bytes(b"old")
+    before = os.umask(0o027)
+    try:
+        small().save(path)
+    finally:
+        os.umask(before)
+    assert path.read_bytes() == DATA
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize(
+    ("name", "seen", "remedy"),
+    [
+        ("", "is a directory", "name a file in it"),
+        ("missing/s.ckm", "folder .*missing does not exist", "make it first"),
+        ("file/s.ckm", "folder .*file does not exist|not a folder|Not a directory", "make it first|choose another"),
+        ("a" * 300, "too long", "choose another"),
+        ("fifo", "not a (regular )?file", "choose another"),
+    ],
+)
+def test_places_that_cannot_be_written(tmp_path: Path, name: str, seen: str, remedy: str) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(OutputError, match=rf"Cannot write (?s:.*)({seen})(?s:.*)({remedy})"):
+        small().save(tmp_path / name)
+    assert sorted(os.listdir(tmp_path)) == ["fifo", "file"]
+    assert stat.S_ISFIFO((tmp_path / "fifo").stat().st_mode), "a pipe or device is not replaced by a file"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
+def test_read_only_places(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "s.ckm").write_bytes(b"old")
+    (folder / "s.ckm").chmod(0o444)
+    with pytest.raises(OutputError, match="read-only; choose another"):
+        small().save(folder / "s.ckm")
+    folder.chmod(0o555)
+    try:
+        with pytest.raises(OutputError, match="Permission denied in .*; choose another"):
+            small().save(folder / "new.ckm")
+    finally:
+        folder.chmod(0o755)
