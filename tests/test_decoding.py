@@ -1,7 +1,6 @@
 """Decoding: exact objectives and gradients, results that follow the data's place and units, and the paper's quality."""
 
 import numpy as np
-import oracle
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -11,6 +10,7 @@ from scipy.spatial.distance import cdist, pdist
 from sklearn.cluster import KMeans
 
 import ckm
+import oracle
 from ckm import decoding
 from ckm.atoms import Problem, correlation, cost, fit_weights, maximise_correlation, minimise_cost, residual
 from ckm.candidates import make_start, plusplus_start, range_start, sample_start
@@ -18,9 +18,7 @@ from ckm.clompr import keep_heaviest
 from ckm.decoding import Status
 from ckm.errors import DataError, ParameterError
 
-problems = st.builds(
-    lambda seed, m, n: random_problem(seed, m, n), seed=st.integers(0, 10**6), m=st.integers(1, 30), n=st.integers(1, 5)
-)
+problems = st.builds(lambda seed, m, n: random_problem(seed, m, n), seed=st.integers(0, 10**6), m=st.integers(1, 30), n=st.integers(1, 5))
 
 
 def random_problem(seed: int, m: int, n: int) -> Problem:
@@ -300,12 +298,13 @@ def corners(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return np.round(X * 2**20) / 2**20, means
 
 
-def decoded(X: np.ndarray, seed: int) -> np.ndarray:
-    return ckm.decode(ckm.sketch(X, sketch_size=240, pool=200, random_state=seed), 4, n_init=3, random_state=seed).centroids
+def decoded(X: np.ndarray, seed: int, pool: int = 1000) -> np.ndarray:
+    return ckm.decode(ckm.sketch(X, sketch_size=240, pool=pool, random_state=seed), 4, n_init=3, random_state=seed).centroids
 
 
 # The search stops at relative changes of the cost of 1e-10, that is 1e-5 of a standard deviation; float32 phases round differently after
-# a translation or scaling, so two searches may stop that far apart, times the condition of the problem. Worst seen: 6e-5.
+# a translation or scaling, so two searches may stop that far apart, times the condition of the problem. Worst seen: 6e-5. Replicates that
+# end in the same place with their centroids in another order are ranked by that rounding, so centroids are matched before comparing.
 FOLLOWS = 1e-3
 
 
@@ -317,7 +316,7 @@ def test_centroids_follow_translation(seed: int, exponent: float, sign: int) -> 
     shift = sign * np.round(10.0**exponent)  # in units of a cluster's standard deviation
     near = decoded(X, seed)
     assert matched_error(means, near) < 0.5
-    np.testing.assert_allclose(decoded(X + shift, seed) - shift, near, rtol=0, atol=FOLLOWS)
+    assert matched_error(near, decoded(X + shift, seed) - shift) < FOLLOWS
 
 
 @settings(max_examples=8)
@@ -327,14 +326,14 @@ def test_centroids_follow_translation(seed: int, exponent: float, sign: int) -> 
 def test_centroids_follow_scaling(seed: int, exponent: float) -> None:
     X, _ = corners(seed)
     s = 10.0**exponent
-    np.testing.assert_allclose(decoded(s * X, seed) / s, decoded(X, seed), rtol=0, atol=FOLLOWS)
+    assert matched_error(decoded(X, seed), decoded(s * X, seed) / s) < FOLLOWS
 
 
-@settings(max_examples=5)
-@given(seed=st.integers(0, 100), exponent=st.integers(-30, 30))
-def test_powers_of_two_change_no_bit(seed: int, exponent: int) -> None:
+@pytest.mark.parametrize("pool", [0, 200, 1000])
+@pytest.mark.parametrize(("seed", "exponent"), [(0, 1), (1, -20), (2, 30)])
+def test_powers_of_two_change_no_bit(seed: int, exponent: int, pool: int) -> None:
     X, _ = corners(seed)
-    assert np.array_equal(decoded(2.0**exponent * X, seed), 2.0**exponent * decoded(X, seed))
+    assert np.array_equal(decoded(2.0**exponent * X, seed, pool), 2.0**exponent * decoded(X, seed, pool))
 
 
 def test_the_order_and_split_of_rows_do_not_change_a_decoding() -> None:

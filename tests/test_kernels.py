@@ -4,13 +4,13 @@ import hashlib
 from functools import reduce
 
 import numpy as np
-import oracle
 import pytest
-import specified
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 import ckm
+import oracle
+import specified
 from ckm.frequencies import Frequencies
 from ckm.kernels import KERNELS, load_kernel
 from ckm.kernels.arithmetic import COSINE, SINE

@@ -127,6 +127,12 @@ def test_threads_draw_the_same_pool() -> None:
         assert np.array_equal(pool_of(X, 100, n_jobs=n_jobs).rows, one.rows)
 
 
+def test_the_same_rows_in_single_precision_draw_the_same_pool() -> None:
+    X = numbered(50)
+    assert np.array_equal(pool_of(X.astype(np.float32), 5).rows, pool_of(X, 5).rows)
+    assert np.array_equal(pool_of(X.astype(np.int16), 5).rows, pool_of(X, 5).rows)
+
+
 def test_the_seed_decides() -> None:
     assert np.array_equal(pool_of(numbered(50), 5, 1).rows, pool_of(numbered(50), 5, 1).rows)
     assert not np.array_equal(pool_of(numbered(50), 5, 1).rows, pool_of(numbered(50), 5, 2).rows)

@@ -1,5 +1,8 @@
 """A sketch is a value: adding sketches is adding rows, and what rides along (names, bounds, moments) rides correctly."""
 
+import copy
+import pickle
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError
 
 import numpy as np
@@ -84,12 +87,15 @@ def test_equality_sees_every_part() -> None:
     assert s != "a sketch"
 
 
-def test_a_sketch_is_frozen() -> None:
-    s = ckm.sketch(rows(20, 0), like=F, pool=5, random_state=0)
+@pytest.mark.parametrize("through", [lambda s: s, lambda s: pickle.loads(pickle.dumps(s)), copy.deepcopy], ids=["itself", "pickle", "copy"])
+def test_a_sketch_is_frozen(through: Callable[[ckm.Sketch], ckm.Sketch]) -> None:
+    original = ckm.sketch(rows(20, 0), like=F, pool=5, random_state=0)
+    s = through(original)
+    assert s == original
     with pytest.raises(FrozenInstanceError):
         s.columns = NAMES  # type: ignore[misc]
     arrays = [s.z, s.mean, s.covariance, s.lower, s.upper, s.tally.sums, s.tally.first, s.tally.second]
-    for array in (*arrays, s.pool.rows, s.pool.weights, s.pool.keys):
+    for array in (*arrays, s.pool.rows, s.pool.weights, s.pool.keys, s.frequencies.turns, s.frequencies.origin, s.frequencies.omega):
         assert not array.flags.writeable
 
 

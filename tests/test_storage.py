@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import stat
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
-from sketch_files import LEFT_OUT, canonical, forge, header_of, metadata_of, with_header
 
 import ckm
 from ckm.errors import MissingFileError, OutputError, SketchFileError
 from ckm.frequencies import draw_frequencies
 from ckm.sketches import Sketch
 from ckm.storage import deserialise, serialise
+from sketch_files import LEFT_OUT, canonical, forge, header_of, metadata_of, with_header
 
 GOLDEN = Path(__file__).parent / "golden" / "v1.ckm"
 
@@ -97,7 +98,7 @@ def test_what_is_saved_comes_back(
         lambda: small() + small() - small(),
         lambda: small(kernel="reference"),
         lambda: small(sample_weight=np.arange(20) / 7),
-        lambda: Sketch.empty(draw_frequencies(6, 2), ["größe", "重さ \ud800 \0 \" \\"]),
+        lambda: Sketch.empty(draw_frequencies(6, 2), ["größe", '重さ \ud800 \0 " \\']),
     ],
     ids=["pool", "no pool", "subtracted", "inexact", "weighted", "empty, odd names"],
 )
@@ -304,7 +305,10 @@ def test_forged_tensors_are_refused(tensors: dict[str, Any]) -> None:
         *(("tight", value) for value in ("yes", 0, None)),
         *(("columns", value) for value in ("ab", ["a"], ["a", 1], ["a", "b", "c"], {}, [["a"], ["b"]])),
         *(("distribution", value) for value in (1, None)),
-        *(("pool", value) for value in (None, {}, "x", {"capacity": 2, "seen": 20}, {"capacity": 3, "seen": 2}, {"capacity": 3.0, "seen": 20})),
+        *(
+            ("pool", value)
+            for value in (None, {}, "x", {"capacity": 2, "seen": 20}, {"capacity": 3, "seen": 2}, {"capacity": 3.0, "seen": 20})
+        ),
         ("pool", {"capacity": 3, "seen": 21}),
         ("pool", {"capacity": 3, "seen": 20, "more": 1}),
         ("more", 1),
@@ -315,7 +319,9 @@ def test_forged_metadata_is_refused(name: str, value: Any) -> None:
     refused(forge(DATA, {name: value}))
 
 
-@pytest.mark.parametrize("tensors", [{"lower": np.full(2, np.nan)}, {"lower": np.zeros(2)}, {"sums": np.ones((2, 6), np.int64)}, {"first": np.ones(2)}])
+@pytest.mark.parametrize(
+    "tensors", [{"lower": np.full(2, np.nan)}, {"lower": np.zeros(2)}, {"sums": np.ones((2, 6), np.int64)}, {"first": np.ones(2)}]
+)
 def test_a_forged_sketch_of_no_rows_is_refused(tensors: dict[str, Any]) -> None:
     """It would pass for the identity, and spoil what it is added to."""
     refused(forge(serialise(Sketch.empty(small().frequencies)), tensors=tensors))
@@ -397,17 +403,19 @@ def test_places_that_cannot_be_written(tmp_path: Path, name: str, seen: str, rem
     assert stat.S_ISFIFO((tmp_path / "fifo").stat().st_mode), "a pipe or device is not replaced by a file"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
-def test_read_only_places(tmp_path: Path) -> None:
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    (folder / "s.ckm").write_bytes(b"old")
-    (folder / "s.ckm").chmod(0o444)
-    with pytest.raises(OutputError, match="read-only; choose another"):
-        small().save(folder / "s.ckm")
-    folder.chmod(0o555)
-    try:
-        with pytest.raises(OutputError, match="Permission denied in .*; choose another"):
-            small().save(folder / "new.ckm")
-    finally:
-        folder.chmod(0o755)
+def test_a_read_only_file_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "s.ckm").write_bytes(b"old")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # nothing is read-only for root, who may run this
+    with pytest.raises(OutputError, match=r"s\.ckm: the file is read-only; choose another"):
+        small().save(tmp_path / "s.ckm")
+    assert (tmp_path / "s.ckm").read_bytes() == b"old"
+
+
+def test_a_read_only_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    with pytest.raises(OutputError, match=r"Cannot write .*s\.ckm: Permission denied.*choose another"):
+        small().save(tmp_path / "s.ckm")

@@ -1,14 +1,17 @@
-"""The objectives of the decoder, with exact gradients: the cost of equation (4) and the correlation of step 1.
+"""The objectives of the decoders, with exact gradients: the cost of equation (4) and the correlation of step 1.
 
-A Dirac at c has the sketch a(c) = exp(-i Omega c), an *atom*, whose norm is sqrt(m) whatever c is. Everything here is in the coordinates
-of a `Problem`: relative to the sketch's origin and in units of sigma, so that decoding does not depend on the data's place or units.
+A Dirac at c has the sketch a(c) = exp(-i Omega c), an *atom*, whose norm is sqrt(m) whatever c is. A cluster has width: a Gaussian of
+variance w around c has the *blurred* atom a(c) exp(-w |omega|^2 / 2). Everything here is in the coordinates of a `Problem`: relative to
+the sketch's origin and in units of sigma, so that decoding does not depend on the data's place or units.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import minimize, nnls
 
+from ckm.fused import cost_and_gradients
 from ckm.readonly import Array
 from ckm.sketches import Sketch
 
@@ -25,24 +28,74 @@ class Problem:
         The data's sketch.
     lower, upper : float64 arrays (n,)
         The box that holds the data.
+    mean : float64 array (n,)
+        The data's mean.
+    covariance : float64 array (n, n) or (n,)
+        The data's covariance, or only its diagonal.
+    noise : float
+        What |z - E z|^2 is expected to be for a sample of this size, sum_j (1 - |z_j|^2) / N: a cost at this floor leaves nothing to
+        explain.
     """
 
     omega: Array
     z: Array
     lower: Array
     upper: Array
+    mean: Array
+    covariance: Array
+    noise: float
 
     @classmethod
     def of(cls, sketch: Sketch) -> "Problem":
         """The problem that a sketch poses."""
-        sigma = np.sqrt(sketch.frequencies.scale)
-        lower, upper = ((bound - sketch.frequencies.origin) / sigma for bound in (sketch.lower, sketch.upper))
-        return cls(sketch.frequencies.omega * sigma, sketch.z, lower, upper)
+        sigma, origin, z = np.sqrt(sketch.frequencies.scale), sketch.frequencies.origin, sketch.z
+        lower, upper, mean = ((point - origin) / sigma for point in (sketch.lower, sketch.upper, sketch.mean))
+        covariance = sketch.covariance / sigma**2
+        # The last bits of moments depend on the order of rows; rounded, decoding does not.
+        grid = 2.0**-20 * max(float(np.abs(covariance).max()), 2.0**-40)
+        mean, covariance = _rounded(mean, np.sqrt(grid) * 2.0**-10), _rounded(covariance, grid)
+        # Whole-number weights count as repetition, as everywhere.
+        noise = float(np.maximum(1 - np.abs(z) ** 2, 0).sum() / max(sketch.count, sketch.weight))
+        return cls(sketch.frequencies.omega * sigma, z, lower, upper, mean, covariance, noise)
 
     @property
     def m(self) -> int:
         """The number of frequencies."""
         return len(self.z)
+
+    @property
+    def n(self) -> int:
+        """The dimension."""
+        return int(self.omega.shape[1])
+
+    @property
+    def box(self) -> list[tuple[float, float]]:
+        """The bounds of each coordinate."""
+        return list(zip(self.lower, self.upper, strict=True))
+
+    @cached_property
+    def turns(self) -> Array:
+        """Omega / 2 pi, transposed (n, m)."""
+        return np.ascontiguousarray(self.omega.T / (2 * np.pi))
+
+    @cached_property
+    def squares(self) -> Array:
+        """|omega_j|^2 (m,)."""
+        return np.asarray((self.omega**2).sum(axis=1))
+
+    @cached_property
+    def parts(self) -> tuple[Array, Array]:
+        """Real and imaginary part of z, each contiguous."""
+        return np.ascontiguousarray(self.z.real), np.ascontiguousarray(self.z.imag)
+
+    def blur(self, width: float) -> Array:
+        """What a Gaussian of this variance does to an atom: exp(-width |omega_j|^2 / 2)."""
+        return np.asarray(np.exp(-0.5 * width * self.squares))
+
+
+def _rounded(values: Array, grid: float) -> Array:
+    step = 2.0 ** np.round(np.log2(grid))  # a power of two, so that rounding follows a change of units by one
+    return np.asarray(np.rint(values / step) * step)
 
 
 def atoms(omega: Array, C: Array) -> Array:
@@ -52,9 +105,9 @@ def atoms(omega: Array, C: Array) -> Array:
     return a
 
 
-def residual(problem: Problem, C: Array, alpha: Array) -> Array:
-    """r = z - sum_k alpha_k a(c_k)."""
-    r: Array = problem.z - alpha @ atoms(problem.omega, C)
+def residual(problem: Problem, C: Array, alpha: Array, width: float = 0.0) -> Array:
+    """r = z - sum_k alpha_k a(c_k), blurred."""
+    r: Array = problem.z - problem.blur(width) * (alpha @ atoms(problem.omega, C))
     return r
 
 
@@ -70,22 +123,25 @@ def correlation(problem: Problem, r: Array, c: Array) -> tuple[float, Array]:
 
 def cost(problem: Problem, C: Array, alpha: Array) -> tuple[float, Array, Array]:
     """|z - sum_k alpha_k a(c_k)|^2 (equation 4) and its gradients in C (K, n) and alpha (K,)."""
-    phases = C @ problem.omega.T
-    cosines, sines = np.cos(phases), np.sin(phases)
-    real = problem.z.real - alpha @ cosines
-    imag = problem.z.imag + alpha @ sines
-    gradient_alpha = 2 * (sines @ imag - cosines @ real)
-    sines *= real
-    cosines *= imag
-    sines += cosines
-    gradient_C = (2 * alpha)[:, None] * (sines @ problem.omega)
-    return float(real @ real + imag @ imag), gradient_C, gradient_alpha
+    return blurred_cost(problem, C, alpha, 0.0)[:3]
 
 
-def fit_weights(problem: Problem, C: Array) -> Array:
+def blurred_cost(problem: Problem, C: Array, alpha: Array, width: float) -> tuple[float, Array, Array, float]:
+    """|z - sum_k alpha_k a(c_k) exp(-width |omega|^2 / 2)|^2 and its gradients in C (K, n), alpha (K,) and the width."""
+    gradient_C, gradient_alpha = np.empty(C.shape), np.empty(len(alpha))
+    C, alpha = np.ascontiguousarray(C, np.float64), np.ascontiguousarray(alpha, np.float64)
+    total, slope = cost_and_gradients(
+        problem.turns, *problem.parts, problem.blur(width), problem.squares, C, alpha, gradient_C, gradient_alpha
+    )
+    return total, gradient_C, gradient_alpha, slope
+
+
+def fit_weights(problem: Problem, C: Array, width: float = 0.0) -> Array:
     """argmin over alpha >= 0 of |z - sum_k alpha_k a(c_k)|: non-negative least squares (steps 3 and 4)."""
-    A = atoms(problem.omega, C)
-    alpha, _ = nnls(np.concatenate([A.real, A.imag], axis=1).T, np.concatenate([problem.z.real, problem.z.imag]))
+    A = atoms(problem.omega, C) * problem.blur(width)
+    tall = np.concatenate([A.real, A.imag], axis=1).T
+    q, r = np.linalg.qr(tall)  # the same minimiser from K equations instead of 2 m
+    alpha, _ = nnls(r, q.T @ np.concatenate(problem.parts))
     return np.asarray(alpha)
 
 
@@ -96,8 +152,7 @@ def maximise_correlation(problem: Problem, r: Array, start: Array) -> Array:
         value, gradient = correlation(problem, r, c)
         return -value, -gradient
 
-    box = list(zip(problem.lower, problem.upper, strict=True))
-    return np.asarray(minimize(descend, start, jac=True, method="L-BFGS-B", bounds=box, options={"maxiter": 100}).x)
+    return np.asarray(minimize(descend, start, jac=True, method="L-BFGS-B", bounds=problem.box, options={"maxiter": 100}).x)
 
 
 def minimise_cost(problem: Problem, C: Array, alpha: Array) -> tuple[Array, Array]:
@@ -109,7 +164,7 @@ def minimise_cost(problem: Problem, C: Array, alpha: Array) -> tuple[Array, Arra
         value, gradient_C, gradient_alpha = cost(problem, x[: K * n].reshape(K, n), x[K * n :] / K)
         return value, np.concatenate([gradient_C.ravel(), gradient_alpha / K])
 
-    box = list(zip(problem.lower, problem.upper, strict=True)) * K + [(0, None)] * K
+    box = problem.box * K + [(0, None)] * K
     options = {"maxiter": 200, "maxfun": 400, "ftol": 1e-9, "gtol": 1e-7}
     x = minimize(descend, np.concatenate([C.ravel(), alpha * K]), jac=True, method="L-BFGS-B", bounds=box, options=options).x
     return x[: K * n].reshape(K, n), x[K * n :] / K

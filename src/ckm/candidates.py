@@ -1,6 +1,7 @@
 """Where step 1 starts: Range, Sample and K++ (Section 4.2 of the paper)."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,6 +10,15 @@ from ckm.readonly import Array
 
 # A strategy draws one start, given the centroids found so far (k, n).
 Start = Callable[[np.random.Generator, Array], Array]
+
+
+class Rows(NamedTuple):
+    """Distinct rows of the data with their weights; `complete` when no row of the data is missing."""
+
+    values: Array
+    weights: Array
+    complete: bool
+
 
 INITS = ("range", "sample", "k++")
 FROM_ROWS = ("sample", "k++")
@@ -42,15 +52,15 @@ def plusplus_start(rows: Array, weights: Array) -> Start:
 
 def require_init(init: str, has_rows: bool) -> None:
     """Refuse an unknown strategy, and one that wants rows where there are none."""
-    if init not in ("auto", *INITS):
-        raise ParameterError(f"There is no init {init!r}; choose one of {', '.join(map(repr, ('auto', *INITS)))}.")
+    if not isinstance(init, str) or init not in ("auto", *INITS):
+        raise ParameterError(f"There is no init {' '.join(repr(init).split())}; choose one of {', '.join(map(repr, ('auto', *INITS)))}.")
     if init in FROM_ROWS and not has_rows:
         raise ParameterError(f"init={init!r} starts from rows, and this sketch holds none; sketch with pool=1000, or use init='range'.")
 
 
-def make_start(init: str, lower: Array, upper: Array, rows: tuple[Array, Array] | None) -> Start:
+def make_start(init: str, lower: Array, upper: Array, rows: Rows | None) -> Start:
     """The strategy called `init`; "auto" is Sample where there are rows, else Range."""
     require_init(init, rows is not None)
     if rows is None or init == "range":
         return range_start(lower, upper)
-    return (plusplus_start if init == "k++" else sample_start)(*rows)
+    return (plusplus_start if init == "k++" else sample_start)(rows.values, rows.weights)

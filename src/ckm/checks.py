@@ -18,12 +18,12 @@ def whole_number(value: Any, name: str, least: int) -> int:
     return number
 
 
-def positive_variance(value: Any) -> float:
-    """`value` as a scale, or an error."""
+def positive_variance(value: Any, name: str = "The scale") -> float:
+    """`value` as a variance, or an error that names the argument."""
     try:
         scale = math.nan if isinstance(value, (str, bytes, bool)) else float(value)
     except (TypeError, ValueError, OverflowError):
         scale = math.nan
     if not (math.isfinite(scale) and scale > 0):
-        raise ParameterError(f"The scale must be a positive, finite variance; got {value!r}.")
+        raise ParameterError(f"{name} must be a positive, finite variance; got {value!r}.")
     return scale

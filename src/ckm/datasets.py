@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ckm.checks import positive_variance, whole_number
 from ckm.readonly import Array
 from ckm.seeding import seed_of, stream
 
@@ -30,6 +31,8 @@ def gaussian_mixture(
     >>> gaussian_mixture(1000, 3, 2, random_state=0).rows.shape
     (1000, 2)
     """
+    n_samples, n_clusters = whole_number(n_samples, "n_samples", 0), whole_number(n_clusters, "n_clusters", 1)
+    n_features, separation = whole_number(n_features, "n_features", 1), positive_variance(separation, "separation")
     rng = stream(seed_of(random_state), "dataset")
     means = rng.standard_normal((n_clusters, n_features)) * np.sqrt(separation * n_clusters ** (1 / n_features))
     labels = rng.integers(n_clusters, size=n_samples)

@@ -3,25 +3,74 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ckm.atoms import Problem, cost
-from ckm.candidates import Start, make_start
+from ckm.candidates import Rows, make_start, require_init
 from ckm.checks import whole_number
 from ckm.clompr import clompr
+from ckm.density import Prior, descend_particles, make_prior, recover_mixture
 from ckm.errors import DataError, ParameterError
+from ckm.kernels.reference import require_float32
 from ckm.pool import distinct_rows
-from ckm.readonly import Array, read_only
+from ckm.quantise import place
+from ckm.readonly import Array, Frozen, read_only
 from ckm.seeding import seed_of, stream
 from ckm.sketches import Sketch
 from ckm.sketching import require_enough
 
-Decoder = Callable[[Problem, int, Start, np.random.Generator], tuple[Array, Array]]
+_SMOOTH_POINTS = 30_000  # drawn from a mixture that explains the sketch
+_PARTICLES, _SETS = 600, 3
 
-DECODERS: dict[str, Decoder] = {"clompr": clompr}
+
+class Found(NamedTuple):
+    """What a decoder returns, in the problem's coordinates: centroids, their weights as fitted, and the cost of what they stand for."""
+
+    C: Array
+    alpha: Array
+    cost: float
+
+
+def by_clompr(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.random.Generator) -> Found:
+    """Algorithm 1 of the paper."""
+    C, alpha = clompr(problem, K, make_start(init, problem.lower, problem.upper, rows), rng)
+    return Found(C, alpha, cost(problem, C, alpha)[0])
+
+
+def by_density(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.random.Generator) -> Found:
+    """Recover a measure that explains the sketch, then place K centroids on it so that its SSE is small."""
+    require_init(init, rows is not None)
+    if init == "range":
+        rows = None
+    if rows is not None and rows.complete:  # the measure is at hand
+        C, alpha, _ = place(rows.values, rows.weights, K, rng)
+        return Found(C, alpha, cost(problem, rows.values, rows.weights / rows.weights.sum())[0])
+    prior = make_prior(problem, rows)
+    mixture = recover_mixture(problem, K, prior, rng)
+    if mixture.cost <= 2 * problem.noise:
+        points = mixture.draw(rng, max(_SMOOTH_POINTS, 1000 * K))
+        C, alpha, _ = place(points, None, K, rng, n_init=2, start=mixture.C)
+        return Found(C, alpha, mixture.cost)
+    points = _particles(problem, K, prior, rows, rng)
+    C, alpha, _ = place(points, None, K, rng)
+    return Found(C, alpha, cost(problem, points, np.full(len(points), 1 / len(points)))[0])
+
+
+def _particles(problem: Problem, K: int, prior: Prior, rows: Rows | None, rng: np.random.Generator) -> Array:
+    """Points that match the sketch where no mixture of K does: from rows where there are some, else from a richer mixture."""
+    if rows is not None:
+        return descend_particles(problem, rows.values, iterations=60)
+    mixture, count = recover_mixture(problem, 2 * K, prior, rng), max(_PARTICLES, 12 * K)
+    starts = [np.clip(mixture.draw(rng, count), problem.lower, problem.upper) for _ in range(_SETS)]
+    return np.vstack([descend_particles(problem, start, iterations=60) for start in starts])
+
+
+Decoder = Callable[[Problem, int, str, Rows | None, np.random.Generator], Found]
+
+DECODERS: dict[str, Decoder] = {"density": by_density, "clompr": by_clompr}
 
 
 class Status(StrEnum):
@@ -32,7 +81,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class Solution(Frozen):
     """What a decoder found.
 
     Parameters
@@ -44,7 +93,10 @@ class Solution:
     raw_weights : array (K,)
         The weights as fitted, before they were made to sum to one.
     cost : float
-        |z - sum_k alpha_k a(c_k)|^2 with the raw weights (equation 4): what replicates are ranked by.
+        |z - A p|^2 of the measure p that was recovered (equation 4): what replicates are ranked by. For "clompr" p is the centroids with
+        their raw weights; for "density" a smoother measure that the centroids were placed on.
+    noise_floor : float
+        What that cost would be for the true distribution behind the rows: a cost near it leaves nothing to explain.
     status : Status
         "ok", or "starved" when some centroid was left without weight.
     columns : tuple of str, optional
@@ -57,6 +109,7 @@ class Solution:
     weights: Array
     raw_weights: Array
     cost: float
+    noise_floor: float
     status: Status
     columns: tuple[str, ...] | None
     decoder: str
@@ -96,11 +149,13 @@ def decode(
         What `ckm.sketch` made. Any number of clusters can be tried on the same sketch.
     n_clusters : int
         K.
-    decoder : {"auto", "clompr"}
-        "clompr" is Algorithm 1 of the paper, and what "auto" means.
+    decoder : {"auto", "density", "clompr"}
+        "density", which "auto" means, recovers a measure that explains the sketch and places centroids on it for a small SSE; "clompr" is
+        Algorithm 1 of the paper.
     init : {"auto", "range", "sample", "k++"}
-        Where each search for a new centroid starts: anywhere in the data's box; at a sampled row; at a sampled row far from the centroids
-        so far. "auto" is "sample" when there are rows to sample from, else "range".
+        Where searches start. For "clompr": anywhere in the data's box; at a sampled row; at a sampled row far from the centroids so far;
+        "auto" is "sample" when there are rows to sample from, else "range". For "density": "range" ignores sampled rows, the others use
+        them where there are some.
     n_init : int
         How many times to decode from other starts; the one with the lowest cost is kept.
     random_state : None, int, Generator or RandomState
@@ -123,26 +178,25 @@ def decode(
     K, replicates = whole_number(n_clusters, "n_clusters", 1), whole_number(n_init, "n_init", 1)
     name, search = resolve_decoder(decoder)
     _require_decodable(sketch, K)
-    problem = Problem.of(sketch)
-    start = make_start(init, problem.lower, problem.upper, _starting_rows(sketch, rows))
+    problem, candidates = Problem.of(sketch), _starting_rows(sketch, rows)
     seed = seed_of(random_state)
-    with threadpool_limits(limits=1):  # so that results do not depend on how BLAS splits small products
-        found = [search(problem, K, start, stream(seed, "decode", i)) for i in range(replicates)]
-        costs = [cost(problem, C, alpha)[0] for C, alpha in found]
-    best = int(np.argmin(costs))
-    C, alpha = found[best]
+    with threadpool_limits(limits=1):  # so that results do not depend on how libraries split small products
+        found = [search(problem, K, init, candidates, stream(seed, "decode", i)) for i in range(replicates)]
+    C, alpha, best = min(found, key=lambda f: f.cost)
     centroids = sketch.frequencies.origin + np.sqrt(sketch.frequencies.scale) * C
     total = alpha.sum()
     weights = alpha / total if total > 0 else np.full(K, 1 / K)
     status = Status.OK if (weights > 0).all() and total > 0 else Status.STARVED
-    return Solution(np.clip(centroids, sketch.lower, sketch.upper), weights, alpha, costs[best], status, sketch.columns, name)
+    return Solution(np.clip(centroids, sketch.lower, sketch.upper), weights, alpha, best, problem.noise, status, sketch.columns, name)
 
 
 def resolve_decoder(name: str) -> tuple[str, Decoder]:
     """The decoder called `name`, and its own name where that is "auto"."""
-    name = "clompr" if name == "auto" else name
-    if name not in DECODERS:
-        raise ParameterError(f"There is no decoder {name!r}; choose one of {', '.join(map(repr, ('auto', *DECODERS)))}.")
+    name = "density" if isinstance(name, str) and name == "auto" else name
+    if not isinstance(name, str) or name not in DECODERS:
+        raise ParameterError(
+            f"There is no decoder {' '.join(repr(name).split())}; choose one of {', '.join(map(repr, ('auto', *DECODERS)))}."
+        )
     return name, DECODERS[name]
 
 
@@ -162,15 +216,19 @@ def require_rows(count: int, K: int) -> None:
         raise DataError(f"n_samples={count} {rows} cannot make n_clusters={K} clusters; ask for at most {count}, or add rows.")
 
 
-def _starting_rows(sketch: Sketch, rows: Any) -> tuple[Array, Array] | None:
+def _starting_rows(sketch: Sketch, rows: Any) -> Rows | None:
     """Distinct rows and weights to start from, in the problem's coordinates."""
     if rows is not None:
-        values, weights = np.asarray(rows, np.float64), np.ones(len(rows))
+        try:
+            values = np.asarray(rows, np.float64)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"rows must be numbers of shape (p, {sketch.frequencies.n}): {error}.") from None
         if values.ndim != 2 or values.shape[1] != sketch.frequencies.n or not len(values):
             raise DataError(f"rows must have shape (p, {sketch.frequencies.n}) with p at least 1; got {values.shape}.")
-        values, weights = distinct_rows(values, weights)
+        require_float32(values - sketch.frequencies.origin)
+        (values, weights), complete = distinct_rows(values, np.ones(len(values))), False
     elif sketch.pool is not None and len(sketch.pool):
-        values, weights = sketch.pool.distinct()
+        (values, weights), complete = sketch.pool.distinct(), sketch.pool.complete
     else:
         return None
-    return (values - sketch.frequencies.origin) / np.sqrt(sketch.frequencies.scale), weights
+    return Rows((values - sketch.frequencies.origin) / np.sqrt(sketch.frequencies.scale), weights, complete)

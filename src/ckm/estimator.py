@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any, Self
 
-import narwhals as nw
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
@@ -20,7 +19,7 @@ from ckm.sketches import Sketch
 from ckm.sketching import resolve_size
 from ckm.sketching import sketch as make_sketch
 from ckm.sources.arrays import ArraySource
-from ckm.sources.frames import frame_rows
+from ckm.sources.frames import as_frame, frame_rows
 
 _ROWS_AT_HAND = 1000  # how many rows init="sample" and "k++" draw from when no pool is asked for
 
@@ -250,8 +249,8 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def _validated(self, X: Any, sample_weight: Any, *, reset: bool) -> tuple[Array, Array | None]:
         """Float rows and weights, after scikit-learn's own checks of shape, type, names and finiteness."""
-        frame = nw.from_native(X, eager_only=True, pass_through=True)
-        if isinstance(frame, nw.DataFrame):
+        frame = as_frame(X)
+        if frame is not None:
             rows = frame_rows(frame)
             validate_data(self, X, reset=reset, skip_check_array=True)
             rows = check_array(rows, dtype=[np.float64, np.float32], estimator=self, input_name="X")

@@ -15,12 +15,12 @@ import numpy as np
 from ckm.checks import positive_variance, whole_number
 from ckm.distributions import law
 from ckm.errors import ParameterError
-from ckm.readonly import Array, read_only
+from ckm.readonly import Array, Frozen, read_only
 from ckm.seeding import seed_of, stream
 
 
 @dataclass(frozen=True, eq=False)
-class Frequencies:
+class Frequencies(Frozen):
     """Where the characteristic function is sampled.
 
     Parameters

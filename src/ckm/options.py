@@ -11,7 +11,7 @@ Size = Annotated[int | None, typer.Option("--sketch-size", "-m", metavar="M", mi
 Scale = Annotated[str, typer.Option(metavar="auto|FLOAT", help="Variance that frequencies are scaled to; auto estimates it from rows.")]
 Distribution = Annotated[str, typer.Option(metavar="LAW", help="Frequencies' law: adapted-radius, folded-gaussian or gaussian.")]
 Columns = Annotated[str | None, typer.Option(metavar="A,B,C", help="Columns of a table to use, in this order (default: all).")]
-Decoder = Annotated[str, typer.Option(metavar="NAME", help="How centroids are found: auto or clompr.")]
+Decoder = Annotated[str, typer.Option(metavar="NAME", help="How centroids are found: auto (density), density or clompr.")]
 Init = Annotated[str, typer.Option(metavar="NAME", help="Where searches start: auto, range, or (from pooled rows) sample, k++.")]
 Replicates = Annotated[int, typer.Option("--n-init", metavar="N", min=1, help="Decode N times and keep the best.")]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="The same seed repeats the same result.")]

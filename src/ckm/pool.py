@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ckm.readonly import Array, read_only
+from ckm.readonly import Array, Frozen, read_only
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
+class Pool(Frozen):
     """At most `capacity` of the `seen` rows, those with the smallest keys, in the order of their keys.
 
     A row of weight beta gets the key E / beta with E exponential, which makes the pool a sample without replacement with

@@ -14,10 +14,11 @@ from ckm.distributions import adapted_radius
 from ckm.errors import DataError, NonFiniteError
 from ckm.frequencies import scaled_frequencies
 from ckm.kernels import load_kernel
-from ckm.kernels.reference import as_float32, require_float32
+from ckm.kernels.reference import as_float32
 from ckm.pool import distinct_rows
 from ckm.readonly import Array
 from ckm.sources import Source
+from ckm.sources.base import with_weights
 from ckm.tally import UNIT
 
 PILOT_ROWS = 5000
@@ -44,8 +45,12 @@ class Pilot:
 def draw_pilot(source: Source, weights: Array | None, rng: np.random.Generator) -> Pilot:
     """At most `PILOT_ROWS` rows, spread over the whole source."""
     rows, beta = source.sample(PILOT_ROWS, rng, weights)
-    if not np.isfinite(as_float32(rows)).all():
-        _report_first_bad(source)
+    usable = rows[np.isfinite(rows).all(axis=1)]
+    centre = np.median(usable, axis=0) if len(usable) else np.zeros(source.n_features)
+    with np.errstate(over="ignore", invalid="ignore"):
+        centred = as_float32(rows - centre)
+    if not np.isfinite(centred).all():
+        _report_first_bad(source, weights, centre)
     return Pilot(*distinct_rows(rows, beta))
 
 
@@ -86,12 +91,15 @@ def _decay(radii: Array, moduli: Array) -> float:
     return math.exp(found.x)
 
 
-def _report_first_bad(source: Source) -> None:
+def _report_first_bad(source: Source, weights: Array | None, centre: Array) -> None:
     """Raise with the place of the first value that is not finite, now rather than somewhere in the long pass."""
     start = 0
-    for rows in source.chunks():
-        try:
-            require_float32(rows)
-        except NonFiniteError as error:
-            raise error.moved(start, source.columns) from None
+    for rows, beta in with_weights(source.chunks(), weights):
+        with np.errstate(over="ignore", invalid="ignore"):
+            finite = np.isfinite(as_float32(rows - centre))
+        if beta is not None:
+            finite |= (beta == 0)[:, None]
+        if not finite.all():
+            row, column = np.argwhere(~finite)[0]
+            raise NonFiniteError(int(row), int(column), float(rows[row, column])).moved(start, source.columns)
         start += len(rows)

@@ -10,12 +10,12 @@ import numpy as np
 from ckm.errors import DataError, MismatchError
 from ckm.frequencies import Frequencies
 from ckm.pool import Pool
-from ckm.readonly import Array, read_only
+from ckm.readonly import Array, Frozen, read_only
 from ckm.tally import UNIT, Tally
 
 
 @dataclass(frozen=True, eq=False)
-class Sketch:
+class Sketch(Frozen):
     """What one pass over the data leaves behind; its size does not depend on the number of rows.
 
     Sketches of different rows with the same frequencies add up to the sketch of all the rows: `a + b`, or `ckm.merge`.

@@ -24,6 +24,7 @@ from ckm.sources import Source, column_names, open_source
 from ckm.storage import load
 
 FREQUENCIES_PER_PARAMETER = 5
+_LARGEST_WEIGHT = 1e100
 DEFAULT_DISTRIBUTION = "adapted-radius"
 
 
@@ -88,7 +89,8 @@ def sketch(
     ((30,), 1000)
     """
     threads, compute, seed = thread_count(n_jobs), load_kernel(kernel), seed_of(random_state)
-    plan = PoolPlan(whole_number(pool, "pool", 0), seed) if pool else None
+    capacity = whole_number(pool, "pool", 0)
+    plan = PoolPlan(capacity, seed) if capacity else None
     model = _resolve_like(like)
     if model is not None and columns is None and model.columns is not None:
         columns = _columns_of(data, model)
@@ -190,6 +192,9 @@ def _checked_weights(sample_weight: Any, source: Source) -> Array | None:
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         at = int(np.argmin(np.isfinite(weights) & (weights >= 0)))
         raise DataError(f"sample_weight must be finite and not negative; weight {at} is {weights[at]}.")
+    largest = weights.max(initial=0.0)
+    if largest > _LARGEST_WEIGHT or 0 < largest < 1 / _LARGEST_WEIGHT:
+        raise DataError(f"sample_weight has {largest:g} as its largest weight, which sums cannot hold; rescale the weights.")
     return weights
 
 

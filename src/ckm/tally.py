@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ckm.errors import MismatchError
-from ckm.readonly import Array, read_only
+from ckm.readonly import Array, Frozen, read_only
 
 # Cosines and sines are rounded to multiples of this unit, so that their sums are sums of integers: exact in any order.
 UNIT = 2.0**-22
 
 
 @dataclass(frozen=True, eq=False)
-class Tally:
+class Tally(Frozen):
     """Sums over rows x with weights beta, for frequencies that are known elsewhere. Adding tallies merges data.
 
     Parameters

@@ -20,6 +20,7 @@ from ckm.pool import Pool
 from ckm.progress import OnRows, ignore
 from ckm.readonly import Array
 from ckm.seeding import stream
+from ckm.sources.base import with_weights
 from ckm.tally import Tally
 
 BLOCK_ROWS = 16384
@@ -67,8 +68,10 @@ def run(
             raise error.moved(block.start + int(skipped), columns) from None
         if pool is None:
             return part, None
-        # The first row is part of the stream's name, so that two files sketched with one seed do not keep the same positions.
-        rng = stream(pool.seed, "pool", block.number, zlib.crc32(rows[:1].tobytes()))
+        # The order of some values is part of the stream's name: two files sketched with one seed do not keep the same positions, and a
+        # change of units or origin changes nothing.
+        order = np.argsort(rows[:64], axis=0, kind="stable").astype(np.int64)
+        rng = stream(pool.seed, "pool", block.number, zlib.crc32(order.tobytes()))
         return part, Pool.draw(rng, rows, weights, pool.capacity)
 
     total, kept = Tally.empty(frequencies.m, frequencies.n), None if pool is None else Pool.empty(pool.capacity, frequencies.n)
@@ -82,11 +85,11 @@ def run(
 def blocks_of(chunks: Iterable[Array], weights: Array | None = None) -> Iterator[Block]:
     """Cut chunks into blocks of `BLOCK_ROWS`, with each row's weight beside it."""
     number = start = 0
-    for chunk in chunks:
+    for chunk, beta in with_weights(chunks, weights):
         for offset in range(0, len(chunk), BLOCK_ROWS):
-            rows = chunk[offset : offset + BLOCK_ROWS]
-            yield Block(rows, None if weights is None else weights[start : start + len(rows)], number, start)
-            number, start = number + 1, start + len(rows)
+            part = slice(offset, offset + BLOCK_ROWS)
+            yield Block(chunk[part], None if beta is None else beta[part], number, start)
+            number, start = number + 1, start + len(chunk[part])
 
 
 def ordered_map(work: Callable[[_Item], _Result], items: Iterable[_Item], n_threads: int) -> Iterator[tuple[_Item, _Result]]:

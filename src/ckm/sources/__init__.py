@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 
 from ckm.errors import DataError, ParameterError
 from ckm.sources.arrays import ArraySource
 from ckm.sources.base import Source
-from ckm.sources.frames import FrameSource
+from ckm.sources.frames import FrameSource, as_frame
 
 __all__ = ["Source", "column_names", "open_source"]
 
@@ -27,8 +26,8 @@ def open_source(data: Any, columns: Sequence[str] | None = None) -> Source:
         from ckm.sources.files import open_files  # pyarrow is imported only when files are read
 
         return open_files(names, columns)
-    frame = nw.from_native(data, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
+    frame = as_frame(data)
+    if frame is not None:
         return FrameSource(frame, columns)
     if columns is not None:
         raise ParameterError("An array has no column names; leave out columns=, or pass a data frame or a file.")
@@ -44,8 +43,8 @@ def column_names(data: Any) -> tuple[str, ...] | None:
         from ckm.sources.files import file_columns
 
         return file_columns(names)
-    frame = nw.from_native(data, eager_only=True, pass_through=True)
-    return tuple(frame.columns) if isinstance(frame, nw.DataFrame) else None
+    frame = as_frame(data)
+    return None if frame is None else tuple(frame.columns)
 
 
 def _file_names(data: Any) -> list[str | Path] | None:
@@ -57,6 +56,12 @@ def _file_names(data: Any) -> list[str | Path] | None:
 
 
 def _as_array(data: Any) -> Any:
+    if data is None:
+        raise DataError("Got None where rows are expected; pass an array (rows, columns), a data frame, or a file name.")
+    if hasattr(data, "collect"):
+        raise DataError(f"A {type(data).__name__} holds no rows yet; call its collect() first.")
+    if np.ma.isMaskedArray(data) and np.ma.getmaskarray(data).any():
+        raise DataError("The array has masked values, which are missing; fill them, or drop such rows, first.")
     if hasattr(data, "toarray") and hasattr(data, "tocsr"):
         raise DataError("Sparse matrices are not supported; pass data.toarray() if it fits in memory.")
     try:

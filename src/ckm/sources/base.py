@@ -1,7 +1,7 @@
 """What a source of rows is: something that yields chunks in bounded memory, as often as it is asked."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -32,10 +32,8 @@ class Source(ABC):
 
         Rows of weight zero are never drawn. This way reads the source once.
         """
-        pool, start = Pool.empty(size, self.n_features), 0
-        for rows in self.chunks():
-            part = None if weights is None else weights[start : start + len(rows)]
-            start += len(rows)
+        pool = Pool.empty(size, self.n_features)
+        for rows, part in with_weights(self.chunks(), weights):
             if part is not None:
                 rows, part = rows[part > 0], part[part > 0]
             pool = pool + Pool.draw(rng, rows, part, size)
@@ -57,6 +55,20 @@ class RandomAccessSource(Source):
         if len(candidates) > size:
             candidates = np.sort(rng.choice(candidates, size, replace=False))
         return self.take(candidates), weights[candidates]
+
+
+def with_weights(chunks: Iterable[Array], weights: Array | None) -> Iterator[tuple[Array, Array | None]]:
+    """Each chunk with the weights of its rows; there must be as many weights as rows."""
+    start = 0
+    for rows in chunks:
+        part = None if weights is None else weights[start : start + len(rows)]
+        start += len(rows)
+        if part is not None and len(part) < len(rows):
+            break
+        yield rows, part
+    if weights is not None and start != len(weights):
+        seen = f"more than {len(weights)}" if start > len(weights) else str(start)
+        raise DataError(f"sample_weight has shape {weights.shape} for {seen} rows; give one weight for each row.")
 
 
 def rows_per_chunk(n_features: int) -> int:

@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
-import pyarrow.dataset as pa_dataset
 import pyarrow.parquet as pq
 
-from ckm.errors import DataError, InputFileError, MissingFileError, ParameterError
+from ckm.errors import DataError, InputFileError, MismatchError, MissingFileError, ParameterError
 from ckm.readonly import Array
 from ckm.sources.arrays import ArraySource
 from ckm.sources.base import Source, require_table, rows_per_chunk
@@ -20,6 +19,10 @@ from ckm.sources.frames import require_columns
 
 _SAMPLED_GROUPS = 16
 _SUFFIXES = (".npy", ".csv", ".parquet")
+_CSV_BLOCK = 2**20  # bytes
+# A column of a CSV without rows, or without a value in its first block, is null.
+_NUMERIC = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null)
+_ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OSError, UnicodeDecodeError)
 
 
 def open_files(patterns: Sequence[str | Path], columns: Sequence[str] | None = None) -> Source:
@@ -35,6 +38,12 @@ def open_files(patterns: Sequence[str | Path], columns: Sequence[str] | None = N
     if columns is not None:
         raise ParameterError("A .npy file has no column names; leave out columns=.")
     return ArraySource([_open_npy(path) for path in paths], names=list(map(str, paths)))
+
+
+def file_columns(patterns: Sequence[str | Path]) -> tuple[str, ...] | None:
+    """The names of all columns in tables, whatever they hold; None for arrays."""
+    path = resolve(patterns)[0]
+    return None if path.suffix.lower() == ".npy" else tuple(_schema(path).names)
 
 
 def resolve(patterns: Sequence[str | Path]) -> list[Path]:
@@ -57,80 +66,89 @@ def resolve(patterns: Sequence[str | Path]) -> list[Path]:
 
 def _open_npy(path: Path) -> Array:
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
         if "pickle" in str(error).lower() or "object" in str(error).lower():
             reason = "it holds Python objects (a pickle) where numbers are expected"
         else:
             reason = f"it is damaged or not a .npy file ({str(error).splitlines()[0]})"
         raise InputFileError(f"Cannot read {path}: {reason}; write it again with np.save(name, array).") from error
+    if not isinstance(array, np.ndarray):
+        raise InputFileError(f"Cannot read {path}: it is an archive of several arrays; write one with np.save(name, array).")
+    return array
 
 
 class TableSource(Source):
-    """CSV or Parquet files with the same numeric columns, scanned with little read-ahead so that memory stays bounded."""
+    """CSV or Parquet files with the same numeric columns, read one batch at a time."""
 
     def __init__(self, paths: Sequence[Path], columns: Sequence[str] | None = None) -> None:
         self._paths = paths
         self._parquet = paths[0].suffix.lower() == ".parquet"
-        self._dataset = self._open()
-        present = self._dataset.schema.names
+        present = _schema(paths[0]).names
         self._names = list(present) if columns is None else require_columns(columns, present)
-        _require_numeric(self._dataset.schema, self._names, paths)
+        for path in paths:
+            _require_numeric(_schema(path), self._names, path, paths[0])
         require_table((0, len(self._names)), str(paths[0]))
         self.columns = tuple(self._names)
         self.n_features = len(self._names)
-        self.n_rows = self._dataset.count_rows() if self._parquet else None
+        self.n_rows = sum(pq.read_metadata(path).num_rows for path in paths) if self._parquet else None
 
     def chunks(self) -> Iterator[Array]:
-        batches = self._parquet_batches() if self._parquet else self._csv_batches()
-        try:
-            for batch in batches:
-                if len(batch):
-                    yield _to_array(batch)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
-            raise _readable(error, self._paths) from error
-
-    def _parquet_batches(self) -> Iterator[Any]:
-        """One batch at a time, file by file: the data set scanner would read ahead without bound of a slow consumer."""
+        step = rows_per_chunk(self.n_features)
         for path in self._paths:
-            with pq.ParquetFile(path, pre_buffer=False) as file:
-                for batch in file.iter_batches(rows_per_chunk(self.n_features), columns=self._names, use_threads=False):
-                    yield batch.select(self._names)
+            try:
+                for batch in self._parquet_batches(path) if self._parquet else self._csv_batches(path):
+                    for start in range(0, len(batch), step):
+                        yield _to_array(batch.slice(start, step).select(self._names))
+            except _ARROW_ERRORS as error:
+                raise _readable(error, path) from error
 
-    def _csv_batches(self) -> Iterator[Any]:
-        options = {"batch_readahead": 1, "fragment_readahead": 1, "batch_size": rows_per_chunk(self.n_features)}
-        yield from self._dataset.scanner(columns=self._names, **options).to_batches()
+    def _parquet_batches(self, path: Path) -> Iterator[Any]:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            yield from file.iter_batches(rows_per_chunk(self.n_features), columns=self._names, use_threads=False)
+
+    def _csv_batches(self, path: Path) -> Iterator[Any]:
+        # Whole-number columns may turn out to hold fractions further down.
+        types = {f.name: pa.float64() for f in _schema(path) if pa.types.is_integer(f.type) or pa.types.is_null(f.type)}
+        convert = pa_csv.ConvertOptions(column_types=types, include_columns=self._names)
+        with pa_csv.open_csv(path, read_options=_csv_options(path), convert_options=convert) as reader:
+            yield from reader
 
     def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> tuple[Array, Array]:
         """From Parquet, rows of a few row groups spread over the files; from CSV, by reading it once."""
         if not self._parquet or weights is not None or (self.n_rows or 0) <= size:
             return super().sample(size, rng, weights)
-        groups = [part for fragment in self._dataset.get_fragments() for part in fragment.split_by_row_group()]
+        groups = [(path, i) for path in self._paths for i in range(pq.read_metadata(path).num_row_groups)]
         picked = np.unique(np.linspace(0, len(groups) - 1, _SAMPLED_GROUPS).round().astype(int))
-        tables = [_to_array(groups[i].to_table(columns=self._names).combine_chunks()) for i in picked]
+        tables = []
+        for path, group in (groups[i] for i in picked):
+            with pq.ParquetFile(path, pre_buffer=False) as file:
+                tables.append(_to_array(file.read_row_group(group, columns=self._names).select(self._names)))
         rows = np.concatenate(tables)
         kept = np.sort(rng.choice(len(rows), min(size, len(rows)), replace=False))
         return rows[kept].astype(np.float64), np.ones(len(kept))
 
-    def _open(self) -> Any:
-        paths = list(map(str, self._paths))
-        try:
-            if self._parquet:
-                return pa_dataset.dataset(paths, format="parquet")
-            return _open_csv(self._paths)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OSError, UnicodeDecodeError) as error:
-            raise _readable(error, self._paths) from error
+
+def _schema(path: Path) -> Any:
+    """Names and types of a table's columns; those of a CSV are inferred from its first block."""
+    try:
+        if path.suffix.lower() == ".parquet":
+            schema = pq.read_schema(path)
+        else:
+            with pa_csv.open_csv(path, read_options=_csv_options(path)) as reader:
+                schema = reader.schema
+        schema.names  # noqa: B018  (names that are not UTF-8 are found out here)
+        return schema
+    except _ARROW_ERRORS as error:
+        raise _readable(error, path) from error
 
 
-def _open_csv(paths: Sequence[Path]) -> Any:
-    """A CSV data set whose whole-number columns may turn out to hold fractions further down."""
-    with paths[0].open(encoding="utf-8", errors="replace") as file:
+def _csv_options(path: Path) -> Any:
+    """A first line of numbers is a row, not a header: columns are then called x0, x1, ..."""
+    with path.open(encoding="utf-8", errors="replace") as file:
         header = [name.strip().strip('"') for name in file.readline().rstrip("\r\n").split(",")]
-    read = pa_csv.ReadOptions(column_names=[f"x{i}" for i in range(len(header))]) if all(map(_is_number, header)) else None
-    inferred = pa_dataset.dataset(str(paths[0]), format=pa_dataset.CsvFileFormat(read_options=read)).schema
-    types = {f.name: pa.float64() for f in inferred if pa.types.is_integer(f.type) or pa.types.is_null(f.type)}
-    convert = pa_csv.ConvertOptions(column_types=types)
-    return pa_dataset.dataset(list(map(str, paths)), format=pa_dataset.CsvFileFormat(read_options=read, convert_options=convert))
+    names = [f"x{i}" for i in range(len(header))] if all(map(_is_number, header)) else None
+    return pa_csv.ReadOptions(column_names=names, block_size=_CSV_BLOCK)
 
 
 def _is_number(text: str) -> bool:
@@ -141,13 +159,17 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _require_numeric(schema: Any, names: Sequence[str], paths: Sequence[Path]) -> None:
+def _require_numeric(schema: Any, names: Sequence[str], path: Path, first: Path) -> None:
+    """Refuse a file that lacks a column, or has something else than numbers in it."""
     for name in names:
+        if schema.names.count(name) != 1:
+            what = "no column" if name not in schema.names else "more than one column"
+            raise MismatchError(f"{path} has {what} {name!r}, which {first} has; give files with the same columns, each named once.")
         kind = schema.field(name).type
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)):
+        if not any(is_kind(kind) for is_kind in _NUMERIC):
             others = [n for n in names if n != name]
             raise DataError(
-                f"Column {name!r} of {paths[0]} holds {'text' if pa.types.is_string(kind) else kind}, not numbers; "
+                f"Column {name!r} of {path} holds {'text' if pa.types.is_string(kind) else kind}, not numbers; "
                 f"name the numeric columns, for example --columns {','.join(others[:3]) or 'a,b'} (columns=[...] in Python)."
             )
 
@@ -164,18 +186,6 @@ def _to_array(table: Any) -> Array:
     return rows
 
 
-def _readable(error: Exception, paths: Sequence[Path]) -> InputFileError:
-    name = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+def _readable(error: Exception, path: Path) -> InputFileError:
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return InputFileError(f"Cannot read {name}: {reason.rstrip('.')}; check the file, or write it again.")
-
-
-def file_columns(patterns: Sequence[str | Path]) -> tuple[str, ...] | None:
-    """The names of all columns in tables, whatever they hold; None for arrays."""
-    paths = resolve(patterns)
-    if paths[0].suffix.lower() == ".npy":
-        return None
-    try:
-        return tuple((pq.read_schema(paths[0]) if paths[0].suffix.lower() == ".parquet" else _open_csv(paths[:1]).schema).names)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise _readable(error, paths) from error
+    return InputFileError(f"Cannot read {path}: {reason.rstrip('.')}; check the file, or write it again.")

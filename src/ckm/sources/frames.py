@@ -5,6 +5,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from narwhals.exceptions import DuplicateError
 
 from ckm.errors import DataError, ParameterError
 from ckm.readonly import Array
@@ -34,6 +35,18 @@ class FrameSource(RandomAccessSource):
 
     def take(self, indices: Array) -> Array:
         return to_array(self._frame[indices]).astype(np.float64)
+
+
+def as_frame(data: Any) -> nw.DataFrame[Any] | None:
+    """`data` as a frame, if it is one."""
+    try:
+        frame = nw.from_native(data, eager_only=True, pass_through=True)
+        if isinstance(frame, nw.DataFrame):
+            frame.columns  # noqa: B018  (some frames find duplicate names only when asked)
+            return frame
+    except DuplicateError as error:
+        raise DataError(f"The data frame has columns of the same name ({' '.join(str(error).split())}); name each column once.") from None
+    return None
 
 
 def frame_rows(frame: nw.DataFrame[Any]) -> Array:

@@ -1,0 +1,168 @@
+"""Recover from a sketch a measure that explains it: first a mixture of blurred atoms, and where that is not enough, particles.
+
+The paper's atoms are Diracs; clusters have width, and the difference costs 10 to 30 % of SSE. One more number, the width that all
+clusters share, removes it. Atoms that a first search misses are found by replacing: as long as the residual is above the noise floor,
+something is missing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+
+from ckm.atoms import Problem, atoms, blurred_cost, fit_weights, residual
+from ckm.candidates import Rows
+from ckm.quantise import place
+from ckm.readonly import Array
+
+# Draws a number of points from the most natural measure at hand: sampled rows, or the Gaussian of the moments.
+Prior = Callable[[np.random.Generator, int], Array]
+
+_PARTICLES_PER_ATOM = 8
+_CANDIDATES = 300
+_MAX_WIDTH = 4.0  # in units of sigma^2
+_MAX_ROUNDS = 100
+_PATIENCE = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Gaussians of one variance around the rows of C (Q, n), with weights alpha (Q,)."""
+
+    C: Array
+    alpha: Array
+    width: float
+    cost: float
+
+    def draw(self, rng: np.random.Generator, count: int) -> Array:
+        """Points from the mixture (count, n)."""
+        p = self.alpha / self.alpha.sum()
+        centres = self.C[rng.choice(len(p), size=count, p=p)]
+        points: Array = centres + np.sqrt(self.width) * rng.standard_normal(centres.shape)
+        return points
+
+
+def make_prior(problem: Problem, rows: Rows | None) -> Prior:
+    """Rows where there are some; else N(mean, covariance) of the sketch's moments, kept in the box."""
+    if rows is not None:
+        p = rows.weights / rows.weights.sum()
+        return lambda rng, count: rows.values[rng.choice(len(p), size=count, p=p)]
+    if problem.covariance.ndim == 2:
+        values, vectors = np.linalg.eigh(problem.covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0))
+    else:
+        root = np.diag(np.sqrt(np.maximum(problem.covariance, 0)))
+    return lambda rng, count: np.clip(problem.mean + rng.standard_normal((count, problem.n)) @ root.T, problem.lower, problem.upper)
+
+
+def recover_mixture(problem: Problem, Q: int, prior: Prior, rng: np.random.Generator) -> Mixture:
+    """Q blurred atoms whose sketch is close to z: start from particles, then replace atoms until the noise floor."""
+    mixture, failures = _begin(problem, Q, prior, rng), 0
+    for _ in range(_MAX_ROUNDS):
+        if mixture.cost <= problem.noise or failures == _PATIENCE:
+            break
+        candidate = _replace_one(problem, mixture, prior, rng, failures)
+        if candidate.cost < mixture.cost * (1 - 1e-3):
+            mixture, failures = candidate, 0
+        else:
+            failures += 1
+    return _descend(problem, mixture.C, mixture.alpha, mixture.width, iterations=300, tolerance=1e-12)
+
+
+def _begin(problem: Problem, Q: int, prior: Prior, rng: np.random.Generator) -> Mixture:
+    points = descend_particles(problem, prior(rng, _PARTICLES_PER_ATOM * Q), iterations=30)
+    C, _, spread = place(points, None, Q, rng, n_init=2)
+    width = float(np.clip(spread / problem.n, 0.05, 1.0))
+    return _descend(problem, C, fit_weights(problem, C, width), width, iterations=150)
+
+
+def _replace_one(problem: Problem, mixture: Mixture, prior: Prior, rng: np.random.Generator, failures: int) -> Mixture:
+    """Add the atom that best explains the residual and drop the least needed one."""
+    C, width = mixture.C, mixture.width
+    r = residual(problem, C, mixture.alpha, width)
+    near = C[rng.integers(len(C), size=_CANDIDATES // 2)]
+    near = near + np.sqrt(width + 0.5) * rng.standard_normal(near.shape)
+    candidates = np.clip(np.vstack([prior(rng, _CANDIDATES), near]), problem.lower, problem.upper)
+    order = np.argsort(-_correlations(problem, r, candidates, width))
+    c = _climb(problem, r, candidates[order[failures // 2]], width)  # after failures, a less promising start
+    C = np.vstack([C, c])
+    C = np.delete(C, _least_needed(C, fit_weights(problem, C, width), closest=failures % 2 == 1), axis=0)
+    return _descend(problem, C, fit_weights(problem, C, width), width, iterations=60)
+
+
+def _least_needed(C: Array, alpha: Array, closest: bool) -> int:
+    """The lightest of the old atoms; or, every other failure, the lighter of the two that are closest."""
+    old = len(C) - 1
+    if not closest or old < 2:
+        return int(np.argmin(alpha[:old]))
+    gaps = ((C[:old, None] - C[:old]) ** 2).sum(axis=2) + np.diag(np.full(old, np.inf))
+    i, j = np.unravel_index(np.argmin(gaps), gaps.shape)
+    return int(i if alpha[i] < alpha[j] else j)
+
+
+def _correlations(problem: Problem, r: Array, points: Array, width: float) -> Array:
+    """Re <blurred a(c), r> for every row c of `points`."""
+    correlations: Array = (atoms(problem.omega, points).conj() @ (problem.blur(width) * r)).real
+    return correlations
+
+
+def _climb(problem: Problem, r: Array, start: Array, width: float) -> Array:
+    """A local maximum of the correlation of a blurred atom with r."""
+    weighted = problem.blur(width) * r / np.sqrt(problem.m)
+    real, imag = weighted.real, weighted.imag
+
+    def descend(c: Array) -> tuple[float, Array]:
+        phase = problem.omega @ c
+        cosine, sine = np.cos(phase), np.sin(phase)
+        return float(sine @ imag - cosine @ real), (sine * real + cosine * imag) @ problem.omega
+
+    return np.asarray(minimize(descend, start, jac=True, method="L-BFGS-B", bounds=problem.box, options={"maxiter": 20}).x)
+
+
+def _descend(problem: Problem, C: Array, alpha: Array, width: float, iterations: int, tolerance: float = 1e-9) -> Mixture:
+    """A local minimum of the cost over centres in the box, weights and width at least zero, started here."""
+    Q, n = C.shape
+
+    def descend(x: Array) -> tuple[float, Array]:
+        value, gradient_C, gradient_alpha, slope = blurred_cost(problem, x[: Q * n].reshape(Q, n), x[Q * n : -1] / Q, x[-1])
+        return value, np.concatenate([gradient_C.ravel(), gradient_alpha / Q, [slope]])
+
+    box = problem.box * Q + [(0, None)] * Q + [(0, _MAX_WIDTH)]
+    options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": tolerance, "gtol": 1e-8, "maxcor": 20}
+    x0 = np.concatenate([C.ravel(), alpha * Q, [width]])
+    found = minimize(descend, x0, jac=True, method="L-BFGS-B", bounds=box, options=options)
+    return Mixture(found.x[: Q * n].reshape(Q, n), found.x[Q * n : -1] / Q, float(found.x[-1]), float(found.fun))
+
+
+def descend_particles(problem: Problem, points: Array, iterations: int) -> Array:
+    """Move equal-weight points together until their sketch, mean and covariance are the data's, as far as `iterations` go."""
+    M, n = points.shape
+    alpha = np.full(M, 1 / M)
+    trace = float(np.trace(problem.covariance) if problem.covariance.ndim == 2 else problem.covariance.sum())
+
+    def descend(x: Array) -> tuple[float, Array]:
+        X = x.reshape(M, n)
+        value, gradient, _, _ = blurred_cost(problem, X, alpha, 0.0)
+        more, slope = _moment_misfit(problem, X, trace)
+        return M * (value + problem.m * more), M * (gradient + problem.m * slope).ravel()  # a point's step is as long as an atom's
+
+    options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-9}
+    found = minimize(descend, points.ravel(), jac=True, method="L-BFGS-B", bounds=problem.box * M, options=options)
+    return np.asarray(found.x).reshape(M, n)
+
+
+def _moment_misfit(problem: Problem, X: Array, trace: float) -> tuple[float, Array]:
+    """How far the points' mean and covariance are from the data's, relative to its spread; and the gradient in each point."""
+    if trace <= 0:
+        return 0.0, np.zeros_like(X)
+    off = X.mean(axis=0) - problem.mean
+    D = X - X.mean(axis=0)
+    if problem.covariance.ndim == 2:
+        excess = D.T @ D / len(X) - problem.covariance
+        slope = D @ excess
+    else:
+        excess = (D**2).mean(axis=0) - problem.covariance
+        slope = D * excess
+    value = off @ off / trace + (excess**2).sum() / trace**2
+    return float(value), (2 * off / trace + 4 * slope / trace**2) / len(X)

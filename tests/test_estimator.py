@@ -1,0 +1,436 @@
+"""`CompressiveKMeans` does what plain NumPy says, and keeps scikit-learn's habits (its own checks are in test_sklearn.py)."""
+
+import pickle
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import ckm
+import oracle
+from ckm import CompressiveKMeans
+from ckm.errors import DataError, MismatchError, ParameterError
+from ckm.runners.local import BLOCK_ROWS
+
+
+def model(**options: Any) -> CompressiveKMeans:
+    return CompressiveKMeans(**({"n_clusters": 3, "random_state": 0} | options))
+
+
+@pytest.fixture(scope="module")
+def fitted(clusters: np.ndarray) -> CompressiveKMeans:
+    return model().fit(clusters)
+
+
+def distances(X: np.ndarray, C: np.ndarray) -> np.ndarray:
+    return np.sqrt(((X[:, None, :] - C) ** 2).sum(axis=2))
+
+
+def assert_same_fit(a: CompressiveKMeans, b: CompressiveKMeans) -> None:
+    assert a.cluster_centers_.tobytes() == b.cluster_centers_.tobytes()
+    assert a.weights_.tobytes() == b.weights_.tobytes()
+
+
+# Against plain NumPy
+
+
+def test_labels_distances_and_score(clusters: np.ndarray, fitted: CompressiveKMeans) -> None:
+    D = distances(clusters, fitted.cluster_centers_)
+    assert np.array_equal(fitted.labels_, D.argmin(axis=1))
+    assert np.array_equal(fitted.predict(clusters), fitted.labels_)
+    np.testing.assert_allclose(fitted.transform(clusters), D, rtol=1e-12)
+    assert fitted.inertia_ == pytest.approx((D.min(axis=1) ** 2).sum(), rel=1e-12)
+    assert fitted.score(clusters) == -fitted.inertia_
+    few = clusters[:20]
+    assert -fitted.score(few) == pytest.approx(oracle.sse(few.tolist(), fitted.cluster_centers_.tolist()), rel=1e-12)
+
+
+def test_weighted_score(clusters: np.ndarray) -> None:
+    w = np.random.default_rng(0).uniform(0, 2, size=len(clusters))
+    m = model().fit(clusters, sample_weight=w)
+    squares = distances(clusters, m.cluster_centers_).min(axis=1) ** 2
+    assert m.inertia_ == pytest.approx(w @ squares, rel=1e-12)
+    assert m.score(clusters, sample_weight=w) == -m.inertia_
+    expected = oracle.sse(clusters[:9].tolist(), m.cluster_centers_.tolist(), w[:9].tolist())
+    assert -m.score(clusters[:9], sample_weight=w[:9]) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_clusters_are_found(clusters: np.ndarray) -> None:
+    m = model(sketch_size=100, n_init=5).fit(clusters)
+    found = m.cluster_centers_[np.argsort(m.cluster_centers_ @ [1.0, 2.0])]
+    # Diracs for clusters of width one: the cost itself is off by a few tenths of a standard deviation.
+    np.testing.assert_allclose(found, [[0, 0], [12, 0], [0, 12]], atol=0.6)
+    assert m.weights_.sum() == pytest.approx(1)
+    np.testing.assert_allclose(m.weights_, np.bincount(m.labels_, minlength=3) / len(clusters), atol=0.1)
+
+
+def test_fit_predict_and_fit_transform(clusters: np.ndarray, fitted: CompressiveKMeans) -> None:
+    assert np.array_equal(model().fit_predict(clusters), fitted.labels_)
+    assert np.array_equal(model().fit_transform(clusters), fitted.transform(clusters))
+
+
+def test_the_estimator_is_sketch_and_decode(clusters: np.ndarray, fitted: CompressiveKMeans) -> None:
+    s = ckm.sketch(clusters, n_clusters=3, pool=1000, random_state=0)
+    assert fitted.sketch_ == s
+    found = ckm.decode(s, 3, random_state=0)
+    assert fitted.cluster_centers_.tobytes() == found.centroids.tobytes()
+    assert fitted.solution_.cost == found.cost
+
+
+# Weights
+
+
+@pytest.mark.parametrize("options", [{}, {"init": "range", "pool": 0}, {"init": "k++"}])
+def test_whole_weights_are_repetition(options: dict[str, Any]) -> None:
+    X = np.random.default_rng(0).normal(size=(200, 2)) * [1, 5]
+    w = np.random.default_rng(1).integers(0, 4, size=200)
+    a, b = model(**options).fit(X, sample_weight=w), model(**options).fit(np.repeat(X, w, axis=0))
+    assert_same_fit(a, b)
+    assert a.sketch_.z.tobytes() == b.sketch_.z.tobytes()
+    assert a.inertia_ == pytest.approx(b.inertia_, rel=1e-12)
+
+
+def test_scaled_weights_change_nothing(clusters: np.ndarray) -> None:
+    X = clusters[:500]
+    assert_same_fit(model().fit(X, sample_weight=np.full(500, 2.0)), model().fit(X, sample_weight=np.full(500, 8.0)))
+
+
+def test_unit_weights_change_nothing(clusters: np.ndarray) -> None:
+    X = clusters[:500]
+    assert_same_fit(model().fit(X), model().fit(X, sample_weight=np.ones(500)))
+
+
+# Batches
+
+
+def test_batches_make_the_sketch_of_the_whole(clusters: np.ndarray) -> None:
+    batches = np.array_split(clusters, 4)
+    m = model()
+    for batch in batches:
+        m.partial_fit(batch)
+    first = ckm.sketch(batches[0], n_clusters=3, pool=1000, random_state=0)
+    assert m.sketch_ == ckm.sketch(clusters, like=first)
+    assert m.sketch_.count == len(clusters)
+    assert not hasattr(m, "labels_")
+    assert np.array_equal(m.predict(clusters), distances(clusters, m.cluster_centers_).argmin(axis=1))
+
+
+def test_batches_are_decoded_when_asked(clusters: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    real = ckm.estimator.decode
+    monkeypatch.setattr("ckm.estimator.decode", lambda *args, **kwargs: calls.append(1) or real(*args, **kwargs))
+    m = model().partial_fit(clusters[:500]).partial_fit(clusters[500:])
+    assert calls == []
+    m.cluster_centers_, m.weights_, m.solution_, m.predict(clusters)
+    assert calls == [1]
+    m.partial_fit(clusters)
+    assert calls == [1]
+    m.weights_
+    assert calls == [1, 1]
+
+
+def test_the_order_of_batches_changes_the_pool_only(clusters: np.ndarray) -> None:
+    first, *rest = np.array_split(clusters, 4)
+    a, b = model(init="range", pool=0), model(init="range", pool=0)
+    for batch in (first, *rest):
+        a.partial_fit(batch)
+    for batch in (first, *rest[::-1]):
+        b.partial_fit(batch)
+    assert a.sketch_ == b.sketch_
+    assert_same_fit(a, b)
+
+
+def test_weighted_batches(clusters: np.ndarray) -> None:
+    w = np.random.default_rng(0).integers(0, 3, size=len(clusters))
+    m = model()
+    for part in np.array_split(np.arange(len(clusters)), 3):
+        m.partial_fit(clusters[part], sample_weight=w[part])
+    first = np.array_split(np.arange(len(clusters)), 3)[0]
+    like = ckm.sketch(clusters[first], n_clusters=3, sample_weight=w[first], random_state=0)
+    assert m.sketch_ == ckm.sketch(clusters, like=like, sample_weight=w)
+
+
+def test_fit_starts_again(clusters: np.ndarray, fitted: CompressiveKMeans) -> None:
+    m = model().partial_fit(clusters[:100] * 3)
+    assert_same_fit(m.fit(clusters), fitted)
+    assert m.sketch_.count == len(clusters)
+    m.partial_fit(clusters)
+    assert m.sketch_.count == 2 * len(clusters)
+    assert not hasattr(m, "inertia_")
+
+
+# From a sketch
+
+
+def test_from_sketch(clusters: np.ndarray, fitted: CompressiveKMeans) -> None:
+    s = ckm.sketch(clusters, n_clusters=3, pool=1000, random_state=0)
+    m = CompressiveKMeans.from_sketch(s, 3, random_state=0)
+    assert_same_fit(m, fitted)
+    assert np.array_equal(m.predict(clusters), fitted.labels_)
+    assert m.n_features_in_ == 2
+    assert not hasattr(m, "labels_")
+    assert m.sketch_.pool is None
+    m.partial_fit(clusters)
+    assert m.sketch_ == s + ckm.sketch(clusters, like=s)
+
+
+def test_from_sketch_knows_names(clusters: np.ndarray) -> None:
+    frame = pd.DataFrame(clusters, columns=["east", "north"])
+    m = CompressiveKMeans.from_sketch(ckm.sketch(frame, n_clusters=3, random_state=0), 3, random_state=0)
+    assert m.feature_names_in_.tolist() == ["east", "north"]
+    m.predict(frame)
+    with pytest.raises(ValueError, match="feature names"):
+        m.predict(frame.rename(columns={"east": "west"}))
+
+
+def test_from_sketch_refuses_what_cannot_be_decoded(clusters: np.ndarray) -> None:
+    s = ckm.sketch(clusters, n_clusters=3, random_state=0)
+    with pytest.raises(DataError, match="zero rows"):
+        CompressiveKMeans.from_sketch(ckm.Sketch.empty(s.frequencies), 3)
+    with pytest.raises(ParameterError, match="too small for 50 clusters"):
+        CompressiveKMeans.from_sketch(s, 50)
+
+
+def test_batches_after_a_sketch_with_another_width(clusters: np.ndarray) -> None:
+    m = CompressiveKMeans.from_sketch(ckm.sketch(clusters, n_clusters=3, random_state=0), 3, random_state=0)
+    with pytest.raises(ValueError, match="X has 1 features, but CompressiveKMeans is expecting 2"):
+        m.partial_fit(clusters[:, :1])
+
+
+# Habits
+
+
+def test_unfitted() -> None:
+    m = model()
+    for name in ("cluster_centers_", "weights_", "solution_"):
+        with pytest.raises((NotFittedError, AttributeError)):
+            getattr(m, name)
+    for method in ("predict", "transform", "score"):
+        with pytest.raises(NotFittedError, match="not fitted"):
+            getattr(m, method)(np.zeros((2, 2)))
+
+
+def test_clone_and_parameters(fitted: CompressiveKMeans) -> None:
+    m = clone(fitted)
+    assert m.get_params() == fitted.get_params()
+    assert not hasattr(m, "sketch_")
+    assert clone(model(n_init=3, scale=2.0)).get_params()["scale"] == 2.0
+    assert "n_clusters=3" in repr(m)
+
+
+@pytest.mark.parametrize("batches", [False, True])
+def test_pickle(clusters: np.ndarray, batches: bool) -> None:
+    m = model().partial_fit(clusters) if batches else model().fit(clusters)
+    again = pickle.loads(pickle.dumps(m))
+    assert_same_fit(again, m)
+    assert again.sketch_ == m.sketch_
+    assert np.array_equal(again.predict(clusters), m.predict(clusters))
+    again.partial_fit(clusters)
+    assert again.sketch_.count == 2 * len(clusters)
+
+
+def test_no_rows_are_kept_after_fit(clusters: np.ndarray) -> None:
+    m = model().fit(clusters)
+    assert m.sketch_.pool is None
+    state = pickle.dumps(clone(m).set_params(pool=1000).fit(clusters))
+    assert len(state) < clusters.nbytes, "a pool of 1000 rows would be half of the data"
+    labels = m.labels_.tobytes()
+    assert clusters[:5].tobytes() not in state.replace(labels, b"")
+
+
+def test_threads_change_nothing() -> None:
+    X = ckm.datasets.gaussian_mixture(2 * BLOCK_ROWS + 5, 3, 2, separation=20, random_state=0).rows
+    one, two, four = (model(n_jobs=n_jobs).fit(X) for n_jobs in (1, 2, 4))
+    for m in (two, four):
+        assert_same_fit(m, one)
+        assert np.array_equal(m.labels_, one.labels_)
+        assert m.inertia_ == one.inertia_
+        assert np.array_equal(m.transform(X), one.transform(X))
+
+
+def test_starts_from_rows_need_no_pool_in_fit(clusters: np.ndarray) -> None:
+    for init in ("sample", "k++"):
+        m = model(pool=0, init=init).fit(clusters)
+        assert m.cluster_centers_.shape == (3, 2)
+        assert m.sketch_.pool is None
+        with pytest.raises(ParameterError, match=rf"init='{init.replace('+', '[+]')}' starts from rows.*pool="):
+            model(pool=0, init=init).partial_fit(clusters)
+
+
+def test_the_input_is_left_alone(clusters: np.ndarray) -> None:
+    X = clusters.copy()
+    X.flags.writeable = False
+    w = np.ones(len(X))
+    w.flags.writeable = False
+    m = model().fit(X, sample_weight=w)
+    m.predict(X), m.transform(X), m.score(X), m.partial_fit(X)
+    assert np.array_equal(X, clusters)
+
+
+def test_centres_are_the_callers_to_change(fitted: CompressiveKMeans) -> None:
+    centres = fitted.cluster_centers_
+    before = centres.copy()
+    centres[:] = 0
+    assert np.array_equal(fitted.cluster_centers_, before)
+
+
+def test_single_precision_stays_single(clusters: np.ndarray) -> None:
+    X = clusters.astype(np.float32)
+    m = model().fit(X)
+    assert m.cluster_centers_.dtype == np.float32
+    assert m.transform(X).dtype == np.float32
+    assert model().fit(clusters).cluster_centers_.dtype == np.float64
+    assert model().fit(clusters.round().astype(int)).cluster_centers_.dtype == np.float64
+    # The same rows in double precision are the same rows.
+    np.testing.assert_allclose(m.cluster_centers_, model().fit(X.astype(np.float64)).cluster_centers_, rtol=1e-6)
+
+
+# Frames
+
+
+FRAMES = {
+    "pandas": lambda X: pd.DataFrame(X, columns=["east", "north"]),
+    "polars": lambda X: pl.DataFrame(X, schema=["east", "north"]),
+    "pyarrow": lambda X: pa.table({"east": X[:, 0], "north": X[:, 1]}),
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_frames_give_what_arrays_give(clusters: np.ndarray, fitted: CompressiveKMeans, kind: str) -> None:
+    frame = FRAMES[kind](clusters)
+    m = model().fit(frame)
+    assert_same_fit(m, fitted)
+    assert np.array_equal(m.labels_, fitted.labels_)
+    assert np.array_equal(m.predict(frame), fitted.labels_)
+    assert np.array_equal(m.transform(frame), fitted.transform(clusters))
+    assert m.score(frame) == fitted.score(clusters)
+    assert model().partial_fit(frame).partial_fit(frame).sketch_.count == 2 * len(clusters)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_names_are_kept_and_checked(clusters: np.ndarray, kind: str) -> None:
+    m = model().fit(FRAMES[kind](clusters))
+    assert m.feature_names_in_.tolist() == ["east", "north"]
+    assert m.sketch_.columns == ("east", "north")
+    assert m.solution_.columns == ("east", "north")
+    wrong = FRAMES[kind](clusters)
+    wrong.columns = ["north", "east"]
+    with pytest.raises(ValueError, match="feature names"):
+        m.predict(wrong)
+    with pytest.raises(ValueError, match="feature names"):
+        m.partial_fit(wrong)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        m.predict(clusters)
+
+
+def test_a_sketch_from_a_fit_refuses_other_columns(clusters: np.ndarray) -> None:
+    m = model().fit(FRAMES["pandas"](clusters))
+    with pytest.raises(MismatchError, match="no column 'north'"):
+        ckm.sketch(FRAMES["pandas"](clusters).rename(columns={"north": "up"}), like=m.sketch_)
+
+
+@pytest.mark.parametrize(("output", "kind"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame), ("default", np.ndarray)])
+def test_set_output(clusters: np.ndarray, fitted: CompressiveKMeans, output: str, kind: type) -> None:
+    m = clone(fitted).set_output(transform=output).fit(clusters)
+    D = m.transform(clusters)
+    assert isinstance(D, kind)
+    assert np.array_equal(np.asarray(D), fitted.transform(clusters))
+    names = ["compressivekmeans0", "compressivekmeans1", "compressivekmeans2"]
+    assert m.get_feature_names_out().tolist() == names
+    if output != "default":
+        assert list(D.columns) == names
+
+
+def test_text_columns_are_refused(clusters: np.ndarray) -> None:
+    frame = FRAMES["pandas"](clusters).assign(name="x")
+    with pytest.raises(DataError, match=r"Column 'name'.*columns="):
+        model().fit(frame)
+
+
+# In company
+
+
+def test_pipeline(clusters: np.ndarray) -> None:
+    pipeline = make_pipeline(StandardScaler(), model()).fit(clusters)
+    scaled = StandardScaler().fit_transform(clusters)
+    assert np.array_equal(pipeline.predict(clusters), model().fit(scaled).labels_)
+    assert make_pipeline(model(), StandardScaler()).fit_transform(clusters).shape == (len(clusters), 3)
+
+
+def test_grid_search(clusters: np.ndarray) -> None:
+    search = GridSearchCV(model(n_init=3), {"n_clusters": [1, 3]}, cv=2).fit(clusters)
+    assert search.best_params_ == {"n_clusters": 3}
+
+
+def test_random_states(clusters: np.ndarray) -> None:
+    X = clusters[:300]
+    assert_same_fit(model(random_state=np.random.RandomState(3)).fit(X), model(random_state=np.random.RandomState(3)).fit(X))
+    assert_same_fit(model(random_state=np.random.default_rng(3)).fit(X), model(random_state=np.random.default_rng(3)).fit(X))
+    a, b = model(random_state=None).fit(X), model(random_state=None).fit(X)
+    assert a.sketch_.frequencies != b.sketch_.frequencies
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_clusters": 0}, "n_clusters must be a whole number, at least 1; got 0"),
+        ({"n_clusters": 2.5}, "n_clusters must be a whole number.*got 2.5"),
+        ({"n_init": 0}, "n_init must be .* at least 1; got 0"),
+        ({"pool": -1}, "pool must be .* at least 0; got -1"),
+        ({"sketch_size": 2}, "m = 2 frequencies is too small for 3 clusters.*sketch_size=30"),
+        ({"sketch_size": "big"}, "sketch_size must be .*got 'big'"),
+        ({"scale": -1.0}, "positive, finite variance; got -1.0"),
+        ({"scale": "wide"}, "positive, finite variance; got 'wide'"),
+        ({"distribution": "x"}, "no frequency distribution 'x'; choose one of"),
+        ({"decoder": "x"}, "no decoder 'x'; choose one of"),
+        ({"decoder": ["x"]}, "no decoder .*; choose one of"),
+        ({"init": "x"}, "no init 'x'; choose one of"),
+        ({"kernel": "x"}, "no kernel 'x'; choose one of"),
+        ({"n_jobs": 0}, "n_jobs must be .*got 0"),
+        ({"random_state": "x"}, "random_state must be .*got 'x'"),
+    ],
+)
+def test_bad_parameters(clusters: np.ndarray, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        model(**options).fit(clusters)
+    with pytest.raises(ParameterError, match=message):
+        model(**options).partial_fit(clusters)
+
+
+def test_bad_parameters_are_found_before_the_pass(clusters: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ckm.estimator.make_sketch", lambda *args, **kwargs: pytest.fail("the data was read"))
+    for options in ({"decoder": "x"}, {"init": "x"}, {"n_init": 0}, {"n_clusters": 3000}, {"sketch_size": 2}):
+        with pytest.raises((ParameterError, DataError)):
+            model(**options).fit(clusters)
+
+
+def test_bad_rows(clusters: np.ndarray) -> None:
+    for value, message in ((np.nan, "contains NaN"), (np.inf, "contains infinity")):
+        X = clusters.copy()
+        X[3, 1] = value
+        with pytest.raises(ValueError, match=message):
+            model().fit(X)
+    with pytest.raises(DataError, match=r"n_samples=2 rows cannot make n_clusters=3 clusters; ask for at most 2"):
+        model().fit(clusters[:2])
+    for weights, message in (
+        (-np.ones(len(clusters)), "[Nn]egative"),
+        (np.ones(3), "sample_weight.shape"),
+        (np.full(len(clusters), np.nan), "NaN"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model().fit(clusters, sample_weight=weights)
+
+
+def test_no_warnings_on_ordinary_data(clusters: np.ndarray) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model().fit(clusters).predict(clusters)

@@ -1,0 +1,88 @@
+"""The public names, pinned: removing or adding one is a decision, made here."""
+
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+
+import ckm
+
+PUBLIC = {
+    "CompressiveKMeans",
+    "Frequencies",
+    "Sketch",
+    "Solution",
+    "datasets",
+    "decode",
+    "draw_frequencies",
+    "errors",
+    "load",
+    "merge",
+    "sketch",
+}
+
+ERRORS = {
+    "CkmError",
+    "DataError",
+    "InputFileError",
+    "MismatchError",
+    "MissingFileError",
+    "NonFiniteError",
+    "OutputError",
+    "ParameterError",
+    "PhaseWarning",
+    "ScaleWarning",
+    "SketchFileError",
+}
+
+
+def test_public_names_are_pinned() -> None:
+    assert set(ckm.__all__) == PUBLIC
+    assert len(ckm.__all__) == len(PUBLIC)
+    assert set(dir(ckm)) >= PUBLIC
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_every_public_name_is_there_and_documented(name: str) -> None:
+    value = getattr(ckm, name)
+    assert value.__doc__
+    assert name in vars(ckm), "it is looked up once"
+
+
+def test_other_names_are_not() -> None:
+    with pytest.raises(AttributeError, match="module 'ckm' has no attribute 'nothing'"):
+        ckm.nothing
+
+
+def test_errors_are_pinned_and_have_one_base() -> None:
+    found = {name: value for name, value in vars(ckm.errors).items() if isinstance(value, type)}
+    assert set(found) == ERRORS
+    for name, value in found.items():
+        assert issubclass(value, UserWarning if name.endswith("Warning") else ckm.errors.CkmError)
+
+
+def test_the_version_is_the_distributions() -> None:
+    assert ckm.__version__ == version("compressive-kmeans")
+
+
+HEAVY = ("numba", "sklearn", "pyarrow", "scipy", "pandas", "polars", "safetensors", "matplotlib", "torch", "numpy")
+
+
+def imported_by(statement: str) -> list[str]:
+    code = f"{statement}\nimport sys\nprint(*(name for name in {HEAVY!r} if name in sys.modules))"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout.split()
+
+
+def test_importing_costs_nothing() -> None:
+    assert imported_by("import ckm") == []
+
+
+def test_opening_a_sketch_needs_no_compiler() -> None:
+    assert not {"numba", "sklearn", "pyarrow"} & set(imported_by("from ckm import load, merge, Sketch, draw_frequencies"))
+
+
+def test_star_import_works() -> None:
+    names: dict[str, object] = {}
+    exec("from ckm import *", names)
+    assert set(names) >= PUBLIC
