@@ -285,7 +285,7 @@ def test_bad_arguments_of_sketch(X: np.ndarray, option: str, value: Any, seen: s
 @pytest.mark.parametrize(
     ("option", "value", "seen", "remedy"),
     [
-        ("decoder", "magic", "no decoder 'magic'", "choose one of 'auto', 'clompr'"),
+        ("decoder", "magic", "no decoder 'magic'", "choose one of 'auto', 'density', 'clompr'"),
         ("decoder", ["clompr"], "no decoder ['clompr']", "choose one of"),
         ("decoder", None, "no decoder None", "choose one of"),
         ("init", "random", "no init 'random'", "choose one of 'auto', 'range', 'sample', 'k++'"),
@@ -406,7 +406,7 @@ def test_csv_files_that_are_none(X: np.ndarray, folder: Path) -> None:
     Path("ragged.csv").write_text("a,b\n1,2\n3\n")
     fail(InputFileError, "Cannot read ragged.csv", "Expected 2 columns, got 1", sketch, "ragged.csv")
     Path("twice.csv").write_text("a,a\n1,2\n3,5\n")
-    fail(InputFileError, "Cannot read twice.csv", "multiple columns named a", sketch, "twice.csv")
+    fail(MismatchError, "twice.csv has more than one column 'a'", "each named once", sketch, "twice.csv")
     Path("binary.csv").write_bytes(bytes(range(256)) * 8)
     fail(InputFileError, "Cannot read binary.csv", "check the file", sketch, "binary.csv")
 

@@ -317,7 +317,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ckm.load("play/demo/mixture.ckm").pool is None
     for words in (
         "total time",
-        "16.0 kB",
+        "8.0 kB",
         "800.0 kB",
         "SSE / k-means' SSE",
         "clusters found",

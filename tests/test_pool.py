@@ -104,9 +104,12 @@ def test_merging_keeps_the_smallest_keys(seed: int, shapes: list[tuple[int, int]
 
 def test_parts_sketched_with_one_seed_do_not_keep_the_same_positions() -> None:
     """Monday's and Tuesday's files are sketched by the same command; row 17 of one says nothing about row 17 of the other."""
-    a, b = (pool_of(numbered(1000, 1000 * i), 10, seed=0) for i in range(2))
-    positions = (a + b).rows[:, 0] % 1000
-    assert len(set(positions)) == 10
+    noise = np.random.default_rng(0).normal(size=(2, 1000, 1))
+    marked = [np.hstack([part, np.arange(1000.0)[:, None]]) for part in noise]
+    a, b = (ckm.sketch(part, sketch_size=4, scale=1.0, pool=10, random_state=0).pool for part in marked)
+    assert len(set((a + b).rows[:, 1])) == 10
+    same = ckm.sketch(3 * marked[0] + 7, sketch_size=4, scale=1.0, pool=10, random_state=0).pool
+    assert np.array_equal(same.rows[:, 1], 3 * a.rows[:, 1] + 7), "a change of units and origin keeps the sample"
 
 
 def test_sketches_merge_their_pools() -> None:

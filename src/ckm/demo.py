@@ -22,7 +22,7 @@ from ckm.runners.local import thread_count
 from ckm.shell import say
 from ckm.storage import check_writable
 
-CLUSTERS, DIMENSION, FREQUENCIES = 10, 10, 1000  # as in the paper's Section 4
+CLUSTERS, DIMENSION = 10, 10
 _POOL = 1000
 _KMEANS_STARTS = 5
 _FOUND = 1.0  # a cluster counts as found when a centroid of its own lies within one standard deviation of its mean
@@ -101,7 +101,7 @@ def _timed(work: Callable[[], _T]) -> tuple[_T, float]:
 
 
 def _run_ckm(data: Path, mixture: Mixture, seed: int) -> tuple[Contender, "ckm.Sketch"]:
-    s, reading = _timed(lambda: ckm.sketch(data, sketch_size=FREQUENCIES, pool=_POOL, random_state=seed, progress=True))
+    s, reading = _timed(lambda: ckm.sketch(data, n_clusters=CLUSTERS, pool=_POOL, random_state=seed, progress=True))
     with working("Decoding the sketch", quiet=False):
         solution, solving = _timed(lambda: ckm.decode(s, CLUSTERS, random_state=seed))
     sampled = 0 if s.pool is None else s.pool.rows.nbytes

@@ -28,7 +28,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     """K-means from one pass over the data (Keriven, Tremblay, Traonmilin, Gribonval, 2017).
 
     `fit` computes a sketch of the data, m complex numbers whatever the number of rows, and decodes it to K centroids:
-    argmin over C, alpha of |z - sum_k alpha_k exp(-i Omega c_k)|^2 (equation 4).
+    argmin over C, alpha of |z - sum_k alpha_k exp(-i Omega c_k)|^2 (equation 4), for clusters that have width.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         The variance that frequencies are scaled to; "auto" estimates it from a sample of the rows.
     distribution : {"adapted-radius", "folded-gaussian", "gaussian"}, default="adapted-radius"
         The law that frequencies are drawn from.
-    decoder : {"auto", "clompr"}, default="auto"
-        How centroids are recovered, see `ckm.decode`.
+    decoder : {"auto", "density", "clompr"}, default="auto"
+        How centroids are recovered: "density" (also "auto") is made for a small SSE, "clompr" is Algorithm 1 of the paper.
     init : {"auto", "range", "sample", "k++"}, default="auto"
         Where the decoder's searches start, see `ckm.decode`.
     n_init : int, default=1

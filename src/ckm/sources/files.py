@@ -74,6 +74,7 @@ def _open_npy(path: Path) -> Array:
             reason = f"it is damaged or not a .npy file ({str(error).splitlines()[0]})"
         raise InputFileError(f"Cannot read {path}: {reason}; write it again with np.save(name, array).") from error
     if not isinstance(array, np.ndarray):
+        array.close()
         raise InputFileError(f"Cannot read {path}: it is an archive of several arrays; write one with np.save(name, array).")
     return array
 
