@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 _SOURCE = Path(__file__).parents[1] / "src" / "ckm"
-_COMPILED = [*sorted((_SOURCE / "kernels").glob("*.py")), _SOURCE / "assignment.py"]
+_COMPILED = [p for p in sorted(_SOURCE.rglob("*.py")) if p.parent.name == "kernels" or "from numba" in p.read_text(encoding="utf-8")]
 _KEY = hashlib.sha256(b"".join(path.read_bytes() for path in _COMPILED)).hexdigest()[:16]
 os.environ["NUMBA_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / f"ckm-test-cache-{os.getuid()}" / _KEY)
 os.environ["MPLBACKEND"] = "Agg"

@@ -1,5 +1,7 @@
 """Decoding: exact objectives and gradients, results that follow the data's place and units, and the paper's quality."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -12,7 +14,7 @@ from sklearn.cluster import KMeans
 import ckm
 import oracle
 from ckm import decoding
-from ckm.atoms import Problem, blurred_cost, correlation, cost, fit_weights, maximise_correlation, minimise_cost, residual
+from ckm.atoms import Problem, atoms, blurred_cost, correlation, cost, fit_weights, maximise_correlation, minimise_cost, residual
 from ckm.candidates import Rows, make_start, plusplus_start, range_start, sample_start
 from ckm.clompr import keep_heaviest
 from ckm.decoding import Status
@@ -101,6 +103,14 @@ def test_searches_climb_and_stay_in_the_box(problem: Problem, seed: int) -> None
     for point in (c, *better_C):
         assert (problem.lower <= point).all()
         assert (point <= problem.upper).all()
+
+
+@given(problem=problems, K=st.integers(1, 3))
+def test_weights_stay_positive_where_negative_ones_would_fit_better(problem: Problem, K: int) -> None:
+    C, alpha = random_mixture(problem, K)
+    negative = replace(problem, z=-(alpha @ atoms(problem.omega, C)))
+    assert (minimise_cost(negative, C, alpha)[1] >= 0).all()
+    assert (fit_weights(negative, C) >= 0).all()
 
 
 @given(weights=st.lists(st.floats(0, 1), min_size=1, max_size=8), K=st.integers(1, 8))

@@ -23,7 +23,6 @@ from ckm.shell import say
 from ckm.storage import check_writable
 
 CLUSTERS, DIMENSION = 10, 10
-_POOL = 1000
 _KMEANS_STARTS = 5
 _FOUND = 1.0  # a cluster counts as found when a centroid of its own lies within one standard deviation of its mean
 
@@ -37,7 +36,6 @@ class Contender:
     reading: float  # seconds to have the data at hand: one pass that sketches it, or loading it into memory
     solving: float  # seconds to find centroids from that
     kept: int  # bytes that the centroids are found from
-    sampled: int  # bytes of rows that only serve to start from
     centroids: Array
     sse: float
     errors: Array  # distance from each true mean to the centroid matched with it
@@ -62,12 +60,10 @@ def run_demo(folder: Path, rows: int, seed: int) -> None:
         _write(data, mixture.rows)
     say(f"Made {rows:,} rows of {CLUSTERS} unit Gaussians in dimension {DIMENSION}: {data} ({readable_bytes(data.stat().st_size)})")
     with working("Compiling", quiet=False):
-        _, compiling = _timed(
-            lambda: ckm.decode(ckm.sketch(mixture.rows[:1000], n_clusters=2, pool=10, random_state=seed), 2, random_state=seed)
-        )
+        _, compiling = _timed(lambda: ckm.decode(ckm.sketch(mixture.rows[:1000], n_clusters=2, random_state=seed), 2, random_state=seed))
     say(f"Loaded and compiled the kernels in {compiling:.1f} s, which is not counted below (they are cached on disk)")
     ours, s = _run_ckm(data, mixture, seed)
-    s.without_pool().save(sketch_file)
+    s.save(sketch_file)
     theirs = _run_kmeans(data, mixture, seed)
     output = console()
     output.print(_comparison(ours, theirs))
@@ -101,11 +97,10 @@ def _timed(work: Callable[[], _T]) -> tuple[_T, float]:
 
 
 def _run_ckm(data: Path, mixture: Mixture, seed: int) -> tuple[Contender, "ckm.Sketch"]:
-    s, reading = _timed(lambda: ckm.sketch(data, n_clusters=CLUSTERS, pool=_POOL, random_state=seed, progress=True))
+    s, reading = _timed(lambda: ckm.sketch(data, n_clusters=CLUSTERS, random_state=seed, progress=True))
     with working("Decoding the sketch", quiet=False):
         solution, solving = _timed(lambda: ckm.decode(s, CLUSTERS, random_state=seed))
-    sampled = 0 if s.pool is None else s.pool.rows.nbytes
-    return Contender(reading, solving, s.nbytes, sampled, solution.centroids, *_judge(mixture, solution.centroids)), s
+    return Contender(reading, solving, s.nbytes, solution.centroids, *_judge(mixture, solution.centroids)), s
 
 
 def _run_kmeans(data: Path, mixture: Mixture, seed: int) -> Contender:
@@ -114,7 +109,7 @@ def _run_kmeans(data: Path, mixture: Mixture, seed: int) -> Contender:
     with working(f"Running k-means from {_KMEANS_STARTS} starts", quiet=False):
         X, reading = _timed(lambda: _read(data))
         model, solving = _timed(lambda: KMeans(CLUSTERS, n_init=_KMEANS_STARTS, random_state=seed % 2**32).fit(X))
-    return Contender(reading, solving, X.nbytes, 0, model.cluster_centers_, *_judge(mixture, model.cluster_centers_))
+    return Contender(reading, solving, X.nbytes, model.cluster_centers_, *_judge(mixture, model.cluster_centers_))
 
 
 def _read(path: Path) -> Array:
@@ -137,8 +132,6 @@ def _comparison(ours: Contender, theirs: Contender) -> Table:
     table.add_row("finding centroids", f"{ours.solving:.2f} s", f"{theirs.solving:.2f} s, {_KMEANS_STARTS} runs")
     table.add_row("total time", f"{ours.seconds:.2f} s", f"{theirs.seconds:.2f} s", style="bold", end_section=True)
     table.add_row("bytes kept", f"{readable_bytes(ours.kept)}, the sketch", f"{readable_bytes(theirs.kept)}, every row")
-    if ours.sampled:
-        table.add_row("  and to start from", f"{readable_bytes(ours.sampled)}, {_POOL:,} rows", "-")
     table.columns[0].no_wrap = True
     table.add_section()
     table.add_row("SSE", f"{ours.sse:.4g}", f"{theirs.sse:.4g}")
@@ -160,7 +153,7 @@ def _summary(ours: Contender, theirs: Contender) -> str:
     quality = "the same as" if gap < 5e-4 else f"{gap:.1%} {'above' if ratio > 1 else 'below'}"
     return (
         f"In this run ckm took {ours.seconds:.1f} s, {speed} k-means ({theirs.seconds:.1f} s for {_KMEANS_STARTS} runs), and kept "
-        f"{readable_bytes(ours.kept + ours.sampled)} instead of {readable_bytes(theirs.kept)}. "
+        f"{readable_bytes(ours.kept)} instead of {readable_bytes(theirs.kept)}. "
         f"Its SSE is {quality} that of k-means; it found {ours.found} of the {CLUSTERS} clusters, k-means {theirs.found}."
     )
 

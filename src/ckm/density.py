@@ -36,10 +36,12 @@ class Mixture:
     cost: float
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
-        """Points from the mixture (count, n)."""
-        p = self.alpha / self.alpha.sum()
-        centres = self.C[rng.choice(len(p), size=count, p=p)]
-        points: Array = centres + np.sqrt(self.width) * rng.standard_normal(centres.shape)
+        """Points from the mixture (count, n), drawn evenly: each atom gets its share, and noise comes in opposite pairs."""
+        shares = np.cumsum(self.alpha / self.alpha.sum())
+        which = np.minimum(np.searchsorted(shares, (np.arange(count) + rng.random()) / count), len(shares) - 1)
+        noise = rng.standard_normal(((count + 1) // 2, self.C.shape[1]))
+        paired = np.stack([noise, -noise], axis=1).reshape(-1, self.C.shape[1])[:count]
+        points: Array = self.C[which] + np.sqrt(self.width) * paired
         return points
 
 

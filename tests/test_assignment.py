@@ -1,0 +1,55 @@
+"""Nearest centroids, distances and SSE (equation 1)."""
+
+import numpy as np
+import oracle
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ckm.assignment import assign, distances
+from ckm.runners.local import BLOCK_ROWS
+
+
+@given(
+    count=st.integers(0, 40),
+    K=st.integers(1, 9),
+    n=st.integers(1, 5),
+    seed=st.integers(0, 1000),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    weighted=st.booleans(),
+)
+def test_against_plain_numpy_and_the_oracle(count: int, K: int, n: int, seed: int, dtype: type, weighted: bool) -> None:
+    rng = np.random.default_rng(seed)
+    X, C = rng.normal(size=(count, n)).astype(dtype), rng.normal(size=(K, n))
+    w = rng.uniform(0, 2, size=count) if weighted else None
+    for array in (X, C):
+        array.flags.writeable = False
+    D = np.sqrt(((X[:, None, :].astype(np.float64) - C) ** 2).sum(axis=2))
+    labels, sse = assign(X, C, w)
+    assert np.array_equal(labels, D.argmin(axis=1))
+    assert labels.dtype == np.int32
+    assert sse == pytest.approx(oracle.sse(X.tolist(), C.tolist(), None if w is None else w.tolist()), rel=1e-12, abs=1e-300)
+    np.testing.assert_allclose(distances(X, C), D, rtol=1e-12)
+
+
+def test_the_first_of_several_nearest_centroids_wins() -> None:
+    X = np.array([[0.0], [1.0], [5.0]])
+    assert assign(X, np.array([[-1.0], [1.0], [1.0], [-1.0]]))[0].tolist() == [0, 1, 1]
+    assert assign(X, np.ones((3, 1)))[0].tolist() == [0, 0, 0]
+
+
+def test_threads_change_nothing() -> None:
+    rng = np.random.default_rng(0)
+    X, C, w = rng.normal(size=(3 * BLOCK_ROWS + 1, 2)), rng.normal(size=(7, 2)), rng.uniform(size=3 * BLOCK_ROWS + 1)
+    one = assign(X, C, w, n_threads=1)
+    for n_threads in (2, 4):
+        labels, sse = assign(X, C, w, n_threads=n_threads)
+        assert np.array_equal(labels, one[0])
+        assert sse == one[1]
+        assert np.array_equal(distances(X, C, n_threads=n_threads), distances(X, C))
+
+
+def test_distances_far_from_zero_lose_nothing() -> None:
+    """No expansion of the square: |x|^2 - 2 x c + |c|^2 would cancel at 1e8."""
+    X, C = np.array([[1e8 + 0.25], [1e8 - 0.5]]), np.array([[1e8], [1e8 + 1]])
+    assert distances(X, C).tolist() == [[0.25, 0.75], [0.5, 1.5]]
