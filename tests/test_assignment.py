@@ -1,11 +1,11 @@
 """Nearest centroids, distances and SSE (equation 1)."""
 
 import numpy as np
-import oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import oracle
 from ckm.assignment import assign, distances
 from ckm.runners.local import BLOCK_ROWS
 

@@ -24,7 +24,7 @@ def test_streams_are_pinned() -> None:
     pinned = ("pilot", "scale", "frequencies", "pool", "decode", "dataset")
     assert STREAMS[: len(pinned)] == pinned
     digest = hashlib.sha256(repr([raw(7, name, 3) for name in pinned]).encode()).hexdigest()
-    assert digest == "?"
+    assert digest == "1af179a6c1b97480b556cc14b7f6a2f7a69ae3bb17bf0b52eeb45553372e53f8"
 
 
 @pytest.mark.parametrize("seed", [0, 5, 2**64 - 1, np.int8(5), np.uint64(2**63)])
@@ -44,17 +44,6 @@ def test_a_generator_gives_a_seed_and_advances(make: type) -> None:
 
 def test_none_is_another_seed_each_time() -> None:
     assert seed_of(None) != seed_of(None)
-
-
-def test_numpys_global_state_is_a_generator() -> None:
-    state = np.random.get_state()
-    try:
-        np.random.seed(3)
-        first = seed_of(np.random)
-        np.random.seed(3)
-        assert seed_of(np.random) == first
-    finally:
-        np.random.set_state(state)
 
 
 @pytest.mark.parametrize("wrong", [-1, 2**64, 1.0, "0", [1], np.array([1, 2])])
