@@ -136,7 +136,8 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         X : array or data frame (n_samples, n_features)
         y : ignored
         sample_weight : array (n_samples,), optional
-            Whole-number weights give exactly what repeating rows would.
+            A weight of two counts as a row given twice: exactly so in the sketch, and in the centroids too while the rows fit in the
+            pool.
         """
         rows, weights = self._validated(X, sample_weight, reset=True)
         self._check_parameters(len(rows) if weights is None else int(np.count_nonzero(weights)))

@@ -24,7 +24,7 @@ def seed_of(random_state: Any) -> int:
         return int(random_state.randint(2**31))
 
     try:
-        seed = operator.index(random_state)
+        seed = -1 if isinstance(random_state, bool) else operator.index(random_state)
     except TypeError:
         seed = -1
     if not 0 <= seed < 2**64:

@@ -101,6 +101,7 @@ def sketch(
         frequencies = _choose_frequencies(source, weights, m, scale, distribution, seed)
     else:
         frequencies = _checked_like(model, source, sketch_size, scale, distribution)
+        resolve_size(n_clusters, frequencies.m, frequencies.n)
     with rows_bar("Sketching", source.n_rows, progress) as on_rows:
         blocks = blocks_of(source.chunks(), weights)
         tally, kept = run(compute, frequencies, blocks, pool=plan, n_threads=threads, on_rows=on_rows, columns=source.columns)

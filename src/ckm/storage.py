@@ -81,9 +81,9 @@ def deserialise(data: bytes, name: str = "these bytes") -> Sketch:
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:
-    """Write `data` under a temporary name beside `path`, sync it, and rename it into place."""
-    target = Path(path)
-    check_writable(target)
+    """Write `data` under a temporary name beside `path`, sync it, and rename it into place; a link stays a link."""
+    check_writable(path)
+    target = Path(os.path.realpath(path))
     try:
         handle, temporary = tempfile.mkstemp(prefix=".ckm-", suffix=".part", dir=target.parent)
         try:

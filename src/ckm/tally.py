@@ -82,6 +82,8 @@ class Tally(Frozen):
                 f"subtract only rows that were added before."
             )
         if other.count == self.count:
+            if self.exact and other.exact and not np.array_equal(self.sums, other.sums):
+                raise MismatchError("These are as many rows, but not the same ones: subtract only rows that were added before.")
             return Tally.empty(self.sums.shape[1], len(self.first))
         return Tally(
             self.sums - other.sums,

@@ -50,7 +50,9 @@ class RandomAccessSource(Source):
         """The rows at `indices`, which are sorted, as float64."""
 
     def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> tuple[Array, Array]:
-        weights = np.ones(self.n_rows) if weights is None else weights
+        if weights is None:
+            drawn = np.sort(rng.choice(self.n_rows, min(size, self.n_rows), replace=False, shuffle=False))
+            return self.take(drawn), np.ones(len(drawn))
         candidates = np.flatnonzero(weights)
         if len(candidates) > size:
             candidates = np.sort(rng.choice(candidates, size, replace=False))
