@@ -124,7 +124,8 @@ class Sketch(Frozen):
         """Forget rows that were added before. The pool is dropped, and bounds become outer bounds."""
         if not isinstance(other, Sketch):
             return NotImplemented
-        return Sketch(self.frequencies, self.tally - other.tally, self._agreed_columns(other))
+        columns = self._agreed_columns(other)
+        return Sketch(self.frequencies, self.tally - other.tally, columns)
 
     def __eq__(self, other: object) -> bool:
         """Same frequencies, sums, weight, count and bounds, bit for bit. Moments and the pool are left out."""
