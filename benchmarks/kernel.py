@@ -20,7 +20,7 @@ from common import Target, options, peer, report, show
 M = 1000
 CHUNK = 64  # rows: the fastest of 32 to 16384 for NumPy, since its two buffers of 64 x 1000 float32 stay in the cache
 BIG_CHUNK = 16384
-TARGETS = {"NumPy float32": 8, "pycle": 50}  # promised at n = 10
+TARGETS = {"NumPy, 16384-row chunks": 8, "pycle": 50}  # promised at n = 10
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ def contenders(quick: bool) -> list[Contender]:
     found = [
         Contender("ckm numba", partial(ours, "numba"), 16 * block),
         Contender("ckm reference", partial(ours, "reference"), 4 * block, dtype=np.float64),
-        Contender("NumPy float32", partial(numpy_float32, CHUNK), 8 * block),
-        Contender("NumPy, large chunks", partial(numpy_float32, BIG_CHUNK), 4 * block),
+        Contender("NumPy, 64-row chunks", partial(numpy_float32, CHUNK), 8 * block),
+        Contender("NumPy, 16384-row chunks", partial(numpy_float32, BIG_CHUNK), 4 * block),
     ]
     if modules := peer("pycle.sketching"):
         (pycle,) = modules
