@@ -9,6 +9,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -222,6 +223,7 @@ def start_worker(shared: Any) -> None:
     """Keep the lock around the files, and load what is loaded once, so that it is in no one's time."""
     global _lock
     _lock = shared
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and ends its workers
     X = ckm.datasets.gaussian_mixture(2000, 3, 2, random_state=0).rows
     sketch = ckm.sketch(X, n_clusters=3, random_state=0, n_jobs=1)
     for decode in (by_ckm, by_clompr):
@@ -282,6 +284,8 @@ def work_all(tasks: Sequence[Task], plan: Plan, store: Store, jobs: int) -> None
                 progress.advance(bar)
         except KeyboardInterrupt:
             executor.shutdown(wait=False, cancel_futures=True)
+            for worker in multiprocessing.active_children():
+                worker.terminate()
             raise SystemExit("Stopped; the same command continues from here.") from None
 
 
@@ -364,7 +368,7 @@ def _grid_row(findings: Findings, data: DataSet) -> list[Any]:
     found = [findings.relative(data.name, ratio, "ckm") for ratio in data.ratios]
     seconds = [run.seconds for run in findings.runs(data.name, data.ratios[-1], "ckm")]
     cells = [f"{np.median(v):.4f} / {v.max():.4f}" if len(v) else None for v in found]
-    return [data.name, *cells, float(np.median(seconds)) if seconds else None]
+    return [data.name.removeprefix("gaussian "), *cells, float(np.median(seconds)) if seconds else None]
 
 
 class Promise(NamedTuple):

@@ -1,9 +1,11 @@
 """Our decoder: it explains the sketch down to the noise floor, and its centroids have the SSE of k-means."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import ckm
 from ckm.assignment import assign
@@ -107,3 +109,20 @@ def test_fewer_points_than_centroids() -> None:
     assert C.tolist() == [[0.0], [1.0], [0.0]]
     assert shares.tolist() == [0.25, 0.75, 0.0]
     assert spread == 0
+
+
+def test_repeated_rows_keep_their_multiplicity() -> None:
+    """A pool of whole numbers holds few distinct rows; how often each was drawn counts."""
+    X = np.random.default_rng(0).poisson(1.0, size=(20_000, 2)).astype(float)
+    found = ckm.decode(ckm.sketch(X, n_clusters=5, pool=1000, random_state=0), 5, random_state=0)
+    shares = np.bincount(assign(X, found.centroids)[0], minlength=5) / len(X)
+    np.testing.assert_allclose(found.weights, shares, atol=0.05)
+
+
+def test_decodings_may_overlap() -> None:
+    s = ckm.sketch(ckm.datasets.gaussian_mixture(5000, 3, 2, random_state=0).rows, n_clusters=3, random_state=0)
+    limits = [library["num_threads"] for library in threadpool_info()]
+    with ThreadPoolExecutor(4) as executor:
+        found = {f.centroids.tobytes() for f in executor.map(lambda _: ckm.decode(s, 3, random_state=0), range(6))}
+    assert len(found) == 1
+    assert [library["num_threads"] for library in threadpool_info()] == limits

@@ -276,11 +276,40 @@ def test_the_input_is_left_alone(clusters: np.ndarray) -> None:
     assert np.array_equal(X, clusters)
 
 
-def test_centres_are_the_callers_to_change(fitted: CompressiveKMeans) -> None:
-    centres = fitted.cluster_centers_
-    before = centres.copy()
-    centres[:] = 0
-    assert np.array_equal(fitted.cluster_centers_, before)
+def test_centres_cannot_be_changed_in_vain(fitted: CompressiveKMeans) -> None:
+    """They are read off the sketch: writing to them would be lost, so it is refused."""
+    with pytest.raises(ValueError, match="read-only"):
+        fitted.cluster_centers_[:] = 0
+
+
+def test_a_fit_that_fails_leaves_nothing_of_the_old_one(clusters: np.ndarray) -> None:
+    m = model().fit(clusters)
+    with pytest.raises(ValueError, match="n_samples=1"):
+        m.fit(np.ones((1, 50)))
+    with pytest.raises(NotFittedError):
+        m.transform(np.ones((1, 50)))
+
+
+def test_more_replicates_help_where_all_rows_are_at_hand() -> None:
+    X = np.random.default_rng(0).normal(size=(900, 3))
+    one, ten = (CompressiveKMeans(40, n_init=n_init, random_state=0).fit(X).inertia_ for n_init in (1, 10))
+    assert ten < one
+
+
+def test_partial_fit_says_at_once_what_decoding_would_refuse(clusters: np.ndarray) -> None:
+    m = model(init="k++").fit(clusters)
+    with pytest.raises(ParameterError, match="starts from rows"):
+        m.partial_fit(clusters)
+    with pytest.raises(ParameterError, match="too small for 500 clusters"):
+        model().fit(clusters).set_params(n_clusters=500).partial_fit(clusters)
+
+
+def test_numpys_global_seed_is_honoured(clusters: np.ndarray) -> None:
+    fitted = []
+    for _ in range(2):
+        np.random.seed(3)
+        fitted.append(CompressiveKMeans(3).fit(clusters).sketch_)
+    assert fitted[0] == fitted[1]
 
 
 def test_single_precision_stays_single(clusters: np.ndarray) -> None:

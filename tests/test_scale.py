@@ -95,3 +95,14 @@ def test_no_rows_assume_unit_variance_and_say_so() -> None:
         f = ckm.sketch(np.empty((0, 3)), sketch_size=4, random_state=0).frequencies
     assert f.scale == 1.0
     assert np.array_equal(f.origin, np.zeros(3))
+
+
+def test_the_pilot_is_drawn_by_weight() -> None:
+    """Six rows that weigh nearly everything decide the origin, however many others there are."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(60_000, 2)), 1e4 + rng.normal(size=(6, 2))])
+    weights = np.r_[np.full(60_000, 1e-9), np.ones(6)]
+    for seed in range(3):
+        s = ckm.sketch(X, sketch_size=4, scale=1.0, sample_weight=weights, random_state=seed)
+        assert s.mean == pytest.approx(1e4, rel=1e-3)
+        assert 0 < s.frequencies.origin[0] <= 1.001e4

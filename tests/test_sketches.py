@@ -251,3 +251,13 @@ def test_repr_says_what_it_is() -> None:
     text = repr(ckm.sketch(rows(20, 0), like=F, pool=5, random_state=0))
     for part in ("m=12", "n=3", "count=20", "exact=True", "pool=5", F.fingerprint[:8]):
         assert part in text
+
+
+def test_only_rows_that_were_added_can_be_taken_away() -> None:
+    a, b = ckm.sketch(rows(5, 0), like=F), ckm.sketch(rows(5, 1), like=F)
+    for other in (b, ckm.sketch(rows(4, 1), like=F)):
+        with pytest.raises(MismatchError, match="not all in the sketch: subtract only"):
+            a - other
+    light, heavy = (ckm.sketch(rows(5, 0), like=F, sample_weight=np.full(5, w)) for w in (1.0, 5.0))
+    with pytest.raises(MismatchError, match="subtract only"):
+        heavy - light

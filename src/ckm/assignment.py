@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from ckm.errors import NonFiniteError
+from ckm.errors import MismatchError, NonFiniteError
 from ckm.readonly import Array
 from ckm.runners.local import Block, as_floats, blocks_of, ordered_map
 from ckm.sources.arrays import ArraySource
@@ -21,7 +21,7 @@ def assign_blocks(
     transposed = np.ascontiguousarray(centroids.T, np.float64)
 
     def work(block: Block) -> tuple[Array, Array]:
-        rows = as_floats(block.rows)
+        rows = _of_width(block.rows, len(transposed))
         labels, squares = np.empty(len(rows), np.int32), np.empty(len(rows))
         _nearest(rows, transposed, labels, squares)
         if not np.isfinite(squares).all():
@@ -47,11 +47,18 @@ def distances(X: Array, centroids: Array, n_threads: int = 1, dtype: Any = np.fl
     result = np.empty((len(X), len(centroids)), dtype)
 
     def work(block: Block) -> None:
-        _distances(as_floats(block.rows), transposed, result[block.start : block.start + len(block.rows)])
+        _distances(_of_width(block.rows, len(transposed)), transposed, result[block.start : block.start + len(block.rows)])
 
     for _ in ordered_map(work, _blocks(X), n_threads):
         pass
     return result
+
+
+def _of_width(rows: Array, n: int) -> Array:
+    """Float rows, known to be as wide as the centroids: compiled code does not look."""
+    if rows.shape[1] != n:
+        raise MismatchError(f"The rows have {rows.shape[1]} columns where the centroids have {n}; give the columns they were made from.")
+    return as_floats(rows)
 
 
 def _first_bad(block: Block, squares: Array) -> NonFiniteError:

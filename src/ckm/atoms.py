@@ -51,7 +51,7 @@ class Problem:
         sigma, origin, z = np.sqrt(sketch.frequencies.scale), sketch.frequencies.origin, sketch.z
         lower, upper, mean = ((point - origin) / sigma for point in (sketch.lower, sketch.upper, sketch.mean))
         covariance = sketch.covariance / sigma**2
-        # The last bits of moments depend on the order of rows; rounded, decoding does not.
+        # The last bits of moments depend on the order of rows; once rounded, they do so only by rare chance.
         grid = 2.0**-20 * max(float(np.abs(covariance).max()), 2.0**-40)
         mean, covariance = _rounded(mean, np.sqrt(grid) * 2.0**-10), _rounded(covariance, grid)
         # Whole-number weights count as repetition, as everywhere.

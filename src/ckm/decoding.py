@@ -1,5 +1,6 @@
 """`decode(sketch, K)`: centroids from a sketch alone, in time that does not depend on the number of rows."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,13 +26,19 @@ from ckm.sketching import require_enough
 _SMOOTH_POINTS = 30_000  # drawn from a mixture that explains the sketch
 _PARTICLES, _SETS = 600, 3
 
+# The limits on libraries' threads belong to the whole process: overlapping decodings would restore them in the wrong order.
+_ONE_AT_A_TIME = threading.RLock()
+
 
 class Found(NamedTuple):
-    """What a decoder returns, in the problem's coordinates: centroids, their weights as fitted, and the cost of what they stand for."""
+    """What a decoder returns, in the problem's coordinates: centroids, their weights as fitted, the cost of the measure they stand for,
+    and (among equal costs) the mean squared distance of that measure to them.
+    """
 
     C: Array
     alpha: Array
     cost: float
+    spread: float = 0.0
 
 
 def by_clompr(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.random.Generator) -> Found:
@@ -46,12 +53,12 @@ def by_density(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.r
     if init == "range":
         rows = None
     if rows is not None and rows.complete:  # the measure is at hand
-        C, alpha, _ = place(rows.values, rows.weights, K, rng)
-        return Found(C, alpha, cost(problem, rows.values, rows.weights / rows.weights.sum())[0])
+        C, alpha, spread = place(rows.values, rows.weights, K, rng)
+        return Found(C, alpha, cost(problem, rows.values, rows.weights / rows.weights.sum())[0], spread)
     prior = make_prior(problem, rows)
     mixture = recover_mixture(problem, K, prior, rng)
     if mixture.cost <= 2 * problem.noise:
-        points = mixture.draw(rng, max(_SMOOTH_POINTS, 1000 * K))
+        points = np.clip(mixture.draw(rng, max(_SMOOTH_POINTS, 1000 * K)), problem.lower, problem.upper)
         C, alpha, _ = place(points, None, K, rng, n_init=2, start=mixture.C)
         return Found(C, alpha, mixture.cost)
     points = _particles(problem, K, prior, rows, rng)
@@ -61,8 +68,8 @@ def by_density(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.r
 
 def _particles(problem: Problem, K: int, prior: Prior, rows: Rows | None, rng: np.random.Generator) -> Array:
     """Points that match the sketch where no mixture of K does: from rows where there are some, else from a richer mixture."""
-    if rows is not None:
-        return descend_particles(problem, rows.values, iterations=60)
+    if rows is not None:  # a sampled pool's weights say how often each distinct row was drawn
+        return descend_particles(problem, np.repeat(rows.values, rows.weights.astype(int), axis=0), iterations=60)
     mixture, count = recover_mixture(problem, 2 * K, prior, rng), max(_PARTICLES, 12 * K)
     starts = [np.clip(mixture.draw(rng, count), problem.lower, problem.upper) for _ in range(_SETS)]
     return np.vstack([descend_particles(problem, start, iterations=60) for start in starts])
@@ -180,9 +187,9 @@ def decode(
     _require_decodable(sketch, K)
     problem, candidates = Problem.of(sketch), _starting_rows(sketch, rows)
     seed = seed_of(random_state)
-    with threadpool_limits(limits=1):  # so that results do not depend on how libraries split small products
+    with _ONE_AT_A_TIME, threadpool_limits(limits=1):  # so that results do not depend on how libraries split small products
         found = [search(problem, K, init, candidates, stream(seed, "decode", i)) for i in range(replicates)]
-    C, alpha, best = min(found, key=lambda f: f.cost)
+    C, alpha, best, _ = min(found, key=lambda f: (f.cost, f.spread))
     centroids = sketch.frequencies.origin + np.sqrt(sketch.frequencies.scale) * C
     total = alpha.sum()
     weights = alpha / total if total > 0 else np.full(K, 1 / K)

@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
 from ckm.assignment import assign, distances
@@ -12,11 +13,11 @@ from ckm.candidates import FROM_ROWS, require_init
 from ckm.checks import whole_number
 from ckm.decoding import Solution, decode, require_rows, resolve_decoder
 from ckm.pool import Pool
-from ckm.readonly import Array
+from ckm.readonly import Array, read_only
 from ckm.runners.local import thread_count
 from ckm.seeding import seed_of, stream
 from ckm.sketches import Sketch
-from ckm.sketching import resolve_size
+from ckm.sketching import require_enough, resolve_size
 from ckm.sketching import sketch as make_sketch
 from ckm.sources.arrays import ArraySource
 from ckm.sources.frames import as_frame, frame_rows
@@ -136,9 +137,10 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         X : array or data frame (n_samples, n_features)
         y : ignored
         sample_weight : array (n_samples,), optional
-            A weight of two counts as a row given twice: exactly so in the sketch, and in the centroids too while the rows fit in the
-            pool.
+            A weight of two counts as a row given twice: exactly so for the sums of a sketch, and for the whole fit while the rows fit in
+            the pool.
         """
+        self._forget()
         rows, weights = self._validated(X, sample_weight, reset=True)
         self._check_parameters(len(rows) if weights is None else int(np.count_nonzero(weights)))
         self._begin(rows.dtype)
@@ -151,7 +153,8 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add the rows of X to the sketch. Centroids are decoded when they are next asked for.
 
-        The first batch decides the frequencies, so it should look like the rest; or begin with `from_sketch`.
+        The first batch decides the frequencies, so it should look like the rest; or begin with `from_sketch`. After `fit`, whose pool is
+        forgotten, further batches are decoded without one.
         """
         first = not hasattr(self, "sketch_")
         rows, weights = self._validated(X, sample_weight, reset=first)
@@ -195,7 +198,9 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     @property
     def cluster_centers_(self) -> Array:
         """The centroids (n_clusters, n_features), in the precision of the data."""
-        return self.solution_.centroids.astype(self._dtype)
+        if self.solution_.centroids.dtype == self._dtype:
+            return self.solution_.centroids
+        return read_only(self.solution_.centroids, self._dtype)
 
     @property
     def weights_(self) -> Array:
@@ -206,11 +211,16 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def _n_features_out(self) -> int:
         return len(self.solution_.centroids)
 
-    def _begin(self, dtype: Any) -> None:
-        """Forget what was fitted before."""
-        for name in ("sketch_", "labels_", "inertia_"):
+    def _forget(self) -> None:
+        """Drop what was fitted before, so that a fit that fails leaves no half of an old one."""
+        for name in ("sketch_", "labels_", "inertia_", "_pool", "_solution"):
             self.__dict__.pop(name, None)
-        self._seed, self._dtype = seed_of(self.random_state), dtype
+
+    def _begin(self, dtype: Any) -> None:
+        self._forget()
+        # None draws from NumPy's global state, as everywhere in scikit-learn.
+        random_state = check_random_state(None) if self.random_state is None else self.random_state
+        self._seed, self._dtype = seed_of(random_state), dtype
 
     def _hold(self, sketch: Sketch) -> None:
         """Keep a new sketch, its rows apart from it, to be decoded when asked."""
@@ -240,7 +250,10 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         whole_number(self.pool, "pool", 0)
         resolve_size(n_clusters, self._size(), self.n_features_in_)
         resolve_decoder(self.decoder)
-        require_init(self.init, has_rows=n_rows is not None or self.pool > 0)
+        so_far = self.__dict__.get("sketch_")
+        require_init(self.init, has_rows=n_rows is not None or (self.pool > 0 if so_far is None else self._pool is not None))
+        if so_far is not None:
+            require_enough(so_far.frequencies.m, n_clusters, self.n_features_in_)
         if n_rows is not None:
             require_rows(n_rows, n_clusters)
 

@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import os
+import secrets
 import struct
 import tempfile
 from pathlib import Path
@@ -85,13 +86,13 @@ def write_atomically(path: str | Path, data: bytes) -> None:
     check_writable(path)
     target = Path(os.path.realpath(path))
     try:
-        handle, temporary = tempfile.mkstemp(prefix=".ckm-", suffix=".part", dir=target.parent)
+        temporary = target.with_name(f".ckm-{os.getpid()}-{secrets.token_hex(8)}.part")
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, target)
         except BaseException:
             os.unlink(temporary)
@@ -271,9 +272,3 @@ def _checked_metadata(header: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _refuse(name: str, reason: str) -> NoReturn:
     raise SketchFileError(f"{name} {reason}; make it again with ckm.sketch(...).save or `ckm sketch -o`.")
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

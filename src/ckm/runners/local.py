@@ -68,8 +68,8 @@ def run(
             raise error.moved(block.start + int(skipped), columns) from None
         if pool is None:
             return part, None
-        # The order of some values is part of the stream's name: two files sketched with one seed do not keep the same positions, and a
-        # change of units or origin changes nothing.
+        # The order of some values is part of the stream's name: two files sketched with one seed seldom keep the same positions, and
+        # a change of units or origin changes nothing.
         order = np.argsort(rows[:64], axis=0, kind="stable").astype(np.int64)
         rng = stream(pool.seed, "pool", block.number, zlib.crc32(order.tobytes()))
         return part, Pool.draw(rng, rows, weights, pool.capacity)

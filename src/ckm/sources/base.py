@@ -54,9 +54,10 @@ class RandomAccessSource(Source):
             drawn = np.sort(rng.choice(self.n_rows, min(size, self.n_rows), replace=False, shuffle=False))
             return self.take(drawn), np.ones(len(drawn))
         candidates = np.flatnonzero(weights)
-        if len(candidates) > size:
-            candidates = np.sort(rng.choice(candidates, size, replace=False))
-        return self.take(candidates), weights[candidates]
+        if len(candidates) <= size:
+            return self.take(candidates), weights[candidates]
+        keys = rng.standard_exponential(len(candidates)) / weights[candidates]  # as a pool draws
+        return self.take(np.sort(candidates[np.argpartition(keys, size)[:size]])), np.ones(size)
 
 
 def with_weights(chunks: Iterable[Array], weights: Array | None) -> Iterator[tuple[Array, Array | None]]:

@@ -12,6 +12,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from ckm.errors import DataError, InputFileError, MismatchError, MissingFileError, ParameterError
+from ckm.pool import Pool
 from ckm.readonly import Array
 from ckm.sources.arrays import ArraySource
 from ckm.sources.base import Source, require_table, rows_per_chunk
@@ -104,9 +105,10 @@ class TableSource(Source):
             except _ARROW_ERRORS as error:
                 raise _readable(error, path) from error
 
-    def _parquet_batches(self, path: Path) -> Iterator[Any]:
+    def _parquet_batches(self, path: Path, groups: list[int] | None = None) -> Iterator[Any]:
         with pq.ParquetFile(path, pre_buffer=False) as file:
-            yield from file.iter_batches(rows_per_chunk(self.n_features), columns=self._names, use_threads=False)
+            size = rows_per_chunk(self.n_features)
+            yield from file.iter_batches(size, row_groups=groups, columns=self._names, use_threads=False)
 
     def _csv_batches(self, path: Path) -> Iterator[Any]:
         # Whole-number columns may turn out to hold fractions further down.
@@ -121,13 +123,11 @@ class TableSource(Source):
             return super().sample(size, rng, weights)
         groups = [(path, i) for path in self._paths for i in range(pq.read_metadata(path).num_row_groups)]
         picked = np.unique(np.linspace(0, len(groups) - 1, _SAMPLED_GROUPS).round().astype(int))
-        tables = []
+        pool = Pool.empty(size, self.n_features)
         for path, group in (groups[i] for i in picked):
-            with pq.ParquetFile(path, pre_buffer=False) as file:
-                tables.append(_to_array(file.read_row_group(group, columns=self._names).select(self._names)))
-        rows = np.concatenate(tables)
-        kept = np.sort(rng.choice(len(rows), min(size, len(rows)), replace=False))
-        return rows[kept].astype(np.float64), np.ones(len(kept))
+            for batch in self._parquet_batches(path, [group]):
+                pool = pool + Pool.draw(rng, _to_array(batch.select(self._names)), None, size)
+        return pool.rows, np.ones(len(pool))
 
 
 def _schema(path: Path) -> Any:
@@ -146,7 +146,7 @@ def _schema(path: Path) -> Any:
 
 def _csv_options(path: Path) -> Any:
     """A first line of numbers is a row, not a header: columns are then called x0, x1, ..."""
-    with path.open(encoding="utf-8", errors="replace") as file:
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
         header = [name.strip().strip('"') for name in file.readline().rstrip("\r\n").split(",")]
     names = [f"x{i}" for i in range(len(header))] if all(map(_is_number, header)) else None
     return pa_csv.ReadOptions(column_names=names, block_size=_CSV_BLOCK)
