@@ -25,6 +25,7 @@ from ckm.errors import (
     ParameterError,
     PhaseWarning,
     SketchFileError,
+    SmallSketchWarning,
 )
 from ckm.runners.local import BLOCK_ROWS
 from sketch_files import forge
@@ -491,3 +492,14 @@ def test_outputs_that_cannot_be_written(folder: Path, s: ckm.Sketch) -> None:
 )
 def test_impossible_mixtures(options: dict[str, Any], seen: str) -> None:
     fail(ParameterError, seen, "must be", ckm.datasets.gaussian_mixture, **({"n_samples": 10} | options))
+
+
+def test_a_small_sketch_is_decoded_with_a_warning(X: np.ndarray) -> None:
+    s = sketch(X, n_clusters=None, sketch_size=11)
+    with pytest.warns(SmallSketchWarning, match=r"11 frequencies; for 3 clusters in dimension 2 fewer than 2 K n = 12.*sketch_size=30"):
+        ckm.decode(s, 3, random_state=0)
+
+
+def test_rows_outside_the_bounds_were_never_added(X: np.ndarray, s: ckm.Sketch) -> None:
+    with pytest.raises(MismatchError, match="subtract only rows that were added"):
+        s - ckm.sketch(X[:20] + 100, like=s)

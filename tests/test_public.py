@@ -33,6 +33,7 @@ ERRORS = {
     "ParameterError",
     "PhaseWarning",
     "ScaleWarning",
+    "SmallSketchWarning",
     "SketchFileError",
 }
 

@@ -1,6 +1,7 @@
 """`decode(sketch, K)`: centroids from a sketch alone, in time that does not depend on the number of rows."""
 
 import threading
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,14 +15,14 @@ from ckm.candidates import Rows, make_start, require_init
 from ckm.checks import whole_number
 from ckm.clompr import clompr
 from ckm.density import Prior, descend_particles, make_prior, recover_mixture
-from ckm.errors import DataError, ParameterError
+from ckm.errors import DataError, ParameterError, SmallSketchWarning
 from ckm.kernels.reference import require_float32
 from ckm.pool import distinct_rows
 from ckm.quantise import place
 from ckm.readonly import Array, Frozen, read_only
 from ckm.seeding import seed_of, stream
 from ckm.sketches import Sketch
-from ckm.sketching import require_enough
+from ckm.sketching import FREQUENCIES_PER_PARAMETER, require_enough
 
 _SMOOTH_POINTS = 30_000  # drawn from a mixture that explains the sketch
 _PARTICLES, _SETS = 600, 3
@@ -213,7 +214,15 @@ def _require_decodable(sketch: Sketch, K: int) -> None:
     if sketch.count == 0:
         raise DataError("This sketch has seen zero rows, so there is nothing to decode; add sketches of some rows to it first.")
     require_rows(sketch.count, K)
-    require_enough(sketch.frequencies.m, K, sketch.frequencies.n)
+    m, n = sketch.frequencies.m, sketch.frequencies.n
+    require_enough(m, K, n)
+    if m < 2 * K * n:
+        warnings.warn(
+            f"This sketch has {m} frequencies; for {K} clusters in dimension {n} fewer than 2 K n = {2 * K * n} leave centroids in doubt. "
+            f"Sketch with sketch_size={FREQUENCIES_PER_PARAMETER * K * n} (5 K n), or ask for fewer clusters.",
+            SmallSketchWarning,
+            stacklevel=3,
+        )
 
 
 def require_rows(count: int, K: int) -> None:

@@ -65,5 +65,9 @@ class PhaseWarning(UserWarning):
     """Phases are so large that float32 cannot tell them apart: the sketch carries little information."""
 
 
+class SmallSketchWarning(UserWarning):
+    """The sketch has so few frequencies for this many clusters that centroids may be far off."""
+
+
 class ScaleWarning(UserWarning):
     """The scale could not be estimated from rows and was assumed."""

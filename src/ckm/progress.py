@@ -27,7 +27,7 @@ def rows_bar(title: str, total: int | None, enabled: bool) -> Iterator[OnRows]:
             speed = task.finished_speed or task.speed
             return Text(f"{int(task.completed):,} rows" + (f" {speed / 1e6:.2f} M/s" if speed else ""))
 
-    columns = (TextColumn("{task.description}"), BarColumn(20), Speed(), TimeRemainingColumn(), TextColumn("left"))
+    columns = (TextColumn("{task.description}"), BarColumn(20), Speed(), TimeRemainingColumn(elapsed_when_finished=True))
     console = Console(stderr=True)
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(title, total=total)

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 import typer
 import typer.core
 
-from ckm.errors import CkmError, PhaseWarning, ScaleWarning
+from ckm.errors import CkmError, PhaseWarning, ScaleWarning, SmallSketchWarning
 
 _OPTIONS = {"n_clusters": "clusters", "sketch_size": "sketch-size", "random_state": "seed", "n_jobs": "jobs", "n_init": "n-init"}
 # Names with an underscore can only be arguments; the others are also plain words, and are arguments where `=` follows.
@@ -33,7 +33,7 @@ class ReportingGroup(typer.core.TyperGroup):
 def reported() -> Iterator[None]:
     """Turn expected failures into one line on standard error and an exit status: 1, 130 (Ctrl-C) or 141 (closed pipe)."""
     with warnings.catch_warnings():
-        for category in (PhaseWarning, ScaleWarning):
+        for category in (PhaseWarning, ScaleWarning, SmallSketchWarning):
             warnings.simplefilter("always", category)
         warnings.showwarning = _show_warning
         try:

@@ -132,7 +132,7 @@ def require_enough(m: int, n_clusters: int, n_features: int) -> None:
     if 2 * m < unknowns:
         raise ParameterError(
             f"A sketch of m = {m} frequencies is too small for {n_clusters} clusters in dimension {n_features} ({unknowns} unknowns); "
-            f"use sketch_size={FREQUENCIES_PER_PARAMETER * n_clusters * n_features} (5 K n), or fewer clusters."
+            f"sketch with sketch_size={FREQUENCIES_PER_PARAMETER * n_clusters * n_features} (5 K n), or ask for fewer clusters."
         )
 
 

@@ -84,7 +84,9 @@ class Tally(Frozen):
         left, weight = self.sums - other.sums, self.weight - other.weight
         # A cosine is at most one, give or take its rounding: larger sums cannot be what is left of these rows.
         slack = 1e-6 * self.weight
-        if (np.abs(left) * UNIT > max(weight, 0.0) + slack).any() or (other.count == self.count and abs(weight) > slack):
+        outside = other.count and ((other.lower < self.lower).any() or (other.upper > self.upper).any())
+        too_much = (np.abs(left) * UNIT > max(weight, 0.0) + slack).any()
+        if outside or too_much or (other.count == self.count and abs(weight) > slack):
             raise MismatchError("These rows were not all in the sketch: subtract only rows that were added before.")
         if other.count == self.count or weight <= 0:
             return Tally.empty(self.sums.shape[1], len(self.first))

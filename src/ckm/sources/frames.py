@@ -22,7 +22,10 @@ class FrameSource(RandomAccessSource):
         require_table(frame.shape, "The data frame")
         for name, dtype in frame.schema.items():
             if not (dtype.is_numeric() or dtype == nw.Boolean):
-                raise DataError(f"Column {name!r} holds {dtype}, not numbers; convert it, or name the numeric columns with columns=[...].")
+                raise DataError(
+                    f"Column {name!r} holds {dtype}, not numbers; convert or drop it, or (in ckm.sketch) "
+                    f"name the numeric columns with columns=[...]."
+                )
         self._frame = frame
         names = list(frame.columns)
         self.columns = tuple(names) if all(isinstance(name, str) for name in names) else None
