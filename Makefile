@@ -3,13 +3,14 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench bench-quality clean
 
 help:
 	@echo "make demo   cluster a million rows and compare with k-means (under a minute once installed)"
 	@echo "make test   lint, then run all tests"
 	@echo "make lint   ruff, mypy --strict, import directions"
 	@echo "make bench  measure speed and quality side by side with NumPy, pycle and scikit-learn"
+	@echo "make bench-quality   SSE against k-means, subsampling and others on many data sets (hours; continues where it stopped)"
 	@echo "make clean  remove what the other targets made"
 
 # The stamp is older than pyproject.toml when dependencies changed.
@@ -39,6 +40,9 @@ bench: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/kernel.py
 	$(BIN)/python benchmarks/decoder.py
 	$(BIN)/python benchmarks/clompr_quality.py
+
+bench-quality: $(VENV)/installed-bench
+	$(BIN)/python benchmarks/quality.py
 
 clean:
 	rm -rf $(VENV) demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
