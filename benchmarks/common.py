@@ -17,6 +17,9 @@ from rich.table import Table
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin_min
 
+import ckm
+
+PYCLE = ("pycle.sketching", "pycle.compressive_learning")
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("compressive-kmeans", "numpy", "scipy", "numba", "scikit-learn", "pycle")
 
@@ -78,6 +81,18 @@ def peer(*modules: str) -> list[ModuleType] | None:
     except ImportError as error:
         console.print(f"{error.name} is not installed, so its rows are left out; install it with pip install pycle.")
         return None
+
+
+def pycle_centroids(sketch: ckm.Sketch, n_clusters: int, seed: int) -> np.ndarray:
+    """Centroids by pycle's CLOMPR from our sketch, in the data's coordinates."""
+    sketching, learning = map(import_module, PYCLE)
+    frequencies = sketch.frequencies
+    np.random.seed(seed)  # noqa: NPY002  # pycle draws from NumPy's global state
+    features = sketching.SimpleFeatureMap("complexExponential", frequencies.omega.T)
+    bounds = np.stack([sketch.lower, sketch.upper]) - frequencies.origin
+    solver = learning.CLOMP_CKM(features, n_clusters, bounds, np.conj(sketch.z))  # pycle's sign is +i
+    solver.fit_once()
+    return frequencies.origin + solver.get_centroids()
 
 
 def sse(X: np.ndarray, centroids: np.ndarray) -> float:

@@ -7,30 +7,17 @@ one thread. SSEs are relative to the best of five runs of scikit-learn's k-means
 import time
 from collections.abc import Callable
 from functools import partial
-from types import ModuleType
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 import ckm
-from common import Target, kmeans_sse, options, peer, report, show, sse
+from common import PYCLE, Target, kmeans_sse, options, peer, pycle_centroids, report, show, sse
 
 K, N_FEATURES, M = 10, 10, 1000
 TARGETS = {"clompr": 5, "density": 15}
 
 Decode = Callable[[ckm.Sketch, int], np.ndarray]  # (sketch, seed) to centroids
-
-
-def pycle_decode(modules: list[ModuleType], sketch: ckm.Sketch, seed: int) -> np.ndarray:
-    """Centroids by pycle, in the data's coordinates."""
-    sketching, learning = modules
-    frequencies = sketch.frequencies
-    np.random.seed(seed)  # noqa: NPY002  # pycle draws from NumPy's global state
-    features = sketching.SimpleFeatureMap("complexExponential", frequencies.omega.T)
-    bounds = np.stack([sketch.lower, sketch.upper]) - frequencies.origin
-    solver = learning.CLOMP_CKM(features, K, bounds, np.conj(sketch.z))  # pycle's sign is +i
-    solver.fit_once()
-    return frequencies.origin + solver.get_centroids()
 
 
 def ckm_decode(name: str, sketch: ckm.Sketch, seed: int) -> np.ndarray:
@@ -58,8 +45,8 @@ def main() -> None:
     arguments = options("Measure how long decoding takes, against pycle on the same sketch.", first_seed=100).parse_args()
     n_samples, count = (30_000, 1) if arguments.quick else (300_000, 3)
     decoders: dict[str, Decode] = {name: partial(ckm_decode, name) for name in TARGETS}
-    if modules := peer("pycle.sketching", "pycle.compressive_learning"):
-        decoders["pycle"] = partial(pycle_decode, modules)
+    if peer(*PYCLE):
+        decoders["pycle"] = lambda sketch, seed: pycle_centroids(sketch, K, seed)
     runs = {seed: measure(n_samples, seed, decoders) for seed in range(arguments.seeds, arguments.seeds + count)}
     show(
         f"Decoding, K = n = {K}, m = {M}, N = {n_samples}; SSE relative to the best of 5 k-means",

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,11 +24,10 @@ from sklearn.cluster import KMeans, MiniBatchKMeans
 from threadpoolctl import threadpool_limits
 
 import ckm
-from common import RESULTS, Target, console, options, peer, report, show, sse
+from common import PYCLE, RESULTS, Target, console, options, peer, pycle_centroids, report, show, sse
 from quality_data import DEFAULT_RATIO, GROUPS, REAL, SYNTHETIC, DataSet, Unavailable, data_sets, grid_name
 
 POOL, BASELINE_RUNS = 1000, 10
-PYCLE = ("pycle.sketching", "pycle.compressive_learning")
 
 
 @dataclass(frozen=True)
@@ -71,17 +69,6 @@ def by_clompr(sketch: ckm.Sketch, K: int, seed: int) -> np.ndarray:
     return ckm.decode(sketch, K, decoder="clompr", init="range", random_state=seed).centroids
 
 
-def by_pycle(sketch: ckm.Sketch, K: int, seed: int) -> np.ndarray:
-    sketching, learning = map(import_module, PYCLE)
-    frequencies = sketch.frequencies
-    np.random.seed(seed)  # noqa: NPY002  # pycle draws from NumPy's global state
-    features = sketching.SimpleFeatureMap("complexExponential", frequencies.omega.T)
-    bounds = np.stack([sketch.lower, sketch.upper]) - frequencies.origin
-    solver = learning.CLOMP_CKM(features, K, bounds, np.conj(sketch.z))  # pycle's sign is +i
-    solver.fit_once()
-    return frequencies.origin + solver.get_centroids()
-
-
 def by_one_kmeans(X: np.ndarray, K: int, seed: int) -> np.ndarray:
     return KMeans(K, init="random", n_init=1, random_state=seed).fit(X).cluster_centers_
 
@@ -107,7 +94,7 @@ METHODS = {
     "ckm": Method("sketch", by_ckm, True, "#0072B2"),
     "ckm+pool": Method("pooled", by_ckm, True, "#56B4E9"),
     "clompr": Method("sketch", by_clompr, True, "#D55E00"),
-    "pycle": Method("sketch", by_pycle, True, "#F0A020"),
+    "pycle": Method("sketch", pycle_centroids, True, "#F0A020"),
     "kmeans": Method("X", by_one_kmeans, False, "#999999"),
     "minibatch": Method("X", by_minibatch, False, "#444444"),
     "pool-alone": Method("pool_rows", by_best_kmeans, False, "#009E73"),

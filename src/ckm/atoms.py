@@ -145,14 +145,14 @@ def fit_weights(problem: Problem, C: Array, width: float = 0.0) -> Array:
     return np.asarray(alpha)
 
 
-def maximise_correlation(problem: Problem, r: Array, start: Array) -> Array:
+def maximise_correlation(problem: Problem, r: Array, start: Array, iterations: int = 100) -> Array:
     """Climb from `start` to a local maximum of the correlation inside the box (step 1)."""
 
     def descend(c: Array) -> tuple[float, Array]:
         value, gradient = correlation(problem, r, c)
         return -value, -gradient
 
-    return np.asarray(minimize(descend, start, jac=True, method="L-BFGS-B", bounds=problem.box, options={"maxiter": 100}).x)
+    return np.asarray(minimize(descend, start, jac=True, method="L-BFGS-B", bounds=problem.box, options={"maxiter": iterations}).x)
 
 
 def minimise_cost(problem: Problem, C: Array, alpha: Array) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from ckm.atoms import Problem, atoms, blurred_cost, fit_weights, residual
+from ckm.atoms import Problem, atoms, blurred_cost, fit_weights, maximise_correlation, residual
 from ckm.candidates import Rows
 from ckm.quantise import place
 from ckm.readonly import Array
@@ -87,7 +87,8 @@ def _replace_one(problem: Problem, mixture: Mixture, prior: Prior, rng: np.rando
     near = near + np.sqrt(width + 0.5) * rng.standard_normal(near.shape)
     candidates = np.clip(np.vstack([prior(rng, _CANDIDATES), near]), problem.lower, problem.upper)
     order = np.argsort(-_correlations(problem, r, candidates, width))
-    c = _climb(problem, r, candidates[order[failures // 2]], width)  # after failures, a less promising start
+    start = candidates[order[failures // 2]]  # after failures, a less promising one
+    c = maximise_correlation(problem, problem.blur(width) * r, start, iterations=20)
     C = np.vstack([C, c])
     C = np.delete(C, _least_needed(C, fit_weights(problem, C, width), closest=failures % 2 == 1), axis=0)
     return _descend(problem, C, fit_weights(problem, C, width), width, iterations=60)
@@ -107,19 +108,6 @@ def _correlations(problem: Problem, r: Array, points: Array, width: float) -> Ar
     """Re <blurred a(c), r> for every row c of `points`."""
     correlations: Array = (atoms(problem.omega, points).conj() @ (problem.blur(width) * r)).real
     return correlations
-
-
-def _climb(problem: Problem, r: Array, start: Array, width: float) -> Array:
-    """A local maximum of the correlation of a blurred atom with r."""
-    weighted = problem.blur(width) * r / np.sqrt(problem.m)
-    real, imag = weighted.real, weighted.imag
-
-    def descend(c: Array) -> tuple[float, Array]:
-        phase = problem.omega @ c
-        cosine, sine = np.cos(phase), np.sin(phase)
-        return float(sine @ imag - cosine @ real), (sine * real + cosine * imag) @ problem.omega
-
-    return np.asarray(minimize(descend, start, jac=True, method="L-BFGS-B", bounds=problem.box, options={"maxiter": 20}).x)
 
 
 def _descend(problem: Problem, C: Array, alpha: Array, width: float, iterations: int, tolerance: float = 1e-9) -> Mixture:
