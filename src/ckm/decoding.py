@@ -26,6 +26,7 @@ from ckm.sketching import FREQUENCIES_PER_PARAMETER, require_enough
 
 _SMOOTH_POINTS = 30_000  # drawn from a mixture that explains the sketch
 _PARTICLES, _SETS = 600, 3
+_STARVED_SHARE = 0.01  # of the weight that a centroid would have if all had the same
 
 # The limits on libraries' threads belong to the whole process: overlapping decodings would restore them in the wrong order.
 _ONE_AT_A_TIME = threading.RLock()
@@ -85,7 +86,7 @@ class Status(StrEnum):
     """How a decoding ended."""
 
     OK = "ok"
-    STARVED = "starved"  # some centroids have no weight: fewer clusters were found than asked for
+    STARVED = "starved"  # some centroids have hardly any weight: fewer clusters were found than asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +107,7 @@ class Solution(Frozen):
     noise_floor : float
         What that cost would be for the true distribution behind the rows: a cost near it leaves nothing to explain.
     status : Status
-        "ok", or "starved" when some centroid was left without weight.
+        "ok", or "starved" when some centroid was left with hardly any weight.
     columns : tuple of str, optional
         The data's column names.
     decoder : str
@@ -131,8 +132,11 @@ class Solution(Frozen):
         """The status in a sentence."""
         if self.status is Status.OK:
             return f"Found {len(self.weights)} centroids."
-        empty = int((self.weights == 0).sum())
-        return f"{empty} of {len(self.weights)} centroids have no weight; ask for fewer clusters, or use a larger sketch."
+        K = len(self.weights)
+        return (
+            f"{int(_starved(self.weights).sum())} of {K} centroids have hardly any weight (below {_STARVED_SHARE / K:.2g}) and may stand "
+            f"where no rows are; ask for fewer clusters, or use a larger sketch."
+        )
 
     def __repr__(self) -> str:
         K, n = self.centroids.shape
@@ -194,8 +198,12 @@ def decode(
     centroids = sketch.frequencies.origin + np.sqrt(sketch.frequencies.scale) * C
     total = alpha.sum()
     weights = alpha / total if total > 0 else np.full(K, 1 / K)
-    status = Status.OK if (weights > 0).all() and total > 0 else Status.STARVED
+    status = Status.STARVED if total == 0 or _starved(weights).any() else Status.OK
     return Solution(np.clip(centroids, sketch.lower, sketch.upper), weights, alpha, best, problem.noise, status, sketch.columns, name)
+
+
+def _starved(weights: Array) -> Array:
+    return np.asarray(weights < _STARVED_SHARE / len(weights))
 
 
 def resolve_decoder(name: str) -> tuple[str, Decoder]:
