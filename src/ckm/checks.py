@@ -1,10 +1,15 @@
-"""Checks of single arguments, shared by every room."""
+"""Checks of arguments and values that several rooms share."""
 
 import math
 import operator
 from typing import Any
 
-from ckm.errors import ParameterError
+import numpy as np
+
+from ckm.errors import NonFiniteError, ParameterError
+from ckm.readonly import Array
+
+FREQUENCIES_PER_PARAMETER = 5  # m = 5 K n is enough (Section 4.3)
 
 
 def whole_number(value: Any, name: str, least: int) -> int:
@@ -27,3 +32,27 @@ def positive_variance(value: Any, name: str = "The scale") -> float:
     if not (math.isfinite(scale) and scale > 0):
         raise ParameterError(f"{name} must be a positive, finite variance; got {value!r}.")
     return scale
+
+
+def require_enough(m: int, n_clusters: int, n_features: int) -> None:
+    """Refuse to look for more unknowns (K centroids and weights) than the sketch has numbers (m complex ones)."""
+    unknowns = n_clusters * (n_features + 1)
+    if 2 * m < unknowns:
+        raise ParameterError(
+            f"A sketch of m = {m} frequencies is too small for {n_clusters} clusters in dimension {n_features} ({unknowns} unknowns); "
+            f"sketch with sketch_size={FREQUENCIES_PER_PARAMETER * n_clusters * n_features} (5 K n), or ask for fewer clusters."
+        )
+
+
+def require_float32(x: Array) -> None:
+    """Refuse rows that are not finite in float32, naming the first place."""
+    finite = np.isfinite(as_float32(x))
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        raise NonFiniteError(int(row), int(column), float(x[row, column]))
+
+
+def as_float32(x: Array) -> Array:
+    """Cast, letting large values become infinite without a word."""
+    with np.errstate(over="ignore"):
+        return x.astype(np.float32)

@@ -12,17 +12,15 @@ from threadpoolctl import threadpool_limits
 
 from ckm.atoms import Problem, cost
 from ckm.candidates import Rows, make_start, require_init
-from ckm.checks import whole_number
+from ckm.checks import FREQUENCIES_PER_PARAMETER, require_enough, require_float32, whole_number
 from ckm.clompr import clompr
 from ckm.density import Prior, descend_particles, make_prior, recover_mixture
 from ckm.errors import DataError, ParameterError, SmallSketchWarning
-from ckm.kernels.reference import require_float32
 from ckm.pool import distinct_rows
 from ckm.quantise import place
 from ckm.readonly import Array, Frozen, read_only
 from ckm.seeding import seed_of, stream
 from ckm.sketches import Sketch
-from ckm.sketching import FREQUENCIES_PER_PARAMETER, require_enough
 
 _SMOOTH_POINTS = 30_000  # drawn from a mixture that explains the sketch
 _PARTICLES, _SETS = 600, 3

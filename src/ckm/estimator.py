@@ -10,14 +10,14 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 
 from ckm.assignment import assign, distances
 from ckm.candidates import FROM_ROWS, require_init
-from ckm.checks import whole_number
+from ckm.checks import require_enough, whole_number
 from ckm.decoding import Solution, decode, require_rows, resolve_decoder
 from ckm.pool import Pool
 from ckm.readonly import Array, read_only
 from ckm.runners.local import thread_count
 from ckm.seeding import seed_of, stream
 from ckm.sketches import Sketch
-from ckm.sketching import require_enough, resolve_size
+from ckm.sketching import resolve_size
 from ckm.sketching import sketch as make_sketch
 from ckm.sources.arrays import ArraySource
 from ckm.sources.frames import as_frame, frame_rows

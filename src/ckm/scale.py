@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from ckm.checks import as_float32
 from ckm.distributions import adapted_radius
 from ckm.errors import DataError, NonFiniteError
 from ckm.frequencies import scaled_frequencies
 from ckm.kernels import load_kernel
-from ckm.kernels.reference import as_float32
 from ckm.pool import distinct_rows
 from ckm.readonly import Array
 from ckm.sources import Source

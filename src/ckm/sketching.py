@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ckm.checks import positive_variance, whole_number
+from ckm.checks import FREQUENCIES_PER_PARAMETER, positive_variance, require_enough, whole_number
 from ckm.distributions import law
 from ckm.errors import DataError, MismatchError, ParameterError, PhaseWarning, ScaleWarning
 from ckm.frequencies import Frequencies, draw_frequencies
@@ -23,7 +23,6 @@ from ckm.sketches import Sketch
 from ckm.sources import Source, column_names, open_source
 from ckm.storage import load
 
-FREQUENCIES_PER_PARAMETER = 5
 _LARGEST_WEIGHT = 1e100
 DEFAULT_DISTRIBUTION = "adapted-radius"
 
@@ -124,16 +123,6 @@ def resolve_size(n_clusters: int | None, sketch_size: int | None, n_features: in
             "The size of the sketch is not known: give n_clusters=K (m = 5 * K * n frequencies follow), or sketch_size=m itself."
         )
     return FREQUENCIES_PER_PARAMETER * n_clusters * n_features
-
-
-def require_enough(m: int, n_clusters: int, n_features: int) -> None:
-    """Refuse to look for more unknowns (K centroids and weights) than the sketch has numbers (m complex ones)."""
-    unknowns = n_clusters * (n_features + 1)
-    if 2 * m < unknowns:
-        raise ParameterError(
-            f"A sketch of m = {m} frequencies is too small for {n_clusters} clusters in dimension {n_features} ({unknowns} unknowns); "
-            f"sketch with sketch_size={FREQUENCIES_PER_PARAMETER * n_clusters * n_features} (5 K n), or ask for fewer clusters."
-        )
 
 
 def _resolve_like(like: Sketch | Frequencies | str | Path | None) -> Sketch | None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ckm.errors import NonFiniteError
+from ckm.checks import require_float32
 from ckm.frequencies import Frequencies
 from ckm.readonly import Array
 from ckm.tally import UNIT, Tally, second_moment_shape
@@ -28,17 +28,3 @@ def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -
     second = (x * beta[:, None]).T @ x if full else beta @ x**2
     lower, upper = rows.min(axis=0), rows.max(axis=0)
     return Tally(sums / UNIT, float(beta.sum()), len(x), lower, upper, beta @ x, second)
-
-
-def require_float32(x: Array) -> None:
-    """Refuse rows that are not finite in float32, naming the first place."""
-    finite = np.isfinite(as_float32(x))
-    if not finite.all():
-        row, column = np.argwhere(~finite)[0]
-        raise NonFiniteError(int(row), int(column), float(x[row, column]))
-
-
-def as_float32(x: Array) -> Array:
-    """Cast, letting large values become infinite without a word."""
-    with np.errstate(over="ignore"):
-        return x.astype(np.float32)
