@@ -20,7 +20,9 @@ from common import Target, options, peer, report, show
 M = 1000
 CHUNK = 64  # rows: the fastest of 32 to 16384 for NumPy, since its two buffers of 64 x 1000 float32 stay in the cache
 BIG_CHUNK = 16384
-TARGETS = {"NumPy, 16384-row chunks": 8, "pycle": 50}  # promised at n = 10
+# Promised at n = 10. "Chunked NumPy" was promised against without a chunk size: 16384 rows is the usual way to bound memory, 64 rows the
+# fastest NumPy can be made. Both are held to the same promise, and the table says which of them keeps it.
+TARGETS = {"NumPy, 16384-row chunks": 8, "NumPy, 64-row chunks": 8, "pycle": 50}
 
 
 @dataclass(frozen=True)

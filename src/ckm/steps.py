@@ -21,13 +21,13 @@ if TYPE_CHECKING:  # imported inside the functions, so that help appears at once
 
 def check_search(decoder: str, init: str, holds_rows: bool) -> None:
     """Refuse, before the pass over the data, what decoding would refuse after it."""
-    from ckm.candidates import INITS
+    from ckm.candidates import FROM_ROWS, INITS
     from ckm.decoding import DECODERS
 
     for option, value, known in (("--decoder", decoder, ("auto", *DECODERS)), ("--init", init, ("auto", *INITS))):
         if value not in known:
             raise typer.BadParameter(f"There is no {value!r}; choose one of {', '.join(known)}.", param_hint=option)
-    if init in ("sample", "k++") and not holds_rows:
+    if init in FROM_ROWS and not holds_rows:
         raise typer.BadParameter(f"{init} starts from sampled rows, and there are none; sketch with --pool 1000.", param_hint="--init")
 
 

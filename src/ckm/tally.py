@@ -88,7 +88,7 @@ class Tally(Frozen):
         too_much = (np.abs(left) * UNIT > max(weight, 0.0) + slack).any()
         if outside or too_much or (other.count == self.count and abs(weight) > slack):
             raise MismatchError("These rows were not all in the sketch: subtract only rows that were added before.")
-        if other.count == self.count or weight <= 0:
+        if other.count == self.count or weight <= 0:  # what is left weighs less than the rounding of what was added
             return Tally.empty(self.sums.shape[1], len(self.first))
         return Tally(
             left,
