@@ -19,24 +19,25 @@ def assign_blocks(
 ) -> Iterator[tuple[Block, Array, Array]]:
     """(block, labels, squared distances) for each block in order: the streaming form. `columns` are named in errors."""
     transposed = np.ascontiguousarray(centroids.T, np.float64)
-
-    def work(block: Block) -> tuple[Array, Array]:
-        rows = _of_width(block.rows, len(transposed))
-        labels, squares = np.empty(len(rows), np.int32), np.empty(len(rows))
-        _nearest(rows, transposed, labels, squares)
-        if not np.isfinite(squares).all():
-            raise _first_bad(block, squares).moved(block.start, columns)
-        return labels, squares
-
-    for block, (labels, squares) in ordered_map(work, blocks, n_threads):
+    for block, (labels, squares) in ordered_map(lambda block: nearest(block, transposed, columns), blocks, n_threads):
         yield block, labels, squares
+
+
+def nearest(block: Block, transposed: Array, columns: tuple[str, ...] | None = None) -> tuple[Array, Array]:
+    """Each row's nearest centroid and squared distance to it, for one block; `transposed` is C^T (n, K) in contiguous float64."""
+    rows = _of_width(block.rows, len(transposed))
+    labels, squares = np.empty(len(rows), np.int32), np.empty(len(rows))
+    _nearest(rows, transposed, labels, squares)
+    if not np.isfinite(squares).all():
+        raise _first_bad(block, squares).moved(block.start, columns)
+    return labels, squares
 
 
 def assign(X: Array, centroids: Array, sample_weight: Array | None = None, n_threads: int = 1) -> tuple[Array, float]:
     """Each row's nearest centroid (the first of several), and SSE = sum_l beta_l min_k |x_l - c_k|^2."""
     labels, sse = np.empty(len(X), np.int32), 0.0
-    for block, nearest, squares in assign_blocks(_blocks(X, sample_weight), centroids, n_threads):
-        labels[block.start : block.start + len(nearest)] = nearest
+    for block, part, squares in assign_blocks(_blocks(X, sample_weight), centroids, n_threads):
+        labels[block.start : block.start + len(part)] = part
         sse += float(squares.sum() if block.weights is None else block.weights @ squares)
     return labels, sse
 

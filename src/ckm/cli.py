@@ -68,6 +68,7 @@ def common(
         "ckm fit data.parquet -k 10 -o centroids.csv",
         "ckm fit 'events/*.parquet' -k 20 --columns x,y,z --sse",
         "ckm fit data.npy -k 10 --save-sketch data.ckm -o centroids.json",
+        "ckm fit data.parquet -k 10 --polish 2 -o centroids.csv",
         "ckm fit data.csv -k 5 --json | jq .weights",
     )
 )
@@ -77,6 +78,7 @@ def fit(
     output: o.CentroidsOut = None,
     save_sketch: Annotated[Path | None, typer.Option(metavar="FILE", help="Keep the sketch too: a name ending in .ckm.")] = None,
     sse: Annotated[bool, typer.Option("--sse", help="Also report the SSE: one more pass over the data.")] = False,
+    polish: o.Polish = 0,
     columns: o.Columns = None,
     sketch_size: o.Size = None,
     scale: o.Scale = "auto",
@@ -94,6 +96,9 @@ def fit(
 
     Memory stays bounded. Without -o the centroids are printed: a table at a terminal, CSV in a pipe. The CSV has one line for
     each cluster: cluster,weight,<column names>. It is all that `ckm predict` needs.
+
+    --polish N gives up the one pass: at most N more move each centroid to the mean of its rows, and a last one measures SSE and shares of
+    rows, which become the weights. Each costs rows x K x columns multiply-adds, as `ckm predict` does.
     """
     from ckm import results
     from ckm.labels import open_for
@@ -117,9 +122,10 @@ def fit(
         s.without_pool().save(save_sketch)  # rows are written only by `ckm sketch --pool`, where they are asked for by name
     solution = steps.decode(s, clusters, decoder, init, n_init, seed, quiet)
     more: dict[str, Any] = {"rows": s.count, "sketch_size": s.frequencies.m, "seed": seed}
-    if sse:
+    if polish or sse:
         source = open_for(inputs, solution.columns, s.frequencies.n)
-        more["sse"] = float(steps.label(source, solution.centroids, jobs, quiet).sse.sum())
+        solution, measured = steps.measure(source, solution, polish, jobs, quiet)
+        more |= measured
     steps.deliver(solution, more, output, json, quiet)
 
 

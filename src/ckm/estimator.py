@@ -12,7 +12,10 @@ from ckm.assignment import assign, distances
 from ckm.candidates import FROM_ROWS, require_init
 from ckm.checks import require_enough, whole_number
 from ckm.decoding import Solution, decode, require_rows, resolve_decoder
+from ckm.errors import ParameterError
+from ckm.polish import polish
 from ckm.pool import Pool
+from ckm.progress import rows_bar
 from ckm.readonly import Array, read_only
 from ckm.runners.local import thread_count
 from ckm.seeding import seed_of, stream
@@ -49,6 +52,10 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         How many times to decode from other starts; the best is kept.
     pool : int, default=1000
         How many sampled rows the decoder may start from. They are forgotten after `fit`; `partial_fit` keeps them between calls.
+    polish : int, default=0
+        After decoding, at most this many passes of k-means (Lloyd's algorithm) over the rows, from the decoded centroids. Each visits
+        every row once more and costs N * n_clusters * n_features multiply-adds, as `predict` does: one pass is then no longer all it
+        takes. Needs the rows, so `fit` only: `partial_fit` and `from_sketch` refuse it.
     kernel : {"auto", "numba", "reference"}, default="auto"
         What computes the sketch.
     n_jobs : int, default=None
@@ -56,22 +63,24 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     random_state : int, RandomState, Generator or None, default=None
         Decides frequencies, pool and starts.
     verbose : int, default=0
-        Show a progress bar while sketching when positive.
+        Show a progress bar while sketching and polishing when positive.
 
     Attributes
     ----------
     cluster_centers_ : array (n_clusters, n_features)
         After `partial_fit` they are decoded when first asked for.
     weights_ : array (n_clusters,)
-        The share of each cluster; they sum to one.
+        The share of each cluster; they sum to one. As decoded, or after polish the shares that `labels_` count.
     solution_ : Solution
-        All the decoder has to say.
+        All the decoder has to say. It stays as decoded when centroids are polished.
     sketch_ : Sketch
         The sketch, without rows: save it, merge it, decode it again.
     labels_ : array (n_samples,)
         Each row's cluster (after `fit` only).
     inertia_ : float
         Sum of squared distances to the nearest centroid, weighted (after `fit` only).
+    n_iter_ : int
+        Passes of polish made: fewer than `polish` when one moved no centroid (after `fit` only).
     n_features_in_ : int
     feature_names_in_ : array of str, only when the data names its columns
 
@@ -87,6 +96,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     _pool: Pool | None
     _solution: Solution | None
+    _polished: tuple[Array, Array] | None  # centroids and weights that take the place of the solution's
 
     def __init__(
         self,
@@ -99,6 +109,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         init: str = "auto",
         n_init: int = 1,
         pool: int = 1000,
+        polish: int = 0,
         kernel: str = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -112,6 +123,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.init = init
         self.n_init = n_init
         self.pool = pool
+        self.polish = polish
         self.kernel = kernel
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -121,6 +133,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def from_sketch(cls, sketch: Sketch, n_clusters: int = 8, **parameters: Any) -> Self:
         """A fitted model from a sketch alone: it predicts and scores, and `partial_fit` adds to it, but it has no `labels_`."""
         model = cls(n_clusters=n_clusters, **parameters)
+        model._check_polish(at_hand=False)
         model._begin(sketch.frequencies.origin.dtype)
         model._hold(sketch)
         model.n_features_in_ = sketch.frequencies.n
@@ -130,7 +143,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         return model
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Sketch the rows of X and decode the sketch.
+        """Sketch the rows of X and decode the sketch; then polish, where asked.
 
         Parameters
         ----------
@@ -138,7 +151,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         y : ignored
         sample_weight : array (n_samples,), optional
             A weight of two counts as a row given twice: exactly so for the sums of a sketch, and for the whole fit while the rows fit in
-            the pool.
+            the pool; polish adds rows up to rounding.
         """
         self._forget()
         rows, weights = self._validated(X, sample_weight, reset=True)
@@ -147,7 +160,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self._hold(self._sketch(rows, weights, self._seed, pool=self.pool or (_ROWS_AT_HAND if self.init in FROM_ROWS else 0)))
         self._decode()
         self._pool = None  # the pool lives during the fit
-        self.labels_, self.inertia_ = assign(rows, self.cluster_centers_, weights, thread_count(self.n_jobs))
+        self._polish(rows, weights)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -167,7 +180,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             seed = int(stream(self._seed, "pool", self.sketch_.count).integers(2**63))
             so_far = replace(self.sketch_, pool=self._pool)
             self._hold(so_far + self._sketch(rows, weights, seed, pool=self.pool, like=so_far))
-        for name in ("labels_", "inertia_"):  # they belonged to an earlier fit
+        for name in ("labels_", "inertia_", "n_iter_"):  # they belonged to an earlier fit
             self.__dict__.pop(name, None)
         return self
 
@@ -198,14 +211,19 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     @property
     def cluster_centers_(self) -> Array:
         """The centroids (n_clusters, n_features), in the precision of the data."""
-        if self.solution_.centroids.dtype == self._dtype:
-            return self.solution_.centroids
-        return read_only(self.solution_.centroids, self._dtype)
+        centroids = self._found[0]
+        return centroids if centroids.dtype == self._dtype else read_only(centroids, self._dtype)
 
     @property
     def weights_(self) -> Array:
         """The share of each cluster; they sum to one."""
-        return self.solution_.weights
+        return self._found[1]
+
+    @property
+    def _found(self) -> tuple[Array, Array]:
+        """Centroids and weights: the polished ones, else the decoded ones."""
+        solution = self.solution_
+        return (solution.centroids, solution.weights) if self._polished is None else self._polished
 
     @property
     def _n_features_out(self) -> int:
@@ -213,7 +231,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def _forget(self) -> None:
         """Drop what was fitted before, so that a fit that fails leaves no half of an old one."""
-        for name in ("sketch_", "labels_", "inertia_", "_pool", "_solution"):
+        for name in ("sketch_", "labels_", "inertia_", "n_iter_", "_pool", "_solution", "_polished"):
             self.__dict__.pop(name, None)
 
     def _begin(self, dtype: Any) -> None:
@@ -226,7 +244,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """Keep a new sketch, its rows apart from it, to be decoded when asked."""
         self._pool = sketch.pool
         self.sketch_ = sketch.without_pool()
-        self._solution = None
+        self._solution = self._polished = None
 
     def _sketch(self, rows: Array, weights: Array | None, seed: int, *, pool: int, like: Sketch | None = None) -> Sketch:
         options: dict[str, Any] = {"like": like}
@@ -243,11 +261,30 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         sketch = replace(self.sketch_, pool=self._pool)
         self._solution = decode(sketch, self.n_clusters, decoder=self.decoder, init=self.init, n_init=self.n_init, random_state=self._seed)
 
+    def _polish(self, rows: Array, weights: Array | None) -> None:
+        """Pass over the rows as often as asked, then label them; the solution stays what was decoded."""
+        passes, threads = whole_number(self.polish, "polish", 0), thread_count(self.n_jobs)
+        with rows_bar("Polishing", passes * len(rows), enabled=self.verbose > 0 and passes > 0) as on_rows:
+            moved = polish(ArraySource([rows]), self.solution_.centroids, passes, weights=weights, n_threads=threads, on_rows=on_rows)
+        self.n_iter_ = len(moved.sse)
+        centroids = read_only(moved.centroids, self._dtype)  # as `predict` will see them
+        self.labels_, self.inertia_ = assign(rows, centroids, weights, threads)
+        if passes:
+            mass = np.bincount(self.labels_, weights, minlength=len(centroids))
+            self._polished = centroids, read_only(mass / mass.sum())
+
+    def _check_polish(self, *, at_hand: bool) -> None:
+        if whole_number(self.polish, "polish", 0) and not at_hand:
+            raise ParameterError(
+                f"polish={self.polish} visits all rows again, and neither partial_fit nor from_sketch has them; set polish=0, or use fit."
+            )
+
     def _check_parameters(self, n_rows: int | None) -> None:
         """Find out now what decoding would object to after the pass."""
         n_clusters = whole_number(self.n_clusters, "n_clusters", 1)
         whole_number(self.n_init, "n_init", 1)
         whole_number(self.pool, "pool", 0)
+        self._check_polish(at_hand=n_rows is not None)
         resolve_size(n_clusters, self._size(), self.n_features_in_)
         resolve_decoder(self.decoder)
         so_far = self.__dict__.get("sketch_")

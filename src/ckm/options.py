@@ -14,6 +14,7 @@ Columns = Annotated[str | None, typer.Option(metavar="A,B,C", help="Columns of a
 Decoder = Annotated[str, typer.Option(metavar="NAME", help="How centroids are found: auto (density), density or clompr.")]
 Init = Annotated[str, typer.Option(metavar="NAME", help="Where searches start: auto, range, or (from pooled rows) sample, k++.")]
 Replicates = Annotated[int, typer.Option("--n-init", metavar="N", min=1, help="Decode N times and keep the best.")]
+Polish = Annotated[int, typer.Option(metavar="N", min=0, help="Then at most N passes of k-means over the data, and one to measure.")]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, help="The same seed repeats the same result.")]
 Jobs = Annotated[int | None, typer.Option(metavar="N", help="Threads (default: every core); the result is the same for any number.")]
 CentroidsOut = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write centroids here: .csv or .json.")]

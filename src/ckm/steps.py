@@ -3,6 +3,7 @@
 import csv
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,29 @@ def label(
 
     with rows_bar("Labelling", source.n_rows, enabled=not quiet) as on_rows:
         return label_rows(source, centroids, n_threads=thread_count(jobs), on_labels=on_labels, on_rows=on_rows)
+
+
+def measure(source: "Source", solution: "Solution", passes: int, jobs: int | None, quiet: bool) -> "tuple[Solution, dict[str, Any]]":
+    """The solution after `passes` of polish over the data, and its SSE. Polished, its weights are the shares of rows."""
+    from ckm.polish import polish
+    from ckm.progress import rows_bar
+    from ckm.runners.local import thread_count
+
+    total = None if source.n_rows is None else passes * source.n_rows
+    with rows_bar("Polishing", total, enabled=not quiet and passes > 0) as on_rows:
+        moved = polish(source, solution.centroids, passes, n_threads=thread_count(jobs), on_rows=on_rows)
+    labelling = label(source, moved.centroids, jobs, quiet)
+    sse = float(labelling.sse.sum())
+    if not passes:
+        return solution, {"sse": sse}
+    made = len(moved.sse)
+    ending = " (no centroid moved in the last)" if moved.settled else ""
+    say(f"Polished in {made} {'pass' if made == 1 else 'passes'}{ending}: SSE {moved.sse[0]:.6g} before, {sse:.6g} after", quiet)
+    empty = int((labelling.counts == 0).sum())
+    if empty:
+        say(f"Warning: {empty} of {len(labelling.counts)} centroids are nearest to no row; ask for fewer clusters.")
+    solution = replace(solution, centroids=moved.centroids, weights=labelling.counts / labelling.counts.sum())
+    return solution, {"sse": sse, "polish": {"passes": made, "settled": moved.settled, "sse_before": list(moved.sse)}}
 
 
 def deliver(solution: "Solution", more: dict[str, Any], output: Path | None, as_json: bool, quiet: bool) -> None:
