@@ -10,7 +10,7 @@ help:
 	@echo "make test   lint, then run all tests"
 	@echo "make lint   ruff, mypy --strict, import directions"
 	@echo "make bench  measure speed and quality side by side with NumPy, pycle and scikit-learn"
-	@echo "make bench-quality   SSE against k-means, subsampling and others on many data sets (hours; continues where it stopped)"
+	@echo "make bench-quality   SSE against k-means, subsampling and others on many data sets, and how far it can be relied on (hours; quality.py continues where it stopped)"
 	@echo "make clean  remove what the other targets made"
 
 # The stamp is older than pyproject.toml when dependencies changed.
@@ -43,6 +43,7 @@ bench: $(VENV)/installed-bench
 
 bench-quality: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/quality.py
+	$(BIN)/python benchmarks/robustness.py
 
 clean:
 	rm -rf $(VENV) demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -243,8 +243,9 @@ def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> N
 
 
 def report(name: str, quick: bool, settings: dict[str, Any], results: Any, targets: Sequence[Target]) -> None:
-    """Print the targets and write everything to results/NAME.json (NAME-quick.json for a quick run)."""
-    show("Targets", ["what", "target", "measured", "holds"], [target.cells() for target in targets])
+    """Print the targets, where there are some, and write everything to results/NAME.json (NAME-quick.json for a quick run)."""
+    if targets:
+        show("Targets", ["what", "target", "measured", "holds"], [target.cells() for target in targets])
     here = environment()
     console.print(f"{here['cpu']}, {here['cores']} cores, Python {here['python']}, {here['date']}")
     RESULTS.mkdir(exist_ok=True)
