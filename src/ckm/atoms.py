@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import minimize, nnls
 
-from ckm.fused import cost_and_gradients
+from ckm.fused import cost_and_gradients, gaussian_cost_and_gradients
 from ckm.readonly import Array
 from ckm.sketches import Sketch
 
@@ -79,6 +79,11 @@ class Problem:
         return np.ascontiguousarray(self.omega.T / (2 * np.pi))
 
     @cached_property
+    def halves(self) -> Array:
+        """Omega^2 / 2, transposed (n, m)."""
+        return np.ascontiguousarray(self.omega.T**2 / 2)
+
+    @cached_property
     def squares(self) -> Array:
         """|omega_j|^2 (m,)."""
         return np.asarray((self.omega**2).sum(axis=1))
@@ -134,6 +139,38 @@ def blurred_cost(problem: Problem, C: Array, alpha: Array, width: float) -> tupl
         problem.turns, *problem.parts, problem.blur(width), problem.squares, C, alpha, gradient_C, gradient_alpha
     )
     return total, gradient_C, gradient_alpha, slope
+
+
+def gaussian_cost(problem: Problem, C: Array, alpha: Array, widths: Array) -> tuple[float, Array, Array, Array]:
+    """|z - sum_k alpha_k a(c_k) exp(-widths_k . omega^2 / 2)|^2 and its gradients in C (K, n), alpha (K,) and the widths (K, n)."""
+    C, alpha, widths = (np.ascontiguousarray(x, np.float64) for x in (C, alpha, widths))
+    gradients = np.empty(C.shape), np.empty(len(alpha)), np.empty(C.shape)
+    total = gaussian_cost_and_gradients(problem.turns, problem.halves, *problem.parts, C, alpha, widths, *gradients)
+    return total, *gradients
+
+
+def moment_misfit(problem: Problem, C: Array, alpha: Array, widths: Array) -> tuple[float, Array, Array, Array]:
+    """How far a mixture's mean and covariance are from the data's, relative to its spread, and the gradients as in `gaussian_cost`."""
+    trace = float(np.trace(problem.covariance) if problem.covariance.ndim == 2 else problem.covariance.sum())
+    total = alpha.sum()
+    if trace <= 0 or total <= 0:
+        return 0.0, np.zeros(C.shape), np.zeros(len(alpha)), np.zeros(C.shape)
+    shares = alpha / total
+    mean = shares @ C
+    off, D = mean - problem.mean, C - mean
+    if problem.covariance.ndim == 2:
+        covariance = (D * shares[:, None]).T @ D + np.diag(shares @ widths)
+        excess = covariance - problem.covariance
+        pull, axes = D @ excess, np.diag(excess)
+    else:
+        covariance = shares @ (D**2 + widths)
+        excess = covariance - problem.covariance
+        pull, axes = D * excess, excess
+    value = float(off @ off / trace + (excess**2).sum() / trace**2)
+    gradient_C = shares[:, None] * (2 * off / trace + 4 * pull / trace**2)
+    own = (pull * D).sum(axis=1) + widths @ axes - (excess * covariance).sum()
+    gradient_alpha = (2 * D @ off / trace + 2 * own / trace**2) / total
+    return value, gradient_C, gradient_alpha, 2 * shares[:, None] * axes / trace**2
 
 
 def fit_weights(problem: Problem, C: Array, width: float = 0.0) -> Array:

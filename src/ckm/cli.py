@@ -82,7 +82,7 @@ def fit(
     columns: o.Columns = None,
     sketch_size: o.Size = None,
     scale: o.Scale = "auto",
-    distribution: o.Distribution = "adapted-radius",
+    distribution: o.Distribution = "multiscale",
     pool: Annotated[int, typer.Option(metavar="N", min=0, help="Sampled rows to start from, held during the fit only.")] = 1000,
     decoder: o.Decoder = "auto",
     init: o.Init = "auto",
@@ -120,7 +120,7 @@ def fit(
     )
     if save_sketch is not None:
         s.without_pool().save(save_sketch)  # rows are written only by `ckm sketch --pool`, where they are asked for by name
-    solution = steps.decode(s, clusters, decoder, init, n_init, seed, quiet)
+    solution = steps.decode(s, clusters, decoder, init, n_init, seed, jobs, quiet)
     more: dict[str, Any] = {"rows": s.count, "sketch_size": s.frequencies.m, "seed": seed}
     if polish or sse:
         source = open_for(inputs, solution.columns, s.frequencies.n)
@@ -145,7 +145,7 @@ def sketch(
     like: Annotated[Path | None, typer.Option(metavar="FILE", help="Use an earlier sketch's frequencies, so that both can merge.")] = None,
     columns: o.Columns = None,
     scale: o.Scale = "auto",
-    distribution: o.Distribution = "adapted-radius",
+    distribution: o.Distribution = "multiscale",
     pool: Annotated[int, typer.Option(metavar="N", min=0, help="Keep N sampled rows in the file, to start decoding from.")] = 0,
     seed: o.Seed = 0,
     jobs: o.Jobs = None,
@@ -224,6 +224,7 @@ def decode(
     init: o.Init = "auto",
     n_init: o.Replicates = 1,
     seed: o.Seed = 0,
+    jobs: o.Jobs = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -236,7 +237,7 @@ def decode(
     results.check_outputs([results.Output(output, results.CENTROIDS)], [sketch])
     s = ckm.load(sketch)
     steps.check_search(decoder, init, holds_rows=s.pool is not None)
-    solution = steps.decode(s, clusters, decoder, init, n_init, seed, quiet)
+    solution = steps.decode(s, clusters, decoder, init, n_init, seed, jobs, quiet)
     steps.deliver(solution, {"rows": s.count, "sketch_size": s.frequencies.m, "seed": seed}, output, json, quiet)
 
 

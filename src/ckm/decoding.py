@@ -2,32 +2,45 @@
 
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from ckm.atoms import Problem, cost
 from ckm.candidates import Rows, make_start, require_init
 from ckm.checks import FREQUENCIES_PER_PARAMETER, require_enough, require_float32, whole_number
 from ckm.clompr import clompr
-from ckm.density import Prior, descend_particles, make_prior, recover_mixture
+from ckm.density import Prior, make_prior, recover_mixture
+from ckm.ensemble import recover_measure
 from ckm.errors import DataError, ParameterError, SmallSketchWarning
 from ckm.pool import distinct_rows
 from ckm.quantise import place
 from ckm.readonly import Array, Frozen, read_only
+from ckm.runners.local import thread_count
 from ckm.seeding import seed_of, stream
 from ckm.sketches import Sketch
 
 _SMOOTH_POINTS = 30_000  # drawn from a mixture that explains the sketch
-_PARTICLES, _SETS = 600, 3
+_SEPARATE = 0.95  # of a cluster's variance is left to it where clusters hardly overlap
 _STARVED_SHARE = 0.01  # of the weight that a centroid would have if all had the same
 
-# The limits on libraries' threads belong to the whole process: overlapping decodings would restore them in the wrong order.
+# The limits on libraries' threads, and the filters of warnings, belong to the whole process: overlapping decodings would restore them in
+# the wrong order.
 _ONE_AT_A_TIME = threading.RLock()
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One thread in libraries, so that results do not depend on how they split small products; and k-means keeps quiet."""
+    with _ONE_AT_A_TIME, threadpool_limits(limits=1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than K: the shares of zero say so
+        yield
 
 
 class Found(NamedTuple):
@@ -41,13 +54,13 @@ class Found(NamedTuple):
     spread: float = 0.0
 
 
-def by_clompr(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.random.Generator) -> Found:
+def by_clompr(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.random.Generator, threads: int) -> Found:
     """Algorithm 1 of the paper."""
     C, alpha = clompr(problem, K, make_start(init, problem.lower, problem.upper, rows), rng)
     return Found(C, alpha, cost(problem, C, alpha)[0])
 
 
-def by_density(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.random.Generator) -> Found:
+def by_density(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.random.Generator, threads: int) -> Found:
     """Recover a measure that explains the sketch, then place K centroids on it so that its SSE is small."""
     require_init(init, rows is not None)
     if init == "range":
@@ -56,26 +69,26 @@ def by_density(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.r
         C, alpha, spread = place(rows.values, rows.weights, K, rng)
         return Found(C, alpha, cost(problem, rows.values, rows.weights / rows.weights.sum())[0], spread)
     prior = make_prior(problem, rows)
+    return _separate_clusters(problem, K, prior, rng) or _any_measure(problem, K, prior, rows, rng, threads)
+
+
+def _separate_clusters(problem: Problem, K: int, prior: Prior, rng: np.random.Generator) -> Found | None:
+    """Centroids at the atoms of a mixture, if K atoms of one width explain the sketch and hardly overlap: then nothing is left to doubt."""
     mixture = recover_mixture(problem, K, prior, rng)
-    if mixture.cost <= 2 * problem.noise:
-        points = np.clip(mixture.draw(rng, max(_SMOOTH_POINTS, 1000 * K)), problem.lower, problem.upper)
-        C, alpha, _ = place(points, None, K, rng, n_init=2, start=mixture.C)
-        return Found(C, alpha, mixture.cost)
-    points = _particles(problem, K, prior, rows, rng)
-    C, alpha, _ = place(points, None, K, rng)
-    return Found(C, alpha, cost(problem, points, np.full(len(points), 1 / len(points)))[0])
+    if mixture.cost > 2 * problem.noise:
+        return None
+    points = np.clip(mixture.draw(rng, max(_SMOOTH_POINTS, 1000 * K)), problem.lower, problem.upper)
+    C, alpha, spread = place(points, None, K, rng, n_init=2, start=mixture.C, search=False)
+    return Found(C, alpha, mixture.cost) if spread >= _SEPARATE * problem.n * mixture.width else None
 
 
-def _particles(problem: Problem, K: int, prior: Prior, rows: Rows | None, rng: np.random.Generator) -> Array:
-    """Points that match the sketch where no mixture of K does: from rows where there are some, else from a richer mixture."""
-    if rows is not None:  # a sampled pool's weights say how often each distinct row was drawn
-        return descend_particles(problem, np.repeat(rows.values, rows.weights.astype(int), axis=0), iterations=60)
-    mixture, count = recover_mixture(problem, 2 * K, prior, rng), max(_PARTICLES, 12 * K)
-    starts = [np.clip(mixture.draw(rng, count), problem.lower, problem.upper) for _ in range(_SETS)]
-    return np.vstack([descend_particles(problem, start, iterations=60) for start in starts])
+def _any_measure(problem: Problem, K: int, prior: Prior, rows: Rows | None, rng: np.random.Generator, threads: int) -> Found:
+    measure = recover_measure(problem, K, prior, rows, rng, threads)
+    C, alpha, _ = place(measure.points, measure.weights, K, rng)
+    return Found(C, alpha, measure.cost)
 
 
-Decoder = Callable[[Problem, int, str, Rows | None, np.random.Generator], Found]
+Decoder = Callable[[Problem, int, str, Rows | None, np.random.Generator, int], Found]
 
 DECODERS: dict[str, Decoder] = {"density": by_density, "clompr": by_clompr}
 
@@ -150,6 +163,7 @@ def decode(
     n_init: int = 1,
     random_state: Any = None,
     rows: Any = None,
+    n_jobs: int | None = None,
 ) -> Solution:
     """Find K centroids and weights whose sketch is close to the data's (equation 4).
 
@@ -172,6 +186,8 @@ def decode(
         Decides the starts.
     rows : array (p, n), optional
         Rows for "sample" and "k++" to draw from, when they are at hand and the sketch holds no pool.
+    n_jobs : int, optional
+        Threads; None means every core. The result does not depend on it.
 
     Returns
     -------
@@ -189,9 +205,9 @@ def decode(
     name, search = resolve_decoder(decoder)
     _require_decodable(sketch, K)
     problem, candidates = Problem.of(sketch), _starting_rows(sketch, rows)
-    seed = seed_of(random_state)
-    with _ONE_AT_A_TIME, threadpool_limits(limits=1):  # so that results do not depend on how libraries split small products
-        found = [search(problem, K, init, candidates, stream(seed, "decode", i)) for i in range(replicates)]
+    seed, threads = seed_of(random_state), thread_count(n_jobs)
+    with _alone():
+        found = [search(problem, K, init, candidates, stream(seed, "decode", i), threads) for i in range(replicates)]
     C, alpha, best, _ = min(found, key=lambda f: (f.cost, f.spread))
     centroids = sketch.frequencies.origin + np.sqrt(sketch.frequencies.scale) * C
     total = alpha.sum()

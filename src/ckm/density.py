@@ -1,17 +1,18 @@
-"""Recover from a sketch a measure that explains it: first a mixture of blurred atoms, and where that is not enough, particles.
+"""Recover from a sketch the mixture of K blurred atoms that explains it.
 
 The paper's atoms are Diracs; clusters have width, and the difference costs 10 to 30 % of SSE. One more number, the width that all
 clusters share, removes it. Atoms that a first search misses are found by replacing: as long as the residual is above the noise floor,
-something is missing.
+something is missing. Where no such mixture explains the sketch, `ensemble.py` takes over.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
-from ckm.atoms import Problem, atoms, blurred_cost, fit_weights, maximise_correlation, residual
+from ckm.atoms import Problem, atoms, blurred_cost, fit_weights, maximise_correlation, moment_misfit, residual
 from ckm.candidates import Rows
 from ckm.quantise import place
 from ckm.readonly import Array
@@ -23,16 +24,18 @@ _PARTICLES_PER_ATOM = 8
 _CANDIDATES = 300
 _MAX_WIDTH = 4.0  # in units of sigma^2
 _MAX_ROUNDS = 100
-_PATIENCE = 8
+_PATIENCE, _GAIN = 8, 1e-3  # failures in a row that end the search; the smallest share of the cost that counts as less
+# Atoms fit some of the noise too, so that a cost at the floor may still hide a missing one; but there only clear gains count.
+_PATIENCE_AT_FLOOR, _GAIN_AT_FLOOR = 4, 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Gaussians of one variance around the rows of C (Q, n), with weights alpha (Q,)."""
+    """Gaussians around the rows of C (Q, n), with weights alpha (Q,): of one variance, or each of its own along each axis (Q, n)."""
 
     C: Array
     alpha: Array
-    width: float
+    width: Any
     cost: float
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
@@ -41,7 +44,7 @@ class Mixture:
         which = np.minimum(np.searchsorted(shares, (np.arange(count) + rng.random()) / count), len(shares) - 1)
         noise = rng.standard_normal(((count + 1) // 2, self.C.shape[1]))
         paired = np.stack([noise, -noise], axis=1).reshape(-1, self.C.shape[1])[:count]
-        points: Array = self.C[which] + np.sqrt(self.width) * paired
+        points: Array = self.C[which] + np.sqrt(np.broadcast_to(self.width, self.C.shape)[which]) * paired
         return points
 
 
@@ -60,21 +63,23 @@ def make_prior(problem: Problem, rows: Rows | None) -> Prior:
 
 def recover_mixture(problem: Problem, Q: int, prior: Prior, rng: np.random.Generator) -> Mixture:
     """Q blurred atoms whose sketch is close to z: start from particles, then replace atoms until the noise floor."""
-    mixture, failures = _begin(problem, Q, prior, rng), 0
-    for _ in range(_MAX_ROUNDS):
-        if mixture.cost <= problem.noise or failures == _PATIENCE:
+    mixture, failures = begin_mixture(problem, Q, prior, rng), 0
+    for _ in range(_MAX_ROUNDS + 4 * Q):
+        explained = mixture.cost <= problem.noise
+        if failures == (_PATIENCE_AT_FLOOR + Q // 5 if explained else _PATIENCE):
             break
         candidate = _replace_one(problem, mixture, prior, rng, failures)
-        if candidate.cost < mixture.cost * (1 - 1e-3):
+        if candidate.cost < mixture.cost * (1 - (_GAIN_AT_FLOOR if explained else _GAIN)):
             mixture, failures = candidate, 0
         else:
             failures += 1
     return _descend(problem, mixture.C, mixture.alpha, mixture.width, iterations=300, tolerance=1e-12)
 
 
-def _begin(problem: Problem, Q: int, prior: Prior, rng: np.random.Generator) -> Mixture:
+def begin_mixture(problem: Problem, Q: int, prior: Prior, rng: np.random.Generator) -> Mixture:
+    """Q blurred atoms close to z: particles from the prior, descended together, are gathered into atoms, and these descended."""
     points = descend_particles(problem, prior(rng, _PARTICLES_PER_ATOM * Q), iterations=30)
-    C, _, spread = place(points, None, Q, rng, n_init=2)
+    C, _, spread = place(points, None, Q, rng, n_init=2, search=False)
     width = float(np.clip(spread / problem.n, 0.05, 1.0))
     return _descend(problem, C, fit_weights(problem, C, width), width, iterations=150)
 
@@ -128,31 +133,14 @@ def _descend(problem: Problem, C: Array, alpha: Array, width: float, iterations:
 def descend_particles(problem: Problem, points: Array, iterations: int) -> Array:
     """Move equal-weight points together until their sketch, mean and covariance are the data's, as far as `iterations` go."""
     M, n = points.shape
-    alpha = np.full(M, 1 / M)
-    trace = float(np.trace(problem.covariance) if problem.covariance.ndim == 2 else problem.covariance.sum())
+    alpha, narrow = np.full(M, 1 / M), np.zeros(points.shape)
 
     def descend(x: Array) -> tuple[float, Array]:
         X = x.reshape(M, n)
         value, gradient, _, _ = blurred_cost(problem, X, alpha, 0.0)
-        more, slope = _moment_misfit(problem, X, trace)
+        more, slope, _, _ = moment_misfit(problem, X, alpha, narrow)
         return M * (value + problem.m * more), M * (gradient + problem.m * slope).ravel()  # a point's step is as long as an atom's
 
     options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-9}
     found = minimize(descend, points.ravel(), jac=True, method="L-BFGS-B", bounds=problem.box * M, options=options)
     return np.asarray(found.x).reshape(M, n)
-
-
-def _moment_misfit(problem: Problem, X: Array, trace: float) -> tuple[float, Array]:
-    """How far the points' mean and covariance are from the data's, relative to its spread; and the gradient in each point."""
-    if trace <= 0:
-        return 0.0, np.zeros_like(X)
-    off = X.mean(axis=0) - problem.mean
-    D = X - X.mean(axis=0)
-    if problem.covariance.ndim == 2:
-        excess = D.T @ D / len(X) - problem.covariance
-        slope = D @ excess
-    else:
-        excess = (D**2).mean(axis=0) - problem.covariance
-        slope = D * excess
-    value = off @ off / trace + (excess**2).sum() / trace**2
-    return float(value), (2 * off / trace + 4 * slope / trace**2) / len(X)

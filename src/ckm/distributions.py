@@ -1,7 +1,7 @@
 """The laws that frequencies are drawn from, at unit scale (sigma^2 = 1).
 
 Each law maps (rng, m, n) to an (m, n) array. A frequency is a radius times a direction that is uniform on the sphere:
-omega = R phi / sigma (Section 3.1 of the paper; the laws are those of Keriven et al., 2016).
+omega = R phi / sigma (Section 3.1 of the paper). "multiscale" is ours; the others are those of Keriven et al. (2016).
 """
 
 from collections.abc import Callable
@@ -13,6 +13,8 @@ from ckm.errors import ParameterError
 from ckm.readonly import Array
 
 Law = Callable[[np.random.Generator, int, int], Array]
+
+SCALES = (0.5, 8.0)  # of "multiscale", around the variance of a cluster
 
 
 def uniform_directions(rng: np.random.Generator, m: int, n: int) -> Array:
@@ -39,6 +41,15 @@ def adapted_radius(rng: np.random.Generator, m: int, n: int) -> Array:
     return directions * adapted_radii(rng, m)[:, None]
 
 
+def multiscale(rng: np.random.Generator, m: int, n: int) -> Array:
+    """The paper's law, with a variance of its own for each frequency, log-uniform in `SCALES`.
+
+    Low frequencies say where the bulk and the tails are, high ones what a cluster looks like; with both, sigma^2 need not be right.
+    """
+    low, high = SCALES
+    return adapted_radius(rng, m, n) * (low * (high / low) ** rng.random(m))[:, None] ** -0.5
+
+
 def folded_gaussian(rng: np.random.Generator, m: int, n: int) -> Array:
     """Radii |N(0, 1)|, whatever the dimension."""
     directions = uniform_directions(rng, m, n)
@@ -50,7 +61,10 @@ def gaussian(rng: np.random.Generator, m: int, n: int) -> Array:
     return rng.standard_normal((m, n))
 
 
+DEFAULT_DISTRIBUTION = "multiscale"
+
 DISTRIBUTIONS: dict[str, Law] = {
+    "multiscale": multiscale,
     "adapted-radius": adapted_radius,
     "folded-gaussian": folded_gaussian,
     "gaussian": gaussian,

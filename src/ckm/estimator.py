@@ -12,6 +12,7 @@ from ckm.assignment import assign, distances
 from ckm.candidates import FROM_ROWS, require_init
 from ckm.checks import require_enough, whole_number
 from ckm.decoding import Solution, decode, require_rows, resolve_decoder
+from ckm.distributions import DEFAULT_DISTRIBUTION
 from ckm.errors import ParameterError
 from ckm.polish import polish
 from ckm.pool import Pool
@@ -42,7 +43,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         The number m of frequencies; "auto" is 5 * n_clusters * n_features.
     scale : "auto" or float, default="auto"
         The variance that frequencies are scaled to; "auto" estimates it from a sample of the rows.
-    distribution : {"adapted-radius", "folded-gaussian", "gaussian"}, default="adapted-radius"
+    distribution : {"multiscale", "adapted-radius", "folded-gaussian", "gaussian"}, default="multiscale"
         The law that frequencies are drawn from.
     decoder : {"auto", "density", "clompr"}, default="auto"
         How centroids are recovered: "density" (also "auto") is made for a small SSE, "clompr" is Algorithm 1 of the paper.
@@ -104,7 +105,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         *,
         sketch_size: int | str = "auto",
         scale: float | str = "auto",
-        distribution: str = "adapted-radius",
+        distribution: str = DEFAULT_DISTRIBUTION,
         decoder: str = "auto",
         init: str = "auto",
         n_init: int = 1,
@@ -259,7 +260,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def _decode(self) -> None:
         sketch = replace(self.sketch_, pool=self._pool)
-        self._solution = decode(sketch, self.n_clusters, decoder=self.decoder, init=self.init, n_init=self.n_init, random_state=self._seed)
+        self._solution = decode(sketch, self.n_clusters, decoder=self.decoder, init=self.init, n_init=self.n_init, random_state=self._seed, n_jobs=self.n_jobs)
 
     def _polish(self, rows: Array, weights: Array | None) -> None:
         """Pass over the rows as often as asked, then label them; the solution stays what was decoded."""

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from ckm.checks import positive_variance, whole_number
-from ckm.distributions import law
+from ckm.distributions import DEFAULT_DISTRIBUTION, law
 from ckm.errors import ParameterError
 from ckm.readonly import Array, Frozen, read_only
 from ckm.seeding import seed_of, stream
@@ -96,7 +96,7 @@ class Frequencies(Frozen):
 
 
 def draw_frequencies(
-    m: int, n: int, *, scale: float = 1.0, distribution: str = "adapted-radius", origin: Array | None = None, seed: int = 0
+    m: int, n: int, *, scale: float = 1.0, distribution: str = DEFAULT_DISTRIBUTION, origin: Array | None = None, seed: int = 0
 ) -> Frequencies:
     """Draw m frequencies in dimension n from a law scaled to the variance `scale`.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ckm.checks import FREQUENCIES_PER_PARAMETER, positive_variance, require_enough, whole_number
-from ckm.distributions import law
+from ckm.distributions import DEFAULT_DISTRIBUTION, law
 from ckm.errors import DataError, MismatchError, ParameterError, PhaseWarning, ScaleWarning
 from ckm.frequencies import Frequencies, draw_frequencies
 from ckm.kernels import load_kernel
@@ -17,14 +17,13 @@ from ckm.kernels.arithmetic import MAX_TURNS
 from ckm.progress import rows_bar
 from ckm.readonly import Array
 from ckm.runners.local import PoolPlan, blocks_of, run, thread_count
-from ckm.scale import draw_pilot, estimate_scale
+from ckm.scale import Pilot, cluster_variance, draw_pilot, estimate_scale
 from ckm.seeding import seed_of, stream
 from ckm.sketches import Sketch
 from ckm.sources import Source, column_names, open_source
 from ckm.storage import load
 
 _LARGEST_WEIGHT = 1e100
-DEFAULT_DISTRIBUTION = "adapted-radius"
 
 
 def sketch(
@@ -55,9 +54,11 @@ def sketch(
     sketch_size : int, optional
         The number m of frequencies.
     scale : "auto" or float
-        The variance sigma^2 that frequencies are scaled to; "auto" estimates it from a sample of the rows.
-    distribution : {"adapted-radius", "folded-gaussian", "gaussian"}
-        The law that frequencies are drawn from.
+        The variance sigma^2 that frequencies are scaled to; "auto" estimates it from a sample of the rows: the variance within
+        `n_clusters` clusters for "multiscale", the paper's rule for the other laws.
+    distribution : {"multiscale", "adapted-radius", "folded-gaussian", "gaussian"}
+        The law that frequencies are drawn from: "adapted-radius" is the paper's, "multiscale" the same at many scales, so that results
+        hardly depend on `scale`.
     like : Sketch, Frequencies or file name, optional
         Use these frequencies (and column names), so that the result can be merged with what they came from.
     sample_weight : array (N,), optional
@@ -97,7 +98,7 @@ def sketch(
     weights = _checked_weights(sample_weight, source)
     if model is None:
         m = resolve_size(n_clusters, sketch_size, source.n_features)
-        frequencies = _choose_frequencies(source, weights, m, scale, distribution, seed)
+        frequencies = _choose_frequencies(source, weights, n_clusters, m, scale, distribution, seed)
     else:
         frequencies = _checked_like(model, source, sketch_size, scale, distribution)
         resolve_size(n_clusters, frequencies.m, frequencies.n)
@@ -188,24 +189,28 @@ def _checked_weights(sample_weight: Any, source: Source) -> Array | None:
     return weights
 
 
-def _choose_frequencies(source: Source, weights: Array | None, m: int, scale: float | str, distribution: str, seed: int) -> Frequencies:
+def _choose_frequencies(
+    source: Source, weights: Array | None, K: int | None, m: int, scale: float | str, distribution: str, seed: int
+) -> Frequencies:
     """Draw Omega around the pilot's mean, at the pilot's scale unless one is given."""
     law(distribution)
     given = None if isinstance(scale, str) and scale == "auto" else positive_variance(scale)
     pilot = draw_pilot(source, weights, stream(seed, "pilot"))
     origin = pilot.origin if len(pilot.rows) else np.zeros(source.n_features)
-    if given is not None:
-        sigma2 = given
-    elif len(pilot.rows):
-        sigma2 = estimate_scale(pilot, stream(seed, "scale"))
-    else:
-        sigma2 = 1.0
+    sigma2 = _scale_of(pilot, K or max(1, m // (FREQUENCIES_PER_PARAMETER * source.n_features)), distribution, seed) if given is None else given
+    return draw_frequencies(m, source.n_features, scale=sigma2, distribution=distribution, origin=origin, seed=seed)
+
+
+def _scale_of(pilot: Pilot, K: int, distribution: str, seed: int) -> float:
+    if not len(pilot.rows):
         warnings.warn(
             "There are no rows to estimate the scale from: assuming data of unit variance around zero. Give scale= (a variance), or like=.",
             ScaleWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
-    return draw_frequencies(m, source.n_features, scale=sigma2, distribution=distribution, origin=origin, seed=seed)
+        return 1.0
+    rng = stream(seed, "scale")
+    return cluster_variance(pilot, K, rng) if distribution == "multiscale" else estimate_scale(pilot, rng)
 
 
 def _warn_of_large_phases(sketch: Sketch) -> None:

@@ -48,13 +48,13 @@ def split(names: str | None) -> list[str] | None:
     return None if names is None else next(csv.reader([names], skipinitialspace=True), [])
 
 
-def decode(s: "Sketch", clusters: int, decoder: str, init: str, n_init: int, seed: int, quiet: bool) -> "Solution":
+def decode(s: "Sketch", clusters: int, decoder: str, init: str, n_init: int, seed: int, jobs: int | None, quiet: bool) -> "Solution":
     """Centroids from a sketch, with a warning where some were left without weight."""
     from ckm.decoding import Status
     from ckm.report import working
 
     with working("Decoding", quiet):
-        solution = ckm.decode(s, clusters, decoder=decoder, init=init, n_init=n_init, random_state=seed)
+        solution = ckm.decode(s, clusters, decoder=decoder, init=init, n_init=n_init, random_state=seed, n_jobs=jobs)
     if solution.status is not Status.OK:
         say(f"Warning: {solution.message}")
     return solution

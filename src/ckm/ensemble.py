@@ -1,0 +1,88 @@
+"""Several measures that explain a sketch, for data that no mixture of K equal atoms does.
+
+A sketch is far from deciding what the data looks like between its frequencies: many measures have it. Each search ends in one of them,
+with errors of its own; together they agree where the sketch says something, and differ where it does not. So: several mixtures of more
+atoms than K, each with a width along each axis, from independent starts, matched to the sketch and to the moments. Where rows were
+sampled they are the most natural start, and moved as little as the sketch asks they are one more such measure.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
+
+from ckm.atoms import Problem, gaussian_cost, moment_misfit
+from ckm.candidates import Rows
+from ckm.density import Mixture, Prior, begin_mixture, descend_particles
+from ckm.readonly import Array
+
+_MOST, _LEAST = 8, 3  # members
+_ATOMS = 4  # for each cluster
+_WORK = 8e7  # multiply-adds in one evaluation of all members: beyond it there are fewer of them
+_MAX_WIDTH = 50.0  # in units of sigma^2
+_ITERATIONS = 300
+_POINTS = 32_000  # drawn from all members together, at least 1000 for each cluster
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Weighted points, and the cost of the measure they were drawn from."""
+
+    points: Array
+    weights: Array
+    cost: float
+
+
+def recover_measure(problem: Problem, K: int, prior: Prior, rows: Rows | None, rng: np.random.Generator, threads: int) -> Measure:
+    """Points that stand for all members: half of the weight is the rows', where there are some."""
+    Q = _ATOMS * K
+    count = int(np.clip(_WORK / (Q * problem.m * (problem.n + 20)), _LEAST, _MOST))
+    members = _in_threads(partial(_member, problem, Q, prior), rng.spawn(count), threads)
+    each = max(_POINTS, 1000 * K) // count
+    points = np.clip(np.vstack([member.draw(rng, each) for member in members]), problem.lower, problem.upper)
+    cost = float(np.median([member.cost for member in members]))
+    if rows is None:
+        return Measure(points, np.ones(len(points)), cost)
+    # A sampled pool's weights say how often each distinct row was drawn.
+    moved = descend_particles(problem, np.repeat(rows.values, rows.weights.astype(int), axis=0), iterations=60)
+    return Measure(np.vstack([points, moved]), np.concatenate([np.ones(len(points)), np.full(len(moved), len(points) / len(moved))]), cost)
+
+
+def _member(problem: Problem, Q: int, prior: Prior, rng: np.random.Generator) -> Mixture:
+    start = begin_mixture(problem, Q, prior, rng)
+    return descend_gaussians(problem, start.C, start.alpha, np.full(start.C.shape, start.width), _ITERATIONS)
+
+
+def descend_gaussians(problem: Problem, C: Array, alpha: Array, widths: Array, iterations: int) -> Mixture:
+    """A mixture near this one whose sketch and moments are the data's, as far as `iterations` go: each atom with a width along each axis."""
+    Q, n = C.shape
+
+    def unpack(x: Array) -> tuple[Array, Array, Array]:
+        return x[: Q * n].reshape(Q, n), x[Q * n : Q * n + Q] / Q, x[Q * n + Q :].reshape(Q, n)
+
+    def descend(x: Array) -> tuple[float, Array]:
+        mixture = unpack(x)
+        value, *gradients = gaussian_cost(problem, *mixture)
+        more, *slopes = moment_misfit(problem, *mixture)
+        by_C, by_alpha, by_widths = (g + problem.m * s for g, s in zip(gradients, slopes, strict=True))
+        return value + problem.m * more, np.concatenate([by_C.ravel(), by_alpha / Q, by_widths.ravel()])
+
+    box = problem.box * Q + [(0, None)] * Q + [(0, _MAX_WIDTH)] * (Q * n)
+    options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-9, "gtol": 1e-9, "maxcor": 20}
+    x0 = np.concatenate([C.ravel(), alpha * Q, widths.ravel()])
+    x = minimize(descend, x0, jac=True, method="L-BFGS-B", bounds=box, options=options).x
+    C, alpha, widths = unpack(x)
+    return Mixture(C, alpha, widths, gaussian_cost(problem, C, alpha, widths)[0])
+
+
+def _in_threads(work: Callable[[np.random.Generator], Mixture], generators: list[np.random.Generator], threads: int) -> list[Mixture]:
+    """The members in order, whatever the number of threads."""
+    if threads == 1:
+        return [work(rng) for rng in generators]
+    # A limit on OpenMP's threads holds for the thread that sets it, so each worker sets its own.
+    with ThreadPoolExecutor(min(threads, len(generators)), initializer=threadpool_limits, initargs=(1,)) as executor:
+        return list(executor.map(work, generators))
