@@ -258,7 +258,7 @@ def test_merging_different_frequencies(X: np.ndarray, s: ckm.Sketch) -> None:
         ("n_jobs", True, "got True", "positive number of threads"),
         ("kernel", "cuda", "no kernel 'cuda'", "choose one of 'auto'"),
         ("kernel", ["numba"], "no kernel ['numba']", "choose one of"),
-        ("distribution", "cauchy", "no frequency distribution 'cauchy'", "choose one of 'adapted-radius'"),
+        ("distribution", "cauchy", "no frequency distribution 'cauchy'", "choose one of 'multiscale', 'adapted-radius'"),
         ("distribution", None, "no frequency distribution None", "choose one of"),
         ("scale", 0, "got 0", "positive, finite variance"),
         ("scale", -1.0, "got -1.0", "positive, finite variance"),

@@ -216,7 +216,7 @@ def test_inspect_shows_what_the_sketch_holds(folder: Path, X: np.ndarray) -> Non
     run("sketch", "data.parquet", "-m", 40, "--pool", 10, "-o", "s.ckm")
     s = ckm.load("s.ckm")
     out, _ = run("inspect", "s.ckm")
-    for fact in ("3,000", "40", "640", "adapted-radius", s.frequencies.fingerprint, "10 sampled rows", "east", f"{X[:, 1].mean():.6g}"):
+    for fact in ("3,000", "40", "640", "multiscale", s.frequencies.fingerprint, "10 sampled rows", "east", f"{X[:, 1].mean():.6g}"):
         assert fact in out
     record = json.loads(run("inspect", "s.ckm", "--json")[0])
     assert record["bytes"] == 640

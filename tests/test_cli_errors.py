@@ -258,8 +258,8 @@ def test_predicting_other_columns(X: np.ndarray) -> None:
 
 
 def altered_header(data: bytes) -> bytes:
-    at = data.index(b"adapted-radius")
-    return data[:at] + b"Adapted" + data[at + 7 :]
+    at = data.index(b"multiscale")
+    return data[:at] + b"Multi" + data[at + 5 :]
 
 
 def from_the_future(data: bytes) -> bytes:

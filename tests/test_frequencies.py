@@ -188,7 +188,7 @@ def test_frequencies_do_not_follow_the_callers_arrays(view: object, writeable: b
         ({"m": 3, "n": 2, "scale": 1e-90}, "finite numbers in float32; rescale"),
         ({"m": 3, "n": 2, "origin": np.zeros(3)}, r"got \(3, 2\) and \(3,\)"),
         ({"m": 3, "n": 2, "origin": np.array([0.0, np.nan])}, "finite"),
-        ({"m": 3, "n": 2, "distribution": "cauchy"}, "no frequency distribution 'cauchy'; choose one of 'adapted-radius'"),
+        ({"m": 3, "n": 2, "distribution": "cauchy"}, "no frequency distribution 'cauchy'; choose one of 'multiscale', 'adapted-radius'"),
         ({"m": 3, "n": 2, "seed": -1}, "got -1"),
         ({"m": 3, "n": 2, "seed": "x"}, "got 'x'"),
     ],

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import ckm
 from ckm.errors import DataError, ScaleWarning
+from ckm.frequencies import Frequencies
 
 # Phases are float32: rounding moves the moduli that sigma^2 is fitted to by a few 2**-24, in each of three rounds. Worst seen: 4e-8.
 ROUNDING = 1e-6
@@ -18,41 +19,46 @@ def mixture(seed: int) -> np.ndarray:
     return rng.normal(size=(600, n)) + 4.0 * rng.integers(0, 3, size=(600, 1))
 
 
-def scale_of(X: np.ndarray, seed: int = 0, **options: object) -> float:
-    return ckm.sketch(X, sketch_size=2, random_state=seed, **options).frequencies.scale
+LAWS = st.sampled_from(["multiscale", "adapted-radius"])  # each has its rule: the variance within clusters, or the paper's
+
+
+def scale_of(X: np.ndarray, seed: int = 0, law: str = "adapted-radius", **options: object) -> float:
+    return ckm.sketch(X, n_clusters=3, random_state=seed, distribution=law, **options).frequencies.scale
 
 
 @settings(max_examples=25)
-@given(seed=st.integers(0, 1000), exponent=st.floats(-6, 6))
-def test_scaling_the_data_scales_sigma2_by_the_square(seed: int, exponent: float) -> None:
+@given(seed=st.integers(0, 1000), exponent=st.floats(-6, 6), law=LAWS)
+def test_scaling_the_data_scales_sigma2_by_the_square(seed: int, exponent: float, law: str) -> None:
     X, s = mixture(seed), 10.0**exponent
-    assert scale_of(s * X, seed) == pytest.approx(s**2 * scale_of(X, seed), rel=ROUNDING)
+    assert scale_of(s * X, seed, law) == pytest.approx(s**2 * scale_of(X, seed, law), rel=ROUNDING)
 
 
 @settings(max_examples=15)
-@given(seed=st.integers(0, 1000), exponent=st.integers(-40, 40))
-def test_powers_of_two_scale_exactly(seed: int, exponent: int) -> None:
+@given(seed=st.integers(0, 1000), exponent=st.integers(-40, 40), law=LAWS)
+def test_powers_of_two_scale_exactly(seed: int, exponent: int, law: str) -> None:
     X = mixture(seed)
-    assert scale_of(2.0**exponent * X, seed) == 4.0**exponent * scale_of(X, seed)
+    assert scale_of(2.0**exponent * X, seed, law) == 4.0**exponent * scale_of(X, seed, law)
 
 
 @settings(max_examples=25)
-@given(seed=st.integers(0, 1000), exponent=st.floats(0, 6), sign=st.sampled_from([-1, 1]))
-def test_translation_does_not_change_sigma2(seed: int, exponent: float, sign: int) -> None:
+@given(seed=st.integers(0, 1000), exponent=st.floats(0, 6), sign=st.sampled_from([-1, 1]), law=LAWS)
+def test_translation_does_not_change_sigma2(seed: int, exponent: float, sign: int, law: str) -> None:
     X = mixture(seed)
-    assert scale_of(X + sign * 10.0**exponent * X.std(), seed) == pytest.approx(scale_of(X, seed), rel=ROUNDING)
+    assert scale_of(X + sign * 10.0**exponent * X.std(), seed, law) == pytest.approx(scale_of(X, seed, law), rel=ROUNDING)
 
 
-@settings(max_examples=10)
-@given(seed=st.integers(0, 1000))
-def test_order_and_repetition_do_not_matter(seed: int) -> None:
+@settings(max_examples=20)
+@given(seed=st.integers(0, 1000), law=LAWS)
+def test_order_and_repetition_do_not_matter(seed: int, law: str) -> None:
     X = mixture(seed)
     rng = np.random.default_rng(seed)
     times = rng.integers(0, 3, size=len(X))
-    once = ckm.sketch(X, sketch_size=2, random_state=seed).frequencies
-    assert ckm.sketch(X[rng.permutation(len(X))], sketch_size=2, random_state=seed).frequencies == once
-    weighted = ckm.sketch(X, sketch_size=2, random_state=seed, sample_weight=times).frequencies
-    assert weighted == ckm.sketch(np.repeat(X, times, axis=0), sketch_size=2, random_state=seed).frequencies
+
+    def drawn(rows: np.ndarray, weights: np.ndarray | None = None) -> Frequencies:
+        return ckm.sketch(rows, n_clusters=3, random_state=seed, distribution=law, sample_weight=weights).frequencies
+
+    assert drawn(X[rng.permutation(len(X))]) == drawn(X)
+    assert drawn(X, times) == drawn(np.repeat(X, times, axis=0))
 
 
 @pytest.mark.parametrize("n", [1, 2, 10])
@@ -66,6 +72,24 @@ def test_the_scale_is_that_of_a_cluster_not_of_the_whole() -> None:
     X = ckm.datasets.gaussian_mixture(5000, 10, 10, separation=30, random_state=0).rows
     cluster, whole = 1.0, X.var(axis=0).mean()
     assert cluster < scale_of(X) < np.sqrt(cluster * whole)
+
+
+@pytest.mark.parametrize("K", [5, 20])
+def test_the_default_scale_is_the_variance_within_clusters(K: int) -> None:
+    X = ckm.datasets.gaussian_mixture(5000, K, 10, separation=30, random_state=0).rows
+    # A rough k-means may merge two clusters, whose distance then counts; frequencies at many scales forgive a factor of four.
+    assert 0.8 < ckm.sketch(X, n_clusters=K, random_state=0).frequencies.scale < 4
+
+
+def test_a_few_distinct_rows_have_a_scale() -> None:
+    X = np.repeat(np.array([[0.0, 0.0], [1.0, 0.0], [5.0, 5.0]]), 20, axis=0)
+    assert 0 < ckm.sketch(X, n_clusters=3, random_state=0).frequencies.scale <= X.var(axis=0).sum()
+
+
+def test_more_clusters_make_a_smaller_scale() -> None:
+    X = np.random.default_rng(0).normal(size=(20_000, 2))
+    scales = [ckm.sketch(X, n_clusters=K, random_state=0).frequencies.scale for K in (2, 10, 50)]
+    assert scales[0] > 3 * scales[1] > 9 * scales[2]
 
 
 def test_the_origin_is_the_mean_of_the_pilot() -> None:

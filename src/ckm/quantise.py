@@ -34,7 +34,7 @@ def place(
 def _breathe(points: Array, weights: Array | None, best: KMeans, rng: np.random.Generator) -> KMeans:
     """Out of a local minimum of k-means by adding a few centroids and removing as many (breathing k-means: Fritzke, 2020)."""
     K, beta = best.n_clusters, np.ones(len(points)) if weights is None else weights
-    C, moved = best.cluster_centers_, min(_MOVED, K - 1)
+    C, moved = best.cluster_centers_, min(_MOVED, K - 1, len(points) - K)
     while moved > 0:
         nearest, first, _ = _two_nearest(points, C)
         worst = np.argsort(-np.bincount(nearest, beta * first, minlength=K), kind="stable")[:moved]
