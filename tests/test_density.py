@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import ckm
 from ckm.assignment import assign
 from ckm.atoms import Problem, blurred_cost
-from ckm.density import descend_particles, make_prior, recover_mixture
+from ckm.density import begin_mixture, descend_particles, make_prior, recover_mixture
 from ckm.quantise import place
 
 
@@ -60,7 +60,8 @@ def test_the_mixture_finds_the_width_of_clusters() -> None:
     mixture = ckm.datasets.gaussian_mixture(100_000, 6, 5, separation=4, random_state=2)
     s = ckm.sketch(mixture.rows, n_clusters=6, random_state=0)
     problem = Problem.of(s)
-    found = recover_mixture(problem, 6, make_prior(problem, None), np.random.default_rng(0))
+    prior, rng = make_prior(problem, None), np.random.default_rng(0)
+    found = recover_mixture(problem, begin_mixture(problem, 6, prior, rng), prior, rng)
     assert found.width * s.frequencies.scale == pytest.approx(1, abs=0.02)
     assert found.cost < problem.noise
     assert found.cost == pytest.approx(blurred_cost(problem, found.C, found.alpha, found.width)[0], rel=1e-9)

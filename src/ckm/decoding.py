@@ -16,7 +16,7 @@ from ckm.atoms import Problem, cost
 from ckm.candidates import Rows, make_start, require_init
 from ckm.checks import FREQUENCIES_PER_PARAMETER, require_enough, require_float32, whole_number
 from ckm.clompr import clompr
-from ckm.density import Prior, make_prior, recover_mixture
+from ckm.density import Prior, begin_mixture, make_prior, recover_mixture
 from ckm.ensemble import recover_measure
 from ckm.errors import DataError, ParameterError, SmallSketchWarning
 from ckm.pool import distinct_rows
@@ -27,7 +27,8 @@ from ckm.seeding import seed_of, stream
 from ckm.sketches import Sketch
 
 _SMOOTH_POINTS = 30_000  # drawn from a mixture that explains the sketch
-_SEPARATE = 0.95  # of a cluster's variance is left to it where clusters hardly overlap
+# Shares of an atom's variance that are left in the cells around centres: atoms hardly overlap, or no search will make them.
+_SEPARATE, _CROWDED = 0.95, 0.85
 _STARVED_SHARE = 0.01  # of the weight that a centroid would have if all had the same
 
 # The limits on libraries' threads, and the filters of warnings, belong to the whole process: overlapping decodings would restore them in
@@ -74,12 +75,15 @@ def by_density(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.r
 
 def _separate_clusters(problem: Problem, K: int, prior: Prior, rng: np.random.Generator) -> Found | None:
     """Centroids at the atoms of a mixture, if K atoms of one width explain the sketch and hardly overlap: then nothing is left to doubt."""
-    mixture = recover_mixture(problem, K, prior, rng)
-    if mixture.cost > 2 * problem.noise:
+    start = begin_mixture(problem, K, prior, rng)
+    if start.own_share(rng) < _CROWDED:
         return None
-    points = np.clip(mixture.draw(rng, max(_SMOOTH_POINTS, 1000 * K)), problem.lower, problem.upper)
-    C, alpha, spread = place(points, None, K, rng, n_init=2, start=mixture.C, search=False)
-    return Found(C, alpha, mixture.cost) if spread >= _SEPARATE * problem.n * mixture.width else None
+    mixture = recover_mixture(problem, start, prior, rng)
+    if mixture.cost > 2 * problem.noise or mixture.own_share(rng) < _SEPARATE:
+        return None
+    points = np.clip(mixture.draw(rng, max(_SMOOTH_POINTS, 400 * K)), problem.lower, problem.upper)
+    C, alpha, _ = place(points, None, K, rng, n_init=2, start=mixture.C, search=False)
+    return Found(C, alpha, mixture.cost)
 
 
 def _any_measure(problem: Problem, K: int, prior: Prior, rows: Rows | None, rng: np.random.Generator, threads: int) -> Found:

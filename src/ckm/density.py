@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+from ckm.assignment import assign
 from ckm.atoms import Problem, atoms, blurred_cost, fit_weights, maximise_correlation, moment_misfit, residual
 from ckm.candidates import Rows
 from ckm.quantise import place
@@ -22,7 +23,7 @@ Prior = Callable[[np.random.Generator, int], Array]
 
 _PARTICLES_PER_ATOM = 8
 _CANDIDATES = 300
-_MAX_WIDTH = 4.0  # in units of sigma^2
+MAX_WIDTH = 50.0  # in units of sigma^2
 _MAX_ROUNDS = 100
 _PATIENCE, _GAIN = 8, 1e-3  # failures in a row that end the search; the smallest share of the cost that counts as less
 # Atoms fit some of the noise too, so that a cost at the floor may still hide a missing one; but there only clear gains count.
@@ -48,6 +49,14 @@ class Mixture:
         return points
 
 
+    def own_share(self, rng: np.random.Generator, count: int = 4000) -> float:
+        """How much of an atom's variance is left in the cells around centres: near one where atoms of one width hardly overlap."""
+        if self.width <= 0:
+            return 1.0
+        _, sse = assign(self.draw(rng, count), self.C)
+        return sse / count / (self.C.shape[1] * self.width)
+
+
 def make_prior(problem: Problem, rows: Rows | None) -> Prior:
     """Rows where there are some; else N(mean, covariance) of the sketch's moments, kept in the box."""
     if rows is not None:
@@ -61,16 +70,19 @@ def make_prior(problem: Problem, rows: Rows | None) -> Prior:
     return lambda rng, count: np.clip(problem.mean + rng.standard_normal((count, problem.n)) @ root.T, problem.lower, problem.upper)
 
 
-def recover_mixture(problem: Problem, Q: int, prior: Prior, rng: np.random.Generator) -> Mixture:
-    """Q blurred atoms whose sketch is close to z: start from particles, then replace atoms until the noise floor."""
-    mixture, failures = begin_mixture(problem, Q, prior, rng), 0
-    for _ in range(_MAX_ROUNDS + 4 * Q):
+def recover_mixture(problem: Problem, start: Mixture, prior: Prior, rng: np.random.Generator) -> Mixture:
+    """From K blurred atoms to those whose sketch is z down to the noise floor, by replacing atoms: many at a time where there are many."""
+    mixture, failures, K = start, 0, len(start.C)
+    batch = max(1, K // 20)
+    for _ in range(_MAX_ROUNDS + 4 * K):
         explained = mixture.cost <= problem.noise
-        if failures == (_PATIENCE_AT_FLOOR + Q // 5 if explained else _PATIENCE):
+        if failures == (_PATIENCE_AT_FLOOR + K // 5 if explained else _PATIENCE):
             break
-        candidate = _replace_one(problem, mixture, prior, rng, failures)
+        candidate = _replace(problem, mixture, prior, rng, failures, batch)
         if candidate.cost < mixture.cost * (1 - (_GAIN_AT_FLOOR if explained else _GAIN)):
             mixture, failures = candidate, 0
+        elif batch > 1:
+            batch //= 2
         else:
             failures += 1
     return _descend(problem, mixture.C, mixture.alpha, mixture.width, iterations=300, tolerance=1e-12)
@@ -80,28 +92,42 @@ def begin_mixture(problem: Problem, Q: int, prior: Prior, rng: np.random.Generat
     """Q blurred atoms close to z: particles from the prior, descended together, are gathered into atoms, and these descended."""
     points = descend_particles(problem, prior(rng, _PARTICLES_PER_ATOM * Q), iterations=30)
     C, _, spread = place(points, None, Q, rng, n_init=2, search=False)
-    width = float(np.clip(spread / problem.n, 0.05, 1.0))
+    width = float(np.clip(spread / problem.n, 0.05, 10.0))
     return _descend(problem, C, fit_weights(problem, C, width), width, iterations=150)
 
 
-def _replace_one(problem: Problem, mixture: Mixture, prior: Prior, rng: np.random.Generator, failures: int) -> Mixture:
-    """Add the atom that best explains the residual and drop the least needed one."""
+def _replace(problem: Problem, mixture: Mixture, prior: Prior, rng: np.random.Generator, failures: int, batch: int) -> Mixture:
+    """Add the atoms that best explain the residual and drop as many that are least needed."""
     C, width = mixture.C, mixture.width
     r = residual(problem, C, mixture.alpha, width)
     near = C[rng.integers(len(C), size=_CANDIDATES // 2)]
     near = near + np.sqrt(width + 0.5) * rng.standard_normal(near.shape)
     candidates = np.clip(np.vstack([prior(rng, _CANDIDATES), near]), problem.lower, problem.upper)
-    order = np.argsort(-_correlations(problem, r, candidates, width))
-    start = candidates[order[failures // 2]]  # after failures, a less promising one
-    c = maximise_correlation(problem, problem.blur(width) * r, start, iterations=20)
-    C = np.vstack([C, c])
-    C = np.delete(C, _least_needed(C, fit_weights(problem, C, width), closest=failures % 2 == 1), axis=0)
+    order = np.argsort(-_correlations(problem, r, candidates, width))[failures // 2 :]  # after failures, less promising ones
+    blurred = problem.blur(width) * r
+    added = [maximise_correlation(problem, blurred, start, iterations=20) for start in _apart(candidates[order], batch, width)]
+    for c in added:
+        C = np.vstack([C, c])
+    alpha = fit_weights(problem, C, width)
+    for _ in added:
+        k = _least_needed(C, alpha, len(C) - len(added), closest=failures % 2 == 1)
+        C, alpha = np.delete(C, k, axis=0), np.delete(alpha, k)
     return _descend(problem, C, fit_weights(problem, C, width), width, iterations=60)
 
 
-def _least_needed(C: Array, alpha: Array, closest: bool) -> int:
-    """The lightest of the old atoms; or, every other failure, the lighter of the two that are closest."""
-    old = len(C) - 1
+def _apart(candidates: Array, count: int, width: float) -> list[Array]:
+    """The first `count` candidates of which no two are within the same cluster."""
+    chosen = [candidates[0]]
+    for c in candidates[1:]:
+        if len(chosen) == count:
+            break
+        if (((np.array(chosen) - c) ** 2).sum(axis=1) > (width + 0.5) * len(c)).all():
+            chosen.append(c)
+    return chosen
+
+
+def _least_needed(C: Array, alpha: Array, old: int, closest: bool) -> int:
+    """The lightest of the `old` atoms, which come first; or, every other failure, the lighter of the two that are closest."""
     if not closest or old < 2:
         return int(np.argmin(alpha[:old]))
     gaps = ((C[:old, None] - C[:old]) ** 2).sum(axis=2) + np.diag(np.full(old, np.inf))
@@ -123,7 +149,7 @@ def _descend(problem: Problem, C: Array, alpha: Array, width: float, iterations:
         value, gradient_C, gradient_alpha, slope = blurred_cost(problem, x[: Q * n].reshape(Q, n), x[Q * n : -1] / Q, x[-1])
         return value, np.concatenate([gradient_C.ravel(), gradient_alpha / Q, [slope]])
 
-    box = problem.box * Q + [(0, None)] * Q + [(0, _MAX_WIDTH)]
+    box = problem.box * Q + [(0, None)] * Q + [(0, MAX_WIDTH)]
     options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": tolerance, "gtol": 1e-8, "maxcor": 20}
     x0 = np.concatenate([C.ravel(), alpha * Q, [width]])
     found = minimize(descend, x0, jac=True, method="L-BFGS-B", bounds=box, options=options)

@@ -17,15 +17,14 @@ from threadpoolctl import threadpool_limits
 
 from ckm.atoms import Problem, gaussian_cost, moment_misfit
 from ckm.candidates import Rows
-from ckm.density import Mixture, Prior, begin_mixture, descend_particles
+from ckm.density import MAX_WIDTH, Mixture, Prior, begin_mixture, descend_particles
 from ckm.readonly import Array
 
 _MOST, _LEAST = 8, 3  # members
 _ATOMS = 4  # for each cluster
 _WORK = 8e7  # multiply-adds in one evaluation of all members: beyond it there are fewer of them
-_MAX_WIDTH = 50.0  # in units of sigma^2
 _ITERATIONS = 300
-_POINTS = 32_000  # drawn from all members together, at least 1000 for each cluster
+_POINTS, _PER_CLUSTER = 32_000, 400  # drawn from all members together, at least
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ def recover_measure(problem: Problem, K: int, prior: Prior, rows: Rows | None, r
     Q = _ATOMS * K
     count = int(np.clip(_WORK / (Q * problem.m * (problem.n + 20)), _LEAST, _MOST))
     members = _in_threads(partial(_member, problem, Q, prior), rng.spawn(count), threads)
-    each = max(_POINTS, 1000 * K) // count
+    each = max(_POINTS, _PER_CLUSTER * K) // count
     points = np.clip(np.vstack([member.draw(rng, each) for member in members]), problem.lower, problem.upper)
     cost = float(np.median([member.cost for member in members]))
     if rows is None:
@@ -71,7 +70,7 @@ def descend_gaussians(problem: Problem, C: Array, alpha: Array, widths: Array, i
         by_C, by_alpha, by_widths = (g + problem.m * s for g, s in zip(gradients, slopes, strict=True))
         return value + problem.m * more, np.concatenate([by_C.ravel(), by_alpha / Q, by_widths.ravel()])
 
-    box = problem.box * Q + [(0, None)] * Q + [(0, _MAX_WIDTH)] * (Q * n)
+    box = problem.box * Q + [(0, None)] * Q + [(0, MAX_WIDTH)] * (Q * n)
     options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-9, "gtol": 1e-9, "maxcor": 20}
     x0 = np.concatenate([C.ravel(), alpha * Q, widths.ravel()])
     x = minimize(descend, x0, jac=True, method="L-BFGS-B", bounds=box, options=options).x
