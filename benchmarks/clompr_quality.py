@@ -23,7 +23,7 @@ def tight_error(n_samples: int, seed: int) -> float:
     _, labels, means = ckm.datasets.gaussian_mixture(n_samples, K, N_FEATURES, random_state=seed)
     gap = pdist(means).min()
     X = means[labels] + WIDTH * gap * rng.standard_normal((n_samples, N_FEATURES))
-    sketch = ckm.sketch(X, sketch_size=M, pool=POOL, random_state=seed)
+    sketch = ckm.sketch(X, sketch_size=M, pool=POOL, distribution="adapted-radius", random_state=seed)
     centroids = ckm.decode(sketch, K, decoder="clompr", init="sample", n_init=5, random_state=seed).centroids
     distances = cdist(means, centroids)
     return float(distances[linear_sum_assignment(distances)].max() / gap)
@@ -32,7 +32,7 @@ def tight_error(n_samples: int, seed: int) -> float:
 def relative_sse(n_samples: int, seed: int) -> dict[str, float]:
     """SSE over k-means' for each init, one replicate, on the paper's data."""
     X = ckm.datasets.gaussian_mixture(n_samples, K, N_FEATURES, random_state=seed).rows
-    sketch, baseline = ckm.sketch(X, sketch_size=M, pool=POOL, random_state=seed), kmeans_sse(X, K, seed)
+    sketch, baseline = ckm.sketch(X, sketch_size=M, pool=POOL, distribution="adapted-radius", random_state=seed), kmeans_sse(X, K, seed)
     found = {init: ckm.decode(sketch, K, decoder="clompr", init=init, random_state=seed).centroids for init in INITS}
     return {init: sse(X, centroids) / baseline for init, centroids in found.items()}
 

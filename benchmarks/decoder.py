@@ -1,7 +1,8 @@
-"""Decoding time, in sections that can be run by themselves (--sections), each written to a file of its own. BLAS has one thread.
+"""Decoding time, in sections that can be run by themselves (--sections), each written to a file of its own. BLAS has one
+thread; in "growth" and "large" the decoder has every core.
 
-peers     ours against pycle's, from the same sketch and frequencies: the paper's data, K = n = 10, m = 1000. pycle and our "clompr" run
-          Algorithm 1 with uniform starts in the data's box; "density" is our default, also from the sketch alone
+peers     ours against pycle's: the paper's data, K = n = 10, m = 1000, one thread. pycle and our "clompr" run Algorithm 1 on one sketch, the
+          paper's, with uniform starts in the data's box; "density" is our default, on our default sketch of the same size, alone
 gradient  one evaluation of the cost and its gradients, against NumPy, at the same size
 growth    how the default decoder's time grows with K, n and m, one at a time from K = n = 10, m = 5Kn
 large     many clusters: K = 200, n = 5, m = 5Kn
@@ -49,7 +50,7 @@ def load_once() -> None:
 
 
 def ckm_decode(name: str, sketch: ckm.Sketch, seed: int) -> np.ndarray:
-    return ckm.decode(sketch, K, decoder=name, init="range", random_state=seed).centroids
+    return ckm.decode(sketch, K, decoder=name, init="range", random_state=seed, n_jobs=1).centroids
 
 
 def by_default(n_clusters: int, sketch: ckm.Sketch, seed: int) -> np.ndarray:
@@ -79,10 +80,11 @@ def peers(quick: bool, first_seed: int) -> None:
 
 def _compare(n_samples: int, seed: int, decoders: dict[str, Decode]) -> dict[str, dict[str, float]]:
     X = ckm.datasets.gaussian_mixture(n_samples, K, N_FEATURES, random_state=seed).rows
-    sketch, best = ckm.sketch(X, sketch_size=M, random_state=seed), kmeans_sse(X, K, seed)
+    paper = ckm.sketch(X, sketch_size=M, distribution="adapted-radius", random_state=seed)
+    ours, best = ckm.sketch(X, n_clusters=K, sketch_size=M, random_state=seed), kmeans_sse(X, K, seed)
     found = {}
     for name, decode in decoders.items():
-        centroids, seconds = timed(decode, sketch, seed)
+        centroids, seconds = timed(decode, ours if name == "density" else paper, seed)
         found[name] = {"seconds": seconds, "relative_sse": sse(X, centroids) / best}
     return found
 
@@ -157,7 +159,7 @@ def growth(quick: bool, first_seed: int) -> None:
 
 def _decoding_seconds(n_clusters: int, n_features: int, ratio: int, n_samples: int, seed: int) -> float:
     X = ckm.datasets.gaussian_mixture(n_samples, n_clusters, n_features, random_state=seed).rows
-    sketch = ckm.sketch(X, sketch_size=ratio * n_clusters * n_features, random_state=seed)
+    sketch = ckm.sketch(X, n_clusters=n_clusters, sketch_size=ratio * n_clusters * n_features, random_state=seed)
     return timed(partial(by_default, n_clusters), sketch, seed)[1]
 
 
@@ -167,7 +169,8 @@ def large(quick: bool, first_seed: int) -> None:
     m, runs = RATIO * n_clusters * LARGE_N, []
     for n_samples in sizes:
         X = ckm.datasets.gaussian_mixture(n_samples, n_clusters, LARGE_N, random_state=first_seed).rows
-        centroids, seconds = timed(partial(by_default, n_clusters), ckm.sketch(X, sketch_size=m, random_state=first_seed), first_seed)
+        sketch = ckm.sketch(X, n_clusters=n_clusters, sketch_size=m, random_state=first_seed)
+        centroids, seconds = timed(partial(by_default, n_clusters), sketch, first_seed)
         best = KMeans(n_clusters, n_init=BASELINE_RUNS, random_state=first_seed).fit(X)
         runs.append({"N": n_samples, "seconds": seconds, "relative_sse": sse(X, centroids) / sse(X, best.cluster_centers_)})
     show(

@@ -69,17 +69,25 @@ class Case:
     @cached_property
     def sketch(self) -> ckm.Sketch:
         """The sketch alone."""
-        return ckm.sketch(self.X, sketch_size=self.m, random_state=self.seed, n_jobs=1)
+        return self._sketch()
+
+    @cached_property
+    def paper(self) -> ckm.Sketch:
+        """The paper's sketch: its law, at the scale of its rule."""
+        return self._sketch(distribution="adapted-radius")
 
     @cached_property
     def pooled(self) -> ckm.Sketch:
         """The same sketch with a pool."""
-        return ckm.sketch(self.X, sketch_size=self.m, pool=POOL, random_state=self.seed, n_jobs=1)
+        return self._sketch(pool=POOL)
 
     @cached_property
     def pool_rows(self) -> np.ndarray:
         """The rows in that pool, which do not depend on m."""
         return ckm.sketch(self.X, sketch_size=1, pool=POOL, random_state=self.seed, n_jobs=1).pool.rows
+
+    def _sketch(self, **options: Any) -> ckm.Sketch:
+        return ckm.sketch(self.X, n_clusters=self.K, sketch_size=self.m, random_state=self.seed, n_jobs=1, **options)
 
     @cached_property
     def equal_bytes(self) -> np.ndarray:
@@ -89,7 +97,7 @@ class Case:
 
 
 def by_ckm(sketch: ckm.Sketch, K: int, seed: int) -> np.ndarray:
-    return ckm.decode(sketch, K, random_state=seed).centroids
+    return ckm.decode(sketch, K, random_state=seed, n_jobs=1).centroids
 
 
 def by_clompr(sketch: ckm.Sketch, K: int, seed: int) -> np.ndarray:
@@ -120,8 +128,8 @@ class Method(NamedTuple):
 METHODS = {
     "ckm": Method("sketch", by_ckm, True, "#0072B2"),
     "ckm+pool": Method("pooled", by_ckm, True, "#56B4E9"),
-    "clompr": Method("sketch", by_clompr, True, "#D55E00"),
-    "pycle": Method("sketch", pycle_centroids, True, "#F0A020"),
+    "clompr": Method("paper", by_clompr, True, "#D55E00"),
+    "pycle": Method("paper", pycle_centroids, True, "#F0A020"),
     "kmeans": Method("X", by_one_kmeans, False, "#999999"),
     "minibatch": Method("X", by_minibatch, False, "#444444"),
     "pool-alone": Method("pool_rows", by_best_kmeans, False, "#009E73"),

@@ -70,11 +70,11 @@ def wrong_scales(X: np.ndarray, K: int, seed: int) -> dict[float, float]:
 def _sketch(X: np.ndarray, K: int, seed: int, scale: float | str = "auto") -> ckm.Sketch:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ckm.errors.PhaseWarning)  # a scale that is wrong on purpose
-        return ckm.sketch(X, sketch_size=DEFAULT_RATIO * K * X.shape[1], scale=scale, random_state=seed, n_jobs=1)
+        return ckm.sketch(X, n_clusters=K, sketch_size=DEFAULT_RATIO * K * X.shape[1], scale=scale, random_state=seed, n_jobs=1)
 
 
 def _sse(X: np.ndarray, sketch: ckm.Sketch, K: int, seed: int) -> float:
-    return sse(X, ckm.decode(sketch, K, random_state=seed).centroids)
+    return sse(X, ckm.decode(sketch, K, random_state=seed, n_jobs=1).centroids)
 
 
 class Findings(NamedTuple):

@@ -48,7 +48,6 @@ class Mixture:
         points: Array = self.C[which] + np.sqrt(np.broadcast_to(self.width, self.C.shape)[which]) * paired
         return points
 
-
     def own_share(self, rng: np.random.Generator, count: int = 4000) -> float:
         """How much of an atom's variance is left in the cells around centres: near one where atoms of one width hardly overlap."""
         if self.width <= 0:

@@ -260,7 +260,9 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def _decode(self) -> None:
         sketch = replace(self.sketch_, pool=self._pool)
-        self._solution = decode(sketch, self.n_clusters, decoder=self.decoder, init=self.init, n_init=self.n_init, random_state=self._seed, n_jobs=self.n_jobs)
+        self._solution = decode(
+            sketch, self.n_clusters, decoder=self.decoder, init=self.init, n_init=self.n_init, random_state=self._seed, n_jobs=self.n_jobs
+        )
 
     def _polish(self, rows: Array, weights: Array | None) -> None:
         """Pass over the rows as often as asked, then label them; the solution stays what was decoded."""

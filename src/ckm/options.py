@@ -9,7 +9,9 @@ Files = Annotated[list[str], typer.Argument(metavar="FILES", help="Data: .npy, .
 Clusters = Annotated[int, typer.Option("--clusters", "-k", metavar="K", min=1, help="How many clusters to find.")]
 Size = Annotated[int | None, typer.Option("--sketch-size", "-m", metavar="M", min=1, help="Frequencies in the sketch (default: 5 K n).")]
 Scale = Annotated[str, typer.Option(metavar="auto|FLOAT", help="Variance that frequencies are scaled to; auto estimates it from rows.")]
-Distribution = Annotated[str, typer.Option(metavar="LAW", help="Frequencies' law: multiscale, adapted-radius (the paper's), folded-gaussian or gaussian.")]
+Distribution = Annotated[
+    str, typer.Option(metavar="LAW", help="Frequencies' law: multiscale, adapted-radius (the paper's), folded-gaussian or gaussian.")
+]
 Columns = Annotated[str | None, typer.Option(metavar="A,B,C", help="Columns of a table to use, in this order (default: all).")]
 Decoder = Annotated[str, typer.Option(metavar="NAME", help="How centroids are found: auto (density), density or clompr.")]
 Init = Annotated[str, typer.Option(metavar="NAME", help="Where searches start: auto, range, or (from pooled rows) sample, k++.")]

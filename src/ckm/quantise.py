@@ -10,7 +10,14 @@ _NUDGE = 0.01  # how far an added centroid is from the one it relieves, in stand
 
 
 def place(
-    points: Array, weights: Array | None, K: int, rng: np.random.Generator, n_init: int = 4, start: Array | None = None, *, search: bool = True
+    points: Array,
+    weights: Array | None,
+    K: int,
+    rng: np.random.Generator,
+    n_init: int = 4,
+    start: Array | None = None,
+    *,
+    search: bool = True,
 ) -> tuple[Array, Array, float]:
     """Centroids (K, n), the share of each (K,), and the mean squared distance to the nearest.
 

@@ -197,7 +197,9 @@ def _choose_frequencies(
     given = None if isinstance(scale, str) and scale == "auto" else positive_variance(scale)
     pilot = draw_pilot(source, weights, stream(seed, "pilot"))
     origin = pilot.origin if len(pilot.rows) else np.zeros(source.n_features)
-    sigma2 = _scale_of(pilot, K or max(1, m // (FREQUENCIES_PER_PARAMETER * source.n_features)), distribution, seed) if given is None else given
+    sigma2 = (
+        _scale_of(pilot, K or max(1, m // (FREQUENCIES_PER_PARAMETER * source.n_features)), distribution, seed) if given is None else given
+    )
     return draw_frequencies(m, source.n_features, scale=sigma2, distribution=distribution, origin=origin, seed=seed)
 
 
