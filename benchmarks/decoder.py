@@ -1,8 +1,8 @@
 """Decoding time, in sections that can be run by themselves (--sections), each written to a file of its own. BLAS has one
 thread; in "growth" and "large" the decoder has every core.
 
-peers     ours against pycle's: the paper's data, K = n = 10, m = 1000, one thread. pycle and our "clompr" run Algorithm 1 on one sketch, the
-          paper's, with uniform starts in the data's box; "density" is our default, on our default sketch of the same size, alone
+peers     ours against pycle's: the paper's data, K = n = 10, m = 1000, one thread. pycle and our "clompr" run Algorithm 1 on one sketch,
+          the paper's, with uniform starts in the data's box; "density" is our default, on our default sketch of the same size
 gradient  one evaluation of the cost and its gradients, against NumPy, at the same size
 growth    how the default decoder's time grows with K, n and m, one at a time from K = n = 10, m = 5Kn
 large     many clusters: K = 200, n = 5, m = 5Kn

@@ -17,8 +17,8 @@ from ckm import decoding
 from ckm.atoms import Problem, atoms, blurred_cost, correlation, cost, fit_weights, maximise_correlation, minimise_cost, residual
 from ckm.candidates import Rows, make_start, plusplus_start, range_start, sample_start
 from ckm.clompr import keep_heaviest
-from ckm.decoding import Status
-from ckm.errors import DataError, ParameterError
+from ckm.diagnosis import Status, diagnose
+from ckm.errors import DataError, ParameterError, SmallSketchWarning
 
 problems = st.builds(lambda seed, m, n: random_problem(seed, m, n), seed=st.integers(0, 10**6), m=st.integers(1, 30), n=st.integers(1, 5))
 
@@ -249,7 +249,9 @@ def test_what_a_solution_says_is_so(sketch: ckm.Sketch, K: int, seed: int, init:
     relative = (found.centroids - sketch.frequencies.origin).tolist()
     expected = oracle.cost(sketch.z.tolist(), sketch.frequencies.omega.tolist(), relative, found.raw_weights.tolist())
     assert found.cost == pytest.approx(expected, rel=1e-9)
-    assert found.status is (Status.OK if (found.weights >= 0.01 / K).all() else Status.STARVED)
+    assert (Status.STARVED in [finding.status for finding in found.findings]) == (found.weights < 0.01 / K).any()
+    assert found.status is (found.findings[0].status if found.findings else Status.OK)
+    assert found.unexplained == found.cost / found.noise_floor
     assert found.decoder == "clompr"
     assert not found.centroids.flags.writeable
     assert not found.weights.flags.writeable
@@ -280,7 +282,7 @@ def test_one_point() -> None:
 def test_more_clusters_than_distinct_rows_starve() -> None:
     s = ckm.sketch(np.full((5, 2), 3.0), sketch_size=20, scale=1.0, random_state=0)
     found = ckm.decode(s, 3, random_state=0)
-    assert found.status is Status.STARVED
+    assert [finding.status for finding in found.findings] == [Status.MERGED, Status.STARVED]
     assert found.weights.tolist() == [1.0, 0.0, 0.0]
     assert np.array_equal(found.centroids, np.full((3, 2), 3.0))
     assert "2 of 3 centroids have hardly any weight (below 0.0033)" in found.message
@@ -292,9 +294,26 @@ def test_centroids_of_hardly_any_weight_are_reported() -> None:
     s = ckm.sketch(X, n_clusters=5, random_state=0)
     found = [ckm.decode(s, K, random_state=0) for K in (5, 8)]
     assert found[0].status is Status.OK
-    assert (found[1].status is Status.STARVED) == (found[1].weights < 0.01 / 8).any()
-    for solution in found:
-        assert solution.message.startswith("Found" if solution.status is Status.OK else f"{(solution.weights < 0.01 / 8).sum()} of 8")
+    starved = int((found[1].weights < 0.01 / 8).sum())
+    assert (f"{starved} of 8 centroids have hardly any weight" in found[1].message) == (starved > 0)
+    assert found[0].message == f"Found 5 centroids; the residual is {found[0].unexplained:.2g} times the noise floor."
+
+
+@pytest.mark.parametrize(("gap", "alike"), [(0.05, True), (1.0, False)])
+def test_centroids_that_the_sketch_cannot_tell_apart(sketch: ckm.Sketch, gap: float, alike: bool) -> None:
+    """The gap is in units of sigma, the width of a cluster."""
+    C = np.array([[0.0, 0.0], [gap, 0.0], [9.0, 9.0]])
+    findings = diagnose(Problem.of(sketch), C, np.array([0.3, 0.3, 0.4]))
+    assert [finding.status for finding in findings] == ([Status.MERGED] if alike else [])
+    assert all("2 of 3 centroids are so close to another" in finding.sentence for finding in findings)
+
+
+def test_a_sketch_too_small_is_a_finding_and_a_warning() -> None:
+    s = ckm.sketch(np.random.default_rng(0).normal(size=(2000, 4)), sketch_size=30, random_state=0)
+    with pytest.warns(SmallSketchWarning, match=r"fewer than 2 K n = 40 .* sketch_size=100"):
+        found = ckm.decode(s, 5, random_state=0)
+    assert found.status is Status.SMALL_SKETCH
+    assert "fewer than 2 K n = 40" in found.message
 
 
 def test_distinct_rows_are_found_exactly_though_more_clusters_were_asked_for() -> None:

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import ckm
 import oracle
 from ckm import CompressiveKMeans
-from ckm.errors import DataError, MismatchError, ParameterError
+from ckm.errors import ClustersWarning, DataError, MismatchError, ParameterError
 from ckm.runners.local import BLOCK_ROWS
 
 
@@ -463,3 +463,9 @@ def test_no_warnings_on_ordinary_data(clusters: np.ndarray) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model().fit(clusters).predict(clusters)
+
+
+def test_fewer_clusters_than_asked_for_are_said() -> None:
+    X = np.repeat(np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]]), 500, axis=0)
+    with pytest.warns(ClustersWarning, match="ask for fewer"):
+        CompressiveKMeans(6, random_state=0).fit(X)

@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +13,10 @@ from threadpoolctl import threadpool_limits
 
 from ckm.atoms import Problem, cost
 from ckm.candidates import Rows, make_start, require_init
-from ckm.checks import FREQUENCIES_PER_PARAMETER, require_enough, require_float32, whole_number
+from ckm.checks import require_enough, require_float32, whole_number
 from ckm.clompr import clompr
 from ckm.density import Prior, begin_mixture, make_prior, recover_mixture
+from ckm.diagnosis import Finding, Status, diagnose, small_sketch
 from ckm.ensemble import recover_measure
 from ckm.errors import DataError, ParameterError, SmallSketchWarning
 from ckm.pool import distinct_rows
@@ -29,7 +29,6 @@ from ckm.sketches import Sketch
 _SMOOTH_POINTS = 30_000  # drawn from a mixture that explains the sketch
 # Shares of an atom's variance that are left in the cells around centres: atoms hardly overlap, or no search will make them.
 _SEPARATE, _CROWDED = 0.95, 0.85
-_STARVED_SHARE = 0.01  # of the weight that a centroid would have if all had the same
 
 # The limits on libraries' threads, and the filters of warnings, belong to the whole process: overlapping decodings would restore them in
 # the wrong order.
@@ -97,13 +96,6 @@ Decoder = Callable[[Problem, int, str, Rows | None, np.random.Generator, int], F
 DECODERS: dict[str, Decoder] = {"density": by_density, "clompr": by_clompr}
 
 
-class Status(StrEnum):
-    """How a decoding ended."""
-
-    OK = "ok"
-    STARVED = "starved"  # some centroids have hardly any weight: fewer clusters were found than asked for
-
-
 @dataclass(frozen=True, eq=False)
 class Solution(Frozen):
     """What a decoder found.
@@ -121,8 +113,8 @@ class Solution(Frozen):
         their raw weights; for "density" a smoother measure that the centroids were placed on.
     noise_floor : float
         What that cost would be for the true distribution behind the rows: a cost near it leaves nothing to explain.
-    status : Status
-        "ok", or "starved" when some centroid was left with hardly any weight.
+    findings : tuple of Finding
+        What may be wrong, each a status and a sentence; empty when nothing was found.
     columns : tuple of str, optional
         The data's column names.
     decoder : str
@@ -134,7 +126,7 @@ class Solution(Frozen):
     raw_weights: Array
     cost: float
     noise_floor: float
-    status: Status
+    findings: tuple[Finding, ...]
     columns: tuple[str, ...] | None
     decoder: str
 
@@ -143,15 +135,23 @@ class Solution(Frozen):
             object.__setattr__(self, name, read_only(getattr(self, name), np.float64))
 
     @property
+    def unexplained(self) -> float:
+        """The residual against the noise: cost / noise_floor. Up to about one, nothing is left to explain; where it is far above, the data
+        is more intricate than the measure found, or (for "clompr") its clusters have width.
+        """
+        return self.cost / self.noise_floor if self.noise_floor > 0 else float(self.cost > 0)
+
+    @property
+    def status(self) -> Status:
+        """The first thing found, "small-sketch", "merged" or "starved"; else "ok"."""
+        return self.findings[0].status if self.findings else Status.OK
+
+    @property
     def message(self) -> str:
-        """The status in a sentence."""
-        if self.status is Status.OK:
-            return f"Found {len(self.weights)} centroids."
-        K = len(self.weights)
-        return (
-            f"{int(_starved(self.weights).sum())} of {K} centroids have hardly any weight (below {_STARVED_SHARE / K:.2g}) and may stand "
-            f"where no rows are; ask for fewer clusters, or use a larger sketch."
-        )
+        """What was found, in sentences."""
+        if self.findings:
+            return " ".join(finding.sentence for finding in self.findings)
+        return f"Found {len(self.weights)} centroids; the residual is {self.unexplained:.2g} times the noise floor."
 
     def __repr__(self) -> str:
         K, n = self.centroids.shape
@@ -216,12 +216,8 @@ def decode(
     centroids = sketch.frequencies.origin + np.sqrt(sketch.frequencies.scale) * C
     total = alpha.sum()
     weights = alpha / total if total > 0 else np.full(K, 1 / K)
-    status = Status.STARVED if total == 0 or _starved(weights).any() else Status.OK
-    return Solution(np.clip(centroids, sketch.lower, sketch.upper), weights, alpha, best, problem.noise, status, sketch.columns, name)
-
-
-def _starved(weights: Array) -> Array:
-    return np.asarray(weights < _STARVED_SHARE / len(weights))
+    findings = diagnose(problem, C, weights)
+    return Solution(np.clip(centroids, sketch.lower, sketch.upper), weights, alpha, best, problem.noise, findings, sketch.columns, name)
 
 
 def resolve_decoder(name: str) -> tuple[str, Decoder]:
@@ -242,13 +238,8 @@ def _require_decodable(sketch: Sketch, K: int) -> None:
     require_rows(sketch.count, K)
     m, n = sketch.frequencies.m, sketch.frequencies.n
     require_enough(m, K, n)
-    if m < 2 * K * n:
-        warnings.warn(
-            f"This sketch has {m} frequencies; for {K} clusters in dimension {n} fewer than 2 K n = {2 * K * n} leave centroids in doubt. "
-            f"Sketch with sketch_size={FREQUENCIES_PER_PARAMETER * K * n} (5 K n), or ask for fewer clusters.",
-            SmallSketchWarning,
-            stacklevel=3,
-        )
+    if finding := small_sketch(m, K, n):
+        warnings.warn(finding.sentence, SmallSketchWarning, stacklevel=3)
 
 
 def require_rows(count: int, K: int) -> None:

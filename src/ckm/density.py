@@ -53,7 +53,7 @@ class Mixture:
         if self.width <= 0:
             return 1.0
         _, sse = assign(self.draw(rng, count), self.C)
-        return sse / count / (self.C.shape[1] * self.width)
+        return float(sse / count / (self.C.shape[1] * self.width))
 
 
 def make_prior(problem: Problem, rows: Rows | None) -> Prior:

@@ -57,7 +57,7 @@ def _member(problem: Problem, Q: int, prior: Prior, rng: np.random.Generator) ->
 
 
 def descend_gaussians(problem: Problem, C: Array, alpha: Array, widths: Array, iterations: int) -> Mixture:
-    """A mixture near this one whose sketch and moments are the data's, as far as `iterations` go: each atom with a width along each axis."""
+    """A mixture near this one whose sketch and moments are the data's, as far as `iterations` go; each atom has a width along each axis."""
     Q, n = C.shape
 
     def unpack(x: Array) -> tuple[Array, Array, Array]:

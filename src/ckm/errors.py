@@ -71,3 +71,7 @@ class SmallSketchWarning(UserWarning):
 
 class ScaleWarning(UserWarning):
     """The scale could not be estimated from rows and was assumed."""
+
+
+class ClustersWarning(UserWarning):
+    """Fewer clusters were found than asked for."""

@@ -1,5 +1,6 @@
 """`CompressiveKMeans`: the method behind scikit-learn's interface. Holds parameters and results, no mathematics."""
 
+import warnings
 from dataclasses import replace
 from typing import Any, Self
 
@@ -12,8 +13,9 @@ from ckm.assignment import assign, distances
 from ckm.candidates import FROM_ROWS, require_init
 from ckm.checks import require_enough, whole_number
 from ckm.decoding import Solution, decode, require_rows, resolve_decoder
+from ckm.diagnosis import Status
 from ckm.distributions import DEFAULT_DISTRIBUTION
-from ckm.errors import ParameterError
+from ckm.errors import ClustersWarning, ParameterError
 from ckm.polish import polish
 from ckm.pool import Pool
 from ckm.progress import rows_bar
@@ -259,10 +261,11 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         return None if self.sketch_size == "auto" else self.sketch_size
 
     def _decode(self) -> None:
-        sketch = replace(self.sketch_, pool=self._pool)
-        self._solution = decode(
-            sketch, self.n_clusters, decoder=self.decoder, init=self.init, n_init=self.n_init, random_state=self._seed, n_jobs=self.n_jobs
-        )
+        search: dict[str, Any] = {"decoder": self.decoder, "init": self.init, "n_init": self.n_init, "n_jobs": self.n_jobs}
+        self._solution = decode(replace(self.sketch_, pool=self._pool), self.n_clusters, random_state=self._seed, **search)
+        for finding in self._solution.findings:
+            if finding.status is not Status.SMALL_SKETCH:  # which `decode` has said
+                warnings.warn(finding.sentence, ClustersWarning, stacklevel=3)
 
     def _polish(self, rows: Array, weights: Array | None) -> None:
         """Pass over the rows as often as asked, then label them; the solution stays what was decoded."""

@@ -75,6 +75,7 @@ def solution_record(solution: Solution, **more: Any) -> dict[str, Any]:
         "centroids": solution.centroids.tolist(),
         "weights": solution.weights.tolist(),
         "cost": solution.cost,
+        "noise_floor": solution.noise_floor,
         "status": solution.status.value,
         "decoder": solution.decoder,
         **more,

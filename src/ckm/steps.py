@@ -50,13 +50,14 @@ def split(names: str | None) -> list[str] | None:
 
 def decode(s: "Sketch", clusters: int, decoder: str, init: str, n_init: int, seed: int, jobs: int | None, quiet: bool) -> "Solution":
     """Centroids from a sketch, with a warning where some were left without weight."""
-    from ckm.decoding import Status
+    from ckm.diagnosis import Status
     from ckm.report import working
 
     with working("Decoding", quiet):
         solution = ckm.decode(s, clusters, decoder=decoder, init=init, n_init=n_init, random_state=seed, n_jobs=jobs)
-    if solution.status is not Status.OK:
-        say(f"Warning: {solution.message}")
+    for finding in solution.findings:
+        if finding.status is not Status.SMALL_SKETCH:  # which `ckm.decode` has said
+            say(f"Warning: {finding.sentence}")
     return solution
 
 
