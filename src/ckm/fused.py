@@ -7,6 +7,7 @@ import numpy as np
 from numba import njit
 
 _BLOCK = 256  # frequencies a block: the cosines and sines of all atoms stay in cache
+_WIDE = 16  # dimensions from which a library's matrix product is faster than sweeps of our own
 
 # Polynomials in q = r^2 for cos(2 pi r) and sin(2 pi r) / r on |r| <= 1/2: interpolated at Chebyshev points, good to 1e-13.
 _TERMS = 12
@@ -37,6 +38,31 @@ def _dot(x, y):  # type: ignore[no-untyped-def]
     for j in range(len(x)):
         total += x[j] * y[j]
     return total
+
+
+@_leaf
+def _products(C, rows, start, stop, out):  # type: ignore[no-untyped-def]
+    """out = C @ rows[:, start:stop]."""
+    K, n = C.shape
+    if n >= _WIDE:
+        np.dot(C, np.ascontiguousarray(rows[:, start:stop]), out)
+        return
+    out[:] = 0.0
+    for k in range(K):
+        for d in range(n):
+            _add(C[k, d], rows[d, start:stop], out[k])
+
+
+@_leaf
+def _add_projections(G, rows, start, stop, out):  # type: ignore[no-untyped-def]
+    """out += G @ rows[:, start:stop].T."""
+    K, n = out.shape
+    if n >= _WIDE:
+        out += np.dot(G, np.ascontiguousarray(rows[:, start:stop]).T)
+        return
+    for k in range(K):
+        for d in range(n):
+            out[k, d] += _dot(G[k], rows[d, start:stop])
 
 
 @_leaf
@@ -78,21 +104,20 @@ def cost_and_gradients(turns, z_real, z_imag, blur, squares, C, alpha, gradient_
     """
     n, m = turns.shape
     K = len(alpha)
-    cosines, sines = np.empty((K, _BLOCK)), np.empty((K, _BLOCK))
-    p, u, v, real, imag = np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK)
+    room, cosines, sines = np.empty(K * _BLOCK), np.empty((K, _BLOCK)), np.empty((K, _BLOCK))
+    u, v, real, imag = np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK)
     gradient_C[:] = 0.0
     gradient_alpha[:] = 0.0
     total, slope = 0.0, 0.0
     for start in range(0, m, _BLOCK):
         stop = min(start + _BLOCK, m)
         size = stop - start
+        P = room[: K * size].reshape((K, size))
+        _products(C, turns, start, stop, P)
         u[:size] = 0.0
         v[:size] = 0.0
         for k in range(K):
-            p[:size] = 0.0
-            for d in range(n):
-                _add(C[k, d], turns[d, start:stop], p[:size])
-            _waves(p[:size], cosines[k, :size], sines[k, :size])
+            _waves(P[k], cosines[k, :size], sines[k, :size])
             _add(alpha[k], cosines[k, :size], u[:size])
             _add(-alpha[k], sines[k, :size], v[:size])
         part, rise = _residual(
@@ -103,9 +128,8 @@ def cost_and_gradients(turns, z_real, z_imag, blur, squares, C, alpha, gradient_
         for k in range(K):
             c, s = cosines[k, :size], sines[k, :size]
             gradient_alpha[k] += 2 * (_dot(s, imag[:size]) - _dot(c, real[:size]))
-            _phase_gradient(4 * np.pi * alpha[k], real[:size], imag[:size], c, s, p[:size])
-            for d in range(n):
-                gradient_C[k, d] += _dot(p[:size], turns[d, start:stop])
+            _phase_gradient(4 * np.pi * alpha[k], real[:size], imag[:size], c, s, P[k])
+        _add_projections(P, turns, start, stop, gradient_C)
     return total, slope
 
 
@@ -131,8 +155,8 @@ def _pulls(a, real, imag, cosine, sine, turning, shrinking):  # type: ignore[no-
     total = 0.0
     for j in range(len(turning)):
         along = cosine[j] * real[j] - sine[j] * imag[j]
-        turning[j] = a * (sine[j] * real[j] + cosine[j] * imag[j])
-        shrinking[j] = a * along
+        turning[j] = 4 * np.pi * a * (sine[j] * real[j] + cosine[j] * imag[j])
+        shrinking[j] = 2 * a * along
         total += along
     return total
 
@@ -145,8 +169,8 @@ def gaussian_cost_and_gradients(turns, halves, z_real, z_imag, C, alpha, widths,
     """
     n, m = turns.shape
     K = len(alpha)
-    cosines, sines = np.empty((K, _BLOCK)), np.empty((K, _BLOCK))
-    p, t, real, imag = np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK)
+    room, more, cosines, sines = np.empty(K * _BLOCK), np.empty(K * _BLOCK), np.empty((K, _BLOCK)), np.empty((K, _BLOCK))
+    real, imag = np.empty(_BLOCK), np.empty(_BLOCK)
     gradient_C[:] = 0.0
     gradient_alpha[:] = 0.0
     gradient_widths[:] = 0.0
@@ -154,24 +178,21 @@ def gaussian_cost_and_gradients(turns, halves, z_real, z_imag, C, alpha, widths,
     for start in range(0, m, _BLOCK):
         stop = min(start + _BLOCK, m)
         size = stop - start
+        P, T = room[: K * size].reshape((K, size)), more[: K * size].reshape((K, size))
+        _products(C, turns, start, stop, P)
+        _products(widths, halves, start, stop, T)
         u, v = real[:size], imag[:size]
         u[:] = z_real[start:stop]
         v[:] = z_imag[start:stop]
         for k in range(K):
             c, s = cosines[k, :size], sines[k, :size]
-            p[:size] = 0.0
-            t[:size] = 0.0
-            for d in range(n):
-                _add(C[k, d], turns[d, start:stop], p[:size])
-                _add(widths[k, d], halves[d, start:stop], t[:size])
-            _waves(p[:size], c, s)
-            _decay(t[:size], c, s)
+            _waves(P[k], c, s)
+            _decay(T[k], c, s)
             _add(-alpha[k], c, u)
             _add(alpha[k], s, v)
         total += _dot(u, u) + _dot(v, v)
         for k in range(K):
-            gradient_alpha[k] -= 2 * _pulls(alpha[k], u, v, cosines[k, :size], sines[k, :size], p[:size], t[:size])
-            for d in range(n):
-                gradient_C[k, d] += 4 * np.pi * _dot(p[:size], turns[d, start:stop])
-                gradient_widths[k, d] += 2 * _dot(t[:size], halves[d, start:stop])
+            gradient_alpha[k] -= 2 * _pulls(alpha[k], u, v, cosines[k, :size], sines[k, :size], P[k], T[k])
+        _add_projections(P, turns, start, stop, gradient_C)
+        _add_projections(T, halves, start, stop, gradient_widths)
     return total
