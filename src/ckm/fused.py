@@ -102,7 +102,7 @@ def cost_and_gradients(turns, z_real, z_imag, blur, squares, C, alpha, gradient_
 
     turns (n, m) holds Omega / 2 pi transposed, blur (m,) = exp(-width |omega|^2 / 2), squares (m,) = |omega|^2.
     """
-    n, m = turns.shape
+    m = turns.shape[1]
     K = len(alpha)
     room, cosines, sines = np.empty(K * _BLOCK), np.empty((K, _BLOCK)), np.empty((K, _BLOCK))
     u, v, real, imag = np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK)
@@ -167,7 +167,7 @@ def gaussian_cost_and_gradients(turns, halves, z_real, z_imag, C, alpha, widths,
 
     halves (n, m) holds Omega^2 / 2 transposed.
     """
-    n, m = turns.shape
+    m = turns.shape[1]
     K = len(alpha)
     room, more, cosines, sines = np.empty(K * _BLOCK), np.empty(K * _BLOCK), np.empty((K, _BLOCK)), np.empty((K, _BLOCK))
     real, imag = np.empty(_BLOCK), np.empty(_BLOCK)
