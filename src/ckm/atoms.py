@@ -5,15 +5,18 @@ variance w around c has the *blurred* atom a(c) exp(-w |omega|^2 / 2). Everythin
 the sketch's origin and in units of sigma, so that decoding does not depend on the data's place or units.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from scipy.optimize import minimize, nnls
 
+from ckm.distributions import SPECKS
 from ckm.fused import cost_and_gradients, gaussian_cost_and_gradients
 from ckm.readonly import Array
 from ckm.sketches import Sketch
+
+_WHOLE, _FINER = 7.0, 8.0  # |omega|^2 times the variance where the paper's radii end; and the step to the next stage
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +38,9 @@ class Problem:
     noise : float
         What |z - E z|^2 is expected to be for a sample of this size, sum_j (1 - |z_j|^2) / N: a cost at this floor leaves nothing to
         explain.
+    moments : bool
+        Whether the moments say something that the sketch can be matched to; they do not where rows so few that the sketch cannot see them
+        may have made them.
     """
 
     omega: Array
@@ -44,6 +50,7 @@ class Problem:
     mean: Array
     covariance: Array
     noise: float
+    moments: bool = True
 
     @classmethod
     def of(cls, sketch: Sketch) -> "Problem":
@@ -55,8 +62,10 @@ class Problem:
         grid = 2.0**-20 * max(float(np.abs(covariance).max()), 2.0**-40)
         mean, covariance = _rounded(mean, np.sqrt(grid) * 2.0**-10), _rounded(covariance, grid)
         # Whole-number weights count as repetition, as everywhere.
-        noise = float(np.maximum(1 - np.abs(z) ** 2, 0).sum() / max(sketch.count, sketch.weight))
-        return cls(sketch.frequencies.omega * sigma, z, lower, upper, mean, covariance, noise)
+        size = max(sketch.count, sketch.weight)
+        noise = float(np.maximum(1 - np.abs(z) ** 2, 0).sum() / size)
+        moments = _made_by_many(lower - mean, upper - mean, covariance, size, len(z))
+        return cls(sketch.frequencies.omega * sigma, z, lower, upper, mean, covariance, noise, moments)
 
     @property
     def m(self) -> int:
@@ -93,9 +102,42 @@ class Problem:
         """Real and imaginary part of z, each contiguous."""
         return np.ascontiguousarray(self.z.real), np.ascontiguousarray(self.z.imag)
 
+    @cached_property
+    def stages(self) -> "tuple[Problem, ...]":
+        """The problem from coarse to fine: with the frequencies that see the whole data at once, then with more, at last with all.
+
+        Where clusters are small in the data, all frequencies at once are a landscape of narrow valleys.
+        """
+        variances = np.diag(self.covariance) if self.covariance.ndim == 2 else self.covariance
+        reach, stages = float(variances.max()), []
+        bound = _WHOLE / reach if reach > SPECKS else np.inf
+        while bound < self.squares.max():
+            kept = self.squares <= bound
+            if kept.sum() >= 2 * self.n:
+                stages.append(self._only(kept))
+            bound *= _FINER
+        return (*stages, self)
+
+    def _only(self, kept: Array) -> "Problem":
+        unseen = np.maximum(1 - np.abs(self.z) ** 2, 0)
+        noise = self.noise * float(unseen[kept].sum() / max(unseen.sum(), np.finfo(float).tiny))
+        return replace(self, omega=self.omega[kept], z=self.z[kept], noise=noise)
+
     def blur(self, width: float) -> Array:
         """What a Gaussian of this variance does to an atom: exp(-width |omega_j|^2 / 2)."""
         return np.asarray(np.exp(-0.5 * width * self.squares))
+
+
+def _made_by_many(lower: Array, upper: Array, covariance: Array, size: float, m: int) -> bool:
+    """Whether it takes more rows to make up the variance than a sketch of m frequencies can miss.
+
+    Rows at a bound make the most of it: size * variance / bound^2 of them are enough. An atom of weight w stands out of the noise where
+    m w > sqrt(m / size), so fewer than sqrt(size / m) rows do not.
+    """
+    variances = np.diag(covariance) if covariance.ndim == 2 else covariance
+    reach = np.maximum(np.abs(lower), np.abs(upper))
+    fewest = np.divide(size * variances, reach**2, out=np.full(len(reach), np.inf), where=reach > 0)
+    return bool((fewest >= np.sqrt(size / m)).all())
 
 
 def _rounded(values: Array, grid: float) -> Array:
@@ -153,7 +195,7 @@ def moment_misfit(problem: Problem, C: Array, alpha: Array, widths: Array) -> tu
     """How far a mixture's mean and covariance are from the data's, relative to its spread, and the gradients as in `gaussian_cost`."""
     trace = float(np.trace(problem.covariance) if problem.covariance.ndim == 2 else problem.covariance.sum())
     total = alpha.sum()
-    if trace <= 0 or total <= 0:
+    if not problem.moments or trace <= 0 or total <= 0:
         return 0.0, np.zeros(C.shape), np.zeros(len(alpha)), np.zeros(C.shape)
     shares = alpha / total
     mean = shares @ C

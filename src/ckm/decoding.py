@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from ckm.atoms import Problem, cost
+from ckm.atoms import Problem, cost, gaussian_cost
 from ckm.candidates import Rows, make_start, require_init
 from ckm.checks import require_enough, require_float32, whole_number
 from ckm.clompr import clompr
@@ -45,13 +45,14 @@ def _alone() -> Iterator[None]:
 
 class Found(NamedTuple):
     """What a decoder returns, in the problem's coordinates: centroids, their weights as fitted, the cost of the measure they stand for,
-    and (among equal costs) the mean squared distance of that measure to them.
+    the mean squared distance of that measure to them (which decides among equal costs), and whether other measures would do as well.
     """
 
     C: Array
     alpha: Array
     cost: float
     spread: float = 0.0
+    doubtful: bool = False
 
 
 def by_clompr(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.random.Generator, threads: int) -> Found:
@@ -68,13 +69,16 @@ def by_density(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.r
     if rows is not None and rows.complete:  # the measure is at hand
         C, alpha, spread = place(rows.values, rows.weights, K, rng)
         return Found(C, alpha, cost(problem, rows.values, rows.weights / rows.weights.sum())[0], spread)
+    if K == 1:  # the moments know
+        width = (np.diag(problem.covariance) if problem.covariance.ndim == 2 else problem.covariance)[None]
+        return Found(problem.mean[None], np.ones(1), gaussian_cost(problem, problem.mean[None], np.ones(1), width)[0])
     prior = make_prior(problem, rows)
     return _separate_clusters(problem, K, prior, rng) or _any_measure(problem, K, prior, rows, rng, threads)
 
 
 def _separate_clusters(problem: Problem, K: int, prior: Prior, rng: np.random.Generator) -> Found | None:
     """Centroids at the atoms of a mixture, if K atoms of one width explain the sketch and hardly overlap: then nothing is left to doubt."""
-    start = begin_mixture(problem, K, prior, rng)
+    start = begin_mixture(problem, K, prior, rng, search=True)
     if start.own_share(rng) < _CROWDED:
         return None
     mixture = recover_mixture(problem, start, prior, rng)
@@ -88,7 +92,7 @@ def _separate_clusters(problem: Problem, K: int, prior: Prior, rng: np.random.Ge
 def _any_measure(problem: Problem, K: int, prior: Prior, rows: Rows | None, rng: np.random.Generator, threads: int) -> Found:
     measure = recover_measure(problem, K, prior, rows, rng, threads)
     C, alpha, _ = place(measure.points, measure.weights, K, rng)
-    return Found(C, alpha, measure.cost)
+    return Found(C, alpha, measure.cost, doubtful=True)
 
 
 Decoder = Callable[[Problem, int, str, Rows | None, np.random.Generator, int], Found]
@@ -110,7 +114,7 @@ class Solution(Frozen):
         The weights as fitted, before they were made to sum to one.
     cost : float
         |z - A p|^2 of the measure p that was recovered (equation 4): what replicates are ranked by. For "clompr" p is the centroids with
-        their raw weights; for "density" a smoother measure that the centroids were placed on.
+        their raw weights; for "density" a smoother measure that the centroids were placed on (without the rows of a pool).
     noise_floor : float
         What that cost would be for the true distribution behind the rows: a cost near it leaves nothing to explain.
     findings : tuple of Finding
@@ -143,7 +147,7 @@ class Solution(Frozen):
 
     @property
     def status(self) -> Status:
-        """The first thing found, "small-sketch", "merged" or "starved"; else "ok"."""
+        """The first thing found, "small-sketch", "unexplained", "merged" or "starved"; else "ok"."""
         return self.findings[0].status if self.findings else Status.OK
 
     @property
@@ -212,11 +216,11 @@ def decode(
     seed, threads = seed_of(random_state), thread_count(n_jobs)
     with _alone():
         found = [search(problem, K, init, candidates, stream(seed, "decode", i), threads) for i in range(replicates)]
-    C, alpha, best, _ = min(found, key=lambda f: (f.cost, f.spread))
+    C, alpha, best, _, _ = min(found, key=lambda f: (f.doubtful, f.cost, f.spread))
     centroids = sketch.frequencies.origin + np.sqrt(sketch.frequencies.scale) * C
     total = alpha.sum()
     weights = alpha / total if total > 0 else np.full(K, 1 / K)
-    findings = diagnose(problem, C, weights)
+    findings = diagnose(problem, C, weights, None if name == "clompr" else best)
     return Solution(np.clip(centroids, sketch.lower, sketch.upper), weights, alpha, best, problem.noise, findings, sketch.columns, name)
 
 

@@ -41,19 +41,22 @@ class Mixture:
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
         """Points from the mixture (count, n), drawn evenly: each atom gets its share, and noise comes in opposite pairs."""
-        shares = np.cumsum(self.alpha / self.alpha.sum())
+        return self._draw(rng, count)[0]
+
+    def own_share(self, rng: np.random.Generator, count: int = 4000) -> float:
+        """How much of the squared distance to their own centres is left when points go to the nearest: one where atoms do not overlap."""
+        points, own = self._draw(rng, count)
+        squares = float(((points - own) ** 2).sum())
+        return float(assign(points, self.C)[1] / squares) if squares > 0 else 1.0
+
+    def _draw(self, rng: np.random.Generator, count: int) -> tuple[Array, Array]:
+        """Points, and the centre that each was drawn around."""
+        total = self.alpha.sum()
+        shares = np.cumsum(self.alpha / total if total > 0 else np.full(len(self.alpha), 1 / len(self.alpha)))
         which = np.minimum(np.searchsorted(shares, (np.arange(count) + rng.random()) / count), len(shares) - 1)
         noise = rng.standard_normal(((count + 1) // 2, self.C.shape[1]))
         paired = np.stack([noise, -noise], axis=1).reshape(-1, self.C.shape[1])[:count]
-        points: Array = self.C[which] + np.sqrt(np.broadcast_to(self.width, self.C.shape)[which]) * paired
-        return points
-
-    def own_share(self, rng: np.random.Generator, count: int = 4000) -> float:
-        """How much of an atom's variance is left in the cells around centres: near one where atoms of one width hardly overlap."""
-        if self.width <= 0:
-            return 1.0
-        _, sse = assign(self.draw(rng, count), self.C)
-        return float(sse / count / (self.C.shape[1] * self.width))
+        return self.C[which] + np.sqrt(np.broadcast_to(self.width, self.C.shape)[which]) * paired, self.C[which]
 
 
 def make_prior(problem: Problem, rows: Rows | None) -> Prior:
@@ -87,12 +90,20 @@ def recover_mixture(problem: Problem, start: Mixture, prior: Prior, rng: np.rand
     return _descend(problem, mixture.C, mixture.alpha, mixture.width, iterations=300, tolerance=1e-12)
 
 
-def begin_mixture(problem: Problem, Q: int, prior: Prior, rng: np.random.Generator) -> Mixture:
-    """Q blurred atoms close to z: particles from the prior, descended together, are gathered into atoms, and these descended."""
-    points = descend_particles(problem, prior(rng, _PARTICLES_PER_ATOM * Q), iterations=30)
+def begin_mixture(problem: Problem, Q: int, prior: Prior, rng: np.random.Generator, *, search: bool = False) -> Mixture:
+    """Q blurred atoms close to z, from coarse to fine: particles from the prior, descended together, are gathered into atoms, and these
+    descended; where there are stages, with a search for missing atoms in each if asked.
+    """
+    first, *finer = problem.stages
+    points = descend_particles(first, prior(rng, _PARTICLES_PER_ATOM * Q), iterations=30)
     C, _, spread = place(points, None, Q, rng, n_init=2, search=False)
     width = float(np.clip(spread / problem.n, 0.05, 10.0))
-    return _descend(problem, C, fit_weights(problem, C, width), width, iterations=150)
+    mixture = _descend(first, C, fit_weights(first, C, width), width, iterations=150)
+    for coarse, fine in zip(problem.stages, finer, strict=False):
+        if search:
+            mixture = recover_mixture(coarse, mixture, prior, rng)
+        mixture = _descend(fine, mixture.C, mixture.alpha, mixture.width, iterations=150)
+    return mixture
 
 
 def _replace(problem: Problem, mixture: Mixture, prior: Prior, rng: np.random.Generator, failures: int, batch: int) -> Mixture:

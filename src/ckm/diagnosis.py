@@ -10,13 +10,15 @@ from ckm.checks import FREQUENCIES_PER_PARAMETER
 from ckm.readonly import Array
 
 _STARVED_SHARE = 0.01  # of the weight that a centroid would have if all had the same
-_ALIKE = 0.01  # how much the sketch of two centroids may differ from that of one in their place, and they still pass for one
+_ALIKE = 0.1  # how much the sketches of two centroids may differ, a frequency, and they still pass for one
+_MISFIT = 0.03  # how much the sketch of what was found may differ from the data's, a frequency
 
 
 class Status(StrEnum):
     """How a decoding ended."""
 
     OK = "ok"
+    UNEXPLAINED = "unexplained"  # what was found does not have the data's sketch
     SMALL_SKETCH = "small-sketch"  # too few frequencies for so many clusters
     MERGED = "merged"  # some centroids are so close that the sketch cannot tell them apart
     STARVED = "starved"  # some centroids have hardly any weight
@@ -29,9 +31,13 @@ class Finding(NamedTuple):
     sentence: str
 
 
-def diagnose(problem: Problem, C: Array, weights: Array) -> tuple[Finding, ...]:
-    """What is wrong with these centroids (K, n), in the problem's coordinates, and their weights, which sum to one."""
-    findings = (small_sketch(problem.m, *C.shape), _merged(problem, C, weights), _starved(weights))
+def diagnose(problem: Problem, C: Array, weights: Array, cost: float | None) -> tuple[Finding, ...]:
+    """What is wrong with these centroids (K, n), in the problem's coordinates, and their weights, which sum to one.
+
+    `cost` is that of the measure they were placed on; None where it is known to be large, as for points that stand for wide clusters.
+    """
+    found = None if cost is None else _unexplained(problem, cost)
+    findings = (small_sketch(problem.m, *C.shape), found, _merged(problem, C, weights), _starved(weights))
     return tuple(finding for finding in findings if finding)
 
 
@@ -47,15 +53,14 @@ def small_sketch(m: int, K: int, n: int) -> Finding | None:
 
 
 def _merged(problem: Problem, C: Array, weights: Array) -> Finding | None:
-    K = len(C)
-    if K < 2:
+    K = len(weights)
+    heavy = C[~_light(weights)]
+    if len(heavy) < 2:
         return None
-    gaps = ((C[:, None] - C) ** 2).sum(axis=2) + np.diag(np.full(K, np.inf))
-    nearest = np.argmin(gaps, axis=1)
-    share = np.divide(weights, weights + weights[nearest], out=np.full(K, 0.5), where=weights + weights[nearest] > 0)[:, None]
-    middle = share * C + (1 - share) * C[nearest]
-    a = atoms(problem.omega, C)
-    difference = share * a + (1 - share) * a[nearest] - atoms(problem.omega, middle)
+    gaps = ((heavy[:, None] - heavy) ** 2).sum(axis=2) + np.diag(np.full(len(heavy), np.inf))
+    close = np.flatnonzero(gaps.min(axis=1) < problem.n)  # those further apart than a cluster's width are not worth a look
+    other = np.argmin(gaps[close], axis=1)
+    difference = atoms(problem.omega, heavy[close]) - atoms(problem.omega, heavy[other])
     count = int(((np.abs(difference) ** 2).mean(axis=1) <= _ALIKE**2).sum())
     if not count:
         return None
@@ -66,9 +71,24 @@ def _merged(problem: Problem, C: Array, weights: Array) -> Finding | None:
     )
 
 
+def _unexplained(problem: Problem, cost: float) -> Finding | None:
+    if cost <= max(2 * problem.noise, _MISFIT**2 * problem.m):
+        return None
+    return Finding(
+        Status.UNEXPLAINED,
+        f"What was found has a sketch that differs from the data's by {np.sqrt(cost / problem.m):.2g} a frequency, where chance explains "
+        f"{np.sqrt(problem.noise / problem.m):.2g}: clusters may be missed. Sketch with a pool of rows (pool=1000), try n_init=5, or use a "
+        f"larger sketch.",
+    )
+
+
+def _light(weights: Array) -> Array:
+    return np.asarray(weights < _STARVED_SHARE / len(weights))
+
+
 def _starved(weights: Array) -> Finding | None:
     K = len(weights)
-    count = int((weights < _STARVED_SHARE / K).sum())
+    count = int(_light(weights).sum())
     if not count:
         return None
     return Finding(

@@ -15,6 +15,8 @@ from ckm.readonly import Array
 Law = Callable[[np.random.Generator, int, int], Array]
 
 SCALES = (0.5, 8.0)  # of "multiscale", around the variance of a cluster
+SPECKS = 128.0  # variances of a cluster that make up the data's, from which on clusters are specks in it
+_COARSE = 12.0  # how much finer than the spacing of clusters the coarse half of the frequencies sees
 
 
 def uniform_directions(rng: np.random.Generator, m: int, n: int) -> Array:
@@ -41,13 +43,20 @@ def adapted_radius(rng: np.random.Generator, m: int, n: int) -> Array:
     return directions * adapted_radii(rng, m)[:, None]
 
 
-def multiscale(rng: np.random.Generator, m: int, n: int) -> Array:
+def multiscale(rng: np.random.Generator, m: int, n: int, reach: float = 1.0) -> Array:
     """The paper's law, with a variance of its own for each frequency, log-uniform in `SCALES`.
 
-    Low frequencies say where the bulk and the tails are, high ones what a cluster looks like; with both, sigma^2 need not be right.
+    Low frequencies say where the bulk and the tails are, high ones what a cluster looks like; with both, sigma^2 need not be right. Where
+    the data reaches so far (`reach` is its variance along an axis) that clusters are specks in it, every other frequency is low enough to
+    tell where they are.
     """
     low, high = SCALES
-    return adapted_radius(rng, m, n) * (low * (high / low) ** rng.random(m))[:, None] ** -0.5
+    variances = low * (high / low) ** rng.random(m)
+    if reach > SPECKS:
+        coarse = variances[::2]
+        lowest = max(high, reach / _COARSE / max(1.0, m / (5 * n)) ** (2 / n))
+        coarse[:] = lowest * (reach / lowest) ** rng.random(len(coarse))
+    return adapted_radius(rng, m, n) * variances[:, None] ** -0.5
 
 
 def folded_gaussian(rng: np.random.Generator, m: int, n: int) -> Array:

@@ -25,6 +25,7 @@ _ATOMS = 4  # for each cluster
 _WORK = 8e7  # multiply-adds in one evaluation of all members: beyond it there are fewer of them
 _ITERATIONS = 300
 _POINTS, _PER_CLUSTER = 32_000, 400  # drawn from all members together, at least
+_ROWS_PER_CLUSTER = 100  # sampled rows that say as much as all members; fewer count for less
 
 
 @dataclass(frozen=True)
@@ -37,18 +38,25 @@ class Measure:
 
 
 def recover_measure(problem: Problem, K: int, prior: Prior, rows: Rows | None, rng: np.random.Generator, threads: int) -> Measure:
-    """Points that stand for all members: half of the weight is the rows', where there are some."""
+    """Points that stand for all members, and for the rows where there are some: for as much as all members, if they are many."""
     Q = _ATOMS * K
     count = int(np.clip(_WORK / (Q * problem.m * (problem.n + 20)), _LEAST, _MOST))
     members = _in_threads(partial(_member, problem, Q, prior), rng.spawn(count), threads)
     each = max(_POINTS, _PER_CLUSTER * K) // count
-    points = np.clip(np.vstack([member.draw(rng, each) for member in members]), problem.lower, problem.upper)
-    cost = float(np.median([member.cost for member in members]))
-    if rows is None:
-        return Measure(points, np.ones(len(points)), cost)
-    # A sampled pool's weights say how often each distinct row was drawn.
-    moved = descend_particles(problem, np.repeat(rows.values, rows.weights.astype(int), axis=0), iterations=60)
-    return Measure(np.vstack([points, moved]), np.concatenate([np.ones(len(points)), np.full(len(moved), len(points) / len(moved))]), cost)
+    points = np.vstack([member.draw(rng, each) for member in members])
+    weights = np.ones(len(points))
+    if rows is not None:
+        # A sampled pool's weights say how often each distinct row was drawn.
+        moved = descend_particles(problem, np.repeat(rows.values, rows.weights.astype(int), axis=0), iterations=60)
+        share = min(1.0, len(moved) / (_ROWS_PER_CLUSTER * K))
+        points, weights = np.vstack([points, moved]), np.concatenate([weights, np.full(len(moved), share * len(points) / len(moved))])
+    return Measure(np.clip(points, problem.lower, problem.upper), weights, _joint_cost(problem, members))
+
+
+def _joint_cost(problem: Problem, members: list[Mixture]) -> float:
+    """The cost of all members as one mixture."""
+    C, alpha, widths = (np.concatenate(parts) for parts in zip(*((m.C, m.alpha / len(members), m.width) for m in members), strict=True))
+    return gaussian_cost(problem, C, alpha, widths)[0]
 
 
 def _member(problem: Problem, Q: int, prior: Prior, rng: np.random.Generator) -> Mixture:

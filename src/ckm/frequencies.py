@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from ckm.checks import positive_variance, whole_number
-from ckm.distributions import DEFAULT_DISTRIBUTION, law
+from ckm.distributions import DEFAULT_DISTRIBUTION, law, multiscale
 from ckm.errors import ParameterError
 from ckm.readonly import Array, Frozen, read_only
 from ckm.seeding import seed_of, stream
@@ -96,17 +96,29 @@ class Frequencies(Frozen):
 
 
 def draw_frequencies(
-    m: int, n: int, *, scale: float = 1.0, distribution: str = DEFAULT_DISTRIBUTION, origin: Array | None = None, seed: int = 0
+    m: int,
+    n: int,
+    *,
+    scale: float = 1.0,
+    distribution: str = DEFAULT_DISTRIBUTION,
+    origin: Array | None = None,
+    spread: float | None = None,
+    seed: int = 0,
 ) -> Frequencies:
-    """Draw m frequencies in dimension n from a law scaled to the variance `scale`.
+    """Draw m frequencies in dimension n from a law scaled to the variance `scale`; "multiscale" also sees variances up to `spread`.
 
     Parties that may not share rows can agree on these first: the same arguments give the same frequencies.
 
     >>> draw_frequencies(100, 3, scale=2.0, seed=1) == draw_frequencies(100, 3, scale=2.0, seed=1)
     True
     """
-    m, n, seed = whole_number(m, "m", 1), whole_number(n, "n", 1), seed_of(seed)
-    return scaled_frequencies(law(distribution)(stream(seed, "frequencies"), m, n), scale, distribution, origin, seed)
+    m, n, seed, scale = whole_number(m, "m", 1), whole_number(n, "n", 1), seed_of(seed), positive_variance(scale)
+    rng = stream(seed, "frequencies")
+    if distribution == "multiscale" and spread is not None:
+        unit = multiscale(rng, m, n, positive_variance(spread) / scale)
+    else:
+        unit = law(distribution)(rng, m, n)
+    return scaled_frequencies(unit, scale, distribution, origin, seed)
 
 
 def scaled_frequencies(unit: Array, scale: float, distribution: str, origin: Array | None = None, seed: int | None = None) -> Frequencies:

@@ -77,6 +77,7 @@ def solution_record(solution: Solution, **more: Any) -> dict[str, Any]:
         "cost": solution.cost,
         "noise_floor": solution.noise_floor,
         "status": solution.status.value,
+        "findings": [{"status": finding.status.value, "message": finding.sentence} for finding in solution.findings],
         "decoder": solution.decoder,
         **more,
     }

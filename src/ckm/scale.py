@@ -60,7 +60,7 @@ def draw_pilot(source: Source, weights: Array | None, rng: np.random.Generator) 
 
 def cluster_variance(pilot: Pilot, K: int, rng: np.random.Generator) -> float:
     """The mean variance along an axis within K clusters of the pilot. Multiplying the data by s multiplies it by s^2."""
-    _total_variance(pilot)  # equal rows have none
+    _some_variance(pilot)  # equal rows have none
     rows, weights = pilot.rows - pilot.origin, pilot.weights
     K = min(K, max(1, len(rows) // _ROWS_PER_CLUSTER))
     C = _spread_rows(rows, weights, K, rng)
@@ -71,7 +71,7 @@ def cluster_variance(pilot: Pilot, K: int, rng: np.random.Generator) -> float:
         C = np.where(masses[:, None] > 0, sums / np.maximum(masses, np.finfo(float).tiny)[:, None], C)
     labels, _ = assign(rows, C)
     within = float((weights * ((rows - C[labels]) ** 2).sum(axis=1)).sum() / weights.sum() / rows.shape[1])
-    return within or _total_variance(pilot) / rows.shape[1]  # a few distinct rows, each with a centroid: any scale tells them apart
+    return within or _some_variance(pilot) / rows.shape[1]  # a few distinct rows, each with a centroid: any scale tells them apart
 
 
 def _spread_rows(rows: Array, weights: Array, K: int, rng: np.random.Generator) -> Array:
@@ -87,10 +87,14 @@ def _spread_rows(rows: Array, weights: Array, K: int, rng: np.random.Generator) 
     return rows[chosen + chosen[:1] * (K - len(chosen))]
 
 
-def _total_variance(pilot: Pilot) -> float:
-    """Summed over the axes; refused where it is zero."""
-    total = pilot.weights.sum()
-    variance = float(pilot.weights @ ((pilot.rows - pilot.origin) ** 2).sum(axis=1) / total)
+def total_variance(pilot: Pilot) -> float:
+    """Summed over the axes."""
+    return float(pilot.weights @ ((pilot.rows - pilot.origin) ** 2).sum(axis=1) / pilot.weights.sum())
+
+
+def _some_variance(pilot: Pilot) -> float:
+    """The total variance; refused where it is zero."""
+    variance, total = total_variance(pilot), pilot.weights.sum()
     if not variance > 0:
         seen = "There is one row (n_samples=1)" if total == 1 else f"All rows are equal (n_samples={total:.12g})"
         raise DataError(
@@ -104,7 +108,7 @@ def estimate_scale(pilot: Pilot, rng: np.random.Generator) -> float:
     origin, total = pilot.origin, pilot.weights.sum()
     # Deviation: the search starts at the pilot's total variance, not at 1, which would tie the answer to the data's units. From there the
     # first round finds the spread of the whole, and each further one comes closer to that of a cluster.
-    scale = _total_variance(pilot)
+    scale = _some_variance(pilot)
     kernel = load_kernel("numba")
     for _ in range(_ROUNDS):
         unit = adapted_radius(rng, _FREQUENCIES, len(origin))

@@ -17,7 +17,7 @@ from ckm.kernels.arithmetic import MAX_TURNS
 from ckm.progress import rows_bar
 from ckm.readonly import Array
 from ckm.runners.local import PoolPlan, blocks_of, run, thread_count
-from ckm.scale import Pilot, cluster_variance, draw_pilot, estimate_scale
+from ckm.scale import Pilot, cluster_variance, draw_pilot, estimate_scale, total_variance
 from ckm.seeding import seed_of, stream
 from ckm.sketches import Sketch
 from ckm.sources import Source, column_names, open_source
@@ -55,7 +55,7 @@ def sketch(
         The number m of frequencies.
     scale : "auto" or float
         The variance sigma^2 that frequencies are scaled to; "auto" estimates it from a sample of the rows: the variance within
-        `n_clusters` clusters for "multiscale", the paper's rule for the other laws.
+        `n_clusters` clusters (m / 5 n where only `sketch_size` is given) for "multiscale", the paper's rule for the other laws.
     distribution : {"multiscale", "adapted-radius", "folded-gaussian", "gaussian"}
         The law that frequencies are drawn from: "adapted-radius" is the paper's, "multiscale" the same at many scales, so that results
         hardly depend on `scale`.
@@ -66,7 +66,8 @@ def sketch(
     columns : list of str, optional
         The columns of a table to use, in this order; all of them by default.
     pool : int
-        How many sampled rows to keep in the sketch, for the decoder to start from.
+        How many sampled rows to keep in the sketch, for the decoder to start from and to place centroids by; a hundred for each cluster
+        count for as much as the sketch.
     random_state : None, int, Generator or RandomState
         Decides the frequencies, the sample and the pool.
     n_jobs : int, optional
@@ -200,7 +201,8 @@ def _choose_frequencies(
     sigma2 = (
         _scale_of(pilot, K or max(1, m // (FREQUENCIES_PER_PARAMETER * source.n_features)), distribution, seed) if given is None else given
     )
-    return draw_frequencies(m, source.n_features, scale=sigma2, distribution=distribution, origin=origin, seed=seed)
+    spread = total_variance(pilot) / source.n_features if len(pilot.rows) else 0.0
+    return draw_frequencies(m, source.n_features, scale=sigma2, distribution=distribution, origin=origin, spread=spread or None, seed=seed)
 
 
 def _scale_of(pilot: Pilot, K: int, distribution: str, seed: int) -> float:
