@@ -10,9 +10,12 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import ckm
+from ckm import decoding
 from ckm.assignment import assign
 from ckm.atoms import Problem, blurred_cost, gaussian_cost, moment_misfit
 from ckm.density import begin_mixture, descend_particles, make_prior, recover_mixture
+from ckm.diagnosis import Status
+from ckm.ensemble import recover_measure
 from ckm.quantise import _breathe, place
 
 
@@ -155,9 +158,10 @@ def test_gradients_are_finite_differences(function: Callable[..., tuple[float, .
             assert gradient[tuple(index)] == pytest.approx((values[1] - values[0]) / (2 * step), rel=1e-5, abs=1e-7)
 
 
-def test_atoms_with_widths_are_the_sketches_of_gaussians() -> None:
+@pytest.mark.parametrize("n", [3, 20])
+def test_atoms_with_widths_are_the_sketches_of_gaussians(n: int) -> None:
     """The cost of a mixture is that of the complex sum, written out; and of one width, that of `blurred_cost`."""
-    problem, C, alpha, widths = problem_and_mixture(3, 0)
+    problem, C, alpha, widths = problem_and_mixture(n, 0)
     model = sum(a * np.exp(-1j * problem.omega @ c - problem.omega**2 @ w / 2) for c, a, w in zip(C, alpha, widths, strict=True))
     assert gaussian_cost(problem, C, alpha, widths)[0] == pytest.approx(float((np.abs(problem.z - model) ** 2).sum()), rel=1e-9)
     shared = gaussian_cost(problem, C, alpha, np.full(C.shape, 0.7)), blurred_cost(problem, C, alpha, 0.7)
@@ -175,13 +179,45 @@ def test_moments_of_a_mixture() -> None:
     assert moment_misfit(same, C, alpha, widths)[0] == pytest.approx(0, abs=1e-15)
 
 
-@pytest.mark.parametrize("pool", [0, 300])
-def test_the_number_of_threads_changes_no_bit(pool: int) -> None:
-    """On data that takes the ensemble, whose members are what threads share."""
-    X = np.random.default_rng(0).gamma(2, size=(20_000, 3))
-    s = ckm.sketch(X, n_clusters=4, pool=pool, random_state=0)
-    found = [ckm.decode(s, 4, random_state=0, n_jobs=n_jobs).centroids.tobytes() for n_jobs in (1, 2, 3)]
+@pytest.mark.parametrize(("n", "pool"), [(3, 0), (3, 300), (20, 0)])
+def test_the_number_of_threads_changes_no_bit(n: int, pool: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On data that takes the ensemble, whose members are what threads share; wide data goes through matrix products."""
+    used = []
+    monkeypatch.setattr(decoding, "recover_measure", lambda *args: used.append(args[-1]) or recover_measure(*args))
+    X = np.random.default_rng(0).gamma(2, size=(5000, n))
+    s = ckm.sketch(X, n_clusters=3, pool=pool, random_state=0)
+    found = [ckm.decode(s, 3, random_state=0, n_jobs=n_jobs).centroids.tobytes() for n_jobs in (1, 2, 3)]
+    assert used == [1, 2, 3]
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("pool", [1, 20])
+def test_a_small_pool_does_no_harm(pool: int) -> None:
+    """A few rows count for little."""
+    X = np.random.default_rng(0).gamma(2, size=(20_000, 3))
+    found = ckm.decode(ckm.sketch(X, n_clusters=4, pool=pool, random_state=0), 4, random_state=0)
+    assert relative_sse(X, found.centroids) < 1.02
+
+
+@pytest.mark.parametrize("width", [0.1, 0.03, 0.01])
+def test_clusters_that_are_specks_in_the_data(width: float) -> None:
+    """Ten to a hundred widths apart, from the sketch alone."""
+    rng = np.random.default_rng(0)
+    means = rng.normal(size=(5, 3))
+    X = means[rng.integers(5, size=20_000)] + width * rng.normal(size=(20_000, 3))
+    found = ckm.decode(ckm.sketch(X, n_clusters=5, random_state=0), 5, random_state=0)
+    assert found.status is Status.OK
+    assert relative_sse(X, found.centroids) < 1.01
+
+
+def test_a_few_rows_very_far_out_do_not_spoil_the_rest() -> None:
+    """Their variance is all that the moments see, so these are not matched: the bulk is placed as if they were not there."""
+    bulk = ckm.datasets.gaussian_mixture(30_000, 5, 3, random_state=0).rows
+    X = np.vstack([bulk, [[3000.0, 0, 0], [-2500.0, 100, 0]]])
+    s = ckm.sketch(X, n_clusters=5, random_state=0)
+    assert not Problem.of(s).moments
+    assert Problem.of(ckm.sketch(bulk, n_clusters=5, random_state=0)).moments
+    assert relative_sse(bulk, ckm.decode(s, 5, random_state=0).centroids) < 1.02
 
 
 def test_a_search_leaves_local_minima_of_k_means() -> None:

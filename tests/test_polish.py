@@ -339,6 +339,8 @@ class WholeFits(CompressiveKMeans):
     partial_fit = property()
 
 
+# Some checks fit eight clusters to four distinct rows, and are told so.
+@pytest.mark.filterwarnings("ignore::ckm.errors.ClustersWarning")
 @parametrize_with_checks([WholeFits(polish=2)])
 def test_scikit_learn_convention(estimator: Any, check: Any) -> None:
     check(estimator)

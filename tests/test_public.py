@@ -23,6 +23,7 @@ PUBLIC = {
 }
 
 ERRORS = {
+    "ClustersWarning",
     "CkmError",
     "DataError",
     "InputFileError",

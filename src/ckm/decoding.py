@@ -27,6 +27,7 @@ from ckm.seeding import seed_of, stream
 from ckm.sketches import Sketch
 
 _SMOOTH_POINTS = 30_000  # drawn from a mixture that explains the sketch
+_ROWS_TO_START_FROM = 10  # for each cluster; fewer rows are a worse place to start from than the moments
 # Shares of an atom's variance that are left in the cells around centres: atoms hardly overlap, or no search will make them.
 _SEPARATE, _CROWDED = 0.95, 0.85
 
@@ -72,7 +73,7 @@ def by_density(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.r
     if K == 1:  # the moments know
         width = (np.diag(problem.covariance) if problem.covariance.ndim == 2 else problem.covariance)[None]
         return Found(problem.mean[None], np.ones(1), gaussian_cost(problem, problem.mean[None], np.ones(1), width)[0])
-    prior = make_prior(problem, rows)
+    prior = make_prior(problem, rows if rows is not None and rows.weights.sum() >= _ROWS_TO_START_FROM * K else None)
     return _separate_clusters(problem, K, prior, rng) or _any_measure(problem, K, prior, rows, rng, threads)
 
 
