@@ -467,8 +467,9 @@ def main() -> None:
     show_tables(findings)
     targets = [t for p in promises(plan.quick) if p.group in arguments.groups and p.method in methods for t in p.targets(findings)]
     settings = {"N": rows_made(plan.quick), "pool": POOL, "first_seed": seeds[0], "seeds": len(seeds), "methods": methods, "tag": plan.tag}
-    report("quality", plan.quick, settings, findings.listed(), targets)
-    draw(findings, RESULTS / f"quality{'-quick' if plan.quick else ''}.png")
+    name = "quality" if len(arguments.groups) == len(GROUPS) else f"quality-{'-'.join(arguments.groups)}"  # a part leaves the whole alone
+    report(name, plan.quick, settings, findings.listed(), targets)
+    draw(findings, RESULTS / f"{name}{'-quick' if plan.quick else ''}.png")
 
 
 if __name__ == "__main__":

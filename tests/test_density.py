@@ -217,7 +217,10 @@ def test_a_few_rows_very_far_out_do_not_spoil_the_rest() -> None:
     s = ckm.sketch(X, n_clusters=5, random_state=0)
     assert not Problem.of(s).moments
     assert Problem.of(ckm.sketch(bulk, n_clusters=5, random_state=0)).moments
-    assert relative_sse(bulk, ckm.decode(s, 5, random_state=0).centroids) < 1.02
+    found = ckm.decode(s, 5, random_state=0)
+    assert relative_sse(bulk, found.centroids) < 1.02
+    assert found.status is Status.FAR_OUT
+    assert "Column 0 (counted from 0) reaches" in found.message
 
 
 def test_a_search_leaves_local_minima_of_k_means() -> None:

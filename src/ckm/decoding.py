@@ -148,7 +148,7 @@ class Solution(Frozen):
 
     @property
     def status(self) -> Status:
-        """The first thing found, "small-sketch", "unexplained", "merged" or "starved"; else "ok"."""
+        """The first thing found, "small-sketch", "unexplained", "far-out", "merged" or "starved"; else "ok"."""
         return self.findings[0].status if self.findings else Status.OK
 
     @property

@@ -20,6 +20,7 @@ class Status(StrEnum):
     OK = "ok"
     UNEXPLAINED = "unexplained"  # what was found does not have the data's sketch
     SMALL_SKETCH = "small-sketch"  # too few frequencies for so many clusters
+    FAR_OUT = "far-out"  # rows too few to be seen may decide the SSE
     MERGED = "merged"  # some centroids are so close that the sketch cannot tell them apart
     STARVED = "starved"  # some centroids have hardly any weight
 
@@ -37,7 +38,7 @@ def diagnose(problem: Problem, C: Array, weights: Array, cost: float | None) -> 
     `cost` is that of the measure they were placed on; None where it is known to be large, as for points that stand for wide clusters.
     """
     found = None if cost is None else _unexplained(problem, cost)
-    findings = (small_sketch(problem.m, *C.shape), found, _merged(problem, C, weights), _starved(weights))
+    findings = (small_sketch(problem.m, *C.shape), found, _far_out(problem), _merged(problem, C, weights), _starved(weights))
     return tuple(finding for finding in findings if finding)
 
 
@@ -79,6 +80,19 @@ def _unexplained(problem: Problem, cost: float) -> Finding | None:
         f"What was found has a sketch that differs from the data's by {np.sqrt(cost / problem.m):.2g} a frequency, where chance explains "
         f"{np.sqrt(problem.noise / problem.m):.2g}: clusters may be missed. Sketch with a pool of rows (pool=1000), try n_init=5, or use a "
         f"larger sketch.",
+    )
+
+
+def _far_out(problem: Problem) -> Finding | None:
+    if problem.moments:
+        return None
+    variances = np.diag(problem.covariance) if problem.covariance.ndim == 2 else problem.covariance
+    reach = np.maximum(problem.mean - problem.lower, problem.upper - problem.mean)
+    ratios = np.divide(reach, np.sqrt(variances), out=np.zeros(problem.n), where=variances > 0)
+    return Finding(
+        Status.FAR_OUT,
+        f"Column {np.argmax(ratios)} (counted from 0) reaches {ratios.max():.3g} standard deviations from its mean: a few rows there may "
+        f"decide the SSE, and a sketch cannot see so few. Transform or clip that column, or set those rows aside.",
     )
 
 

@@ -74,4 +74,4 @@ class ScaleWarning(UserWarning):
 
 
 class ClustersWarning(UserWarning):
-    """Fewer clusters were found than asked for."""
+    """Centroids may not be what was asked for: some are missed, merged or without weight."""
