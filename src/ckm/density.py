@@ -27,7 +27,7 @@ MAX_WIDTH = 50.0  # in units of sigma^2
 _MAX_ROUNDS = 100
 _PATIENCE, _GAIN = 8, 1e-3  # failures in a row that end the search; the smallest share of the cost that counts as less
 # Atoms fit some of the noise too, so that a cost at the floor may still hide a missing one; but there only clear gains count.
-_PATIENCE_AT_FLOOR, _GAIN_AT_FLOOR = 4, 0.05
+_PATIENCE_AT_FLOOR, _GAIN_AT_FLOOR = 2, 0.05
 
 
 @dataclass(frozen=True, eq=False)
