@@ -49,7 +49,7 @@ def split(names: str | None) -> list[str] | None:
 
 
 def decode(s: "Sketch", clusters: int, decoder: str, init: str, n_init: int, seed: int, jobs: int | None, quiet: bool) -> "Solution":
-    """Centroids from a sketch, with a warning where some were left without weight."""
+    """Centroids from a sketch, with a warning for each thing found wrong with them."""
     from ckm.diagnosis import Status
     from ckm.report import working
 
