@@ -82,9 +82,9 @@ class Case:
         return self._sketch(pool=POOL)
 
     @cached_property
-    def pool_rows(self) -> np.ndarray:
-        """The rows in that pool, which do not depend on m."""
-        return ckm.sketch(self.X, sketch_size=1, pool=POOL, random_state=self.seed, n_jobs=1).pool.rows
+    def pool_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows in that pool, which do not depend on m, and the weight that each stands for."""
+        return ckm.sketch(self.X, sketch_size=1, pool=POOL, random_state=self.seed, n_jobs=1).pool.estimate()[:2]
 
     def _sketch(self, **options: Any) -> ckm.Sketch:
         return ckm.sketch(self.X, n_clusters=self.K, sketch_size=self.m, random_state=self.seed, n_jobs=1, **options)
@@ -112,6 +112,11 @@ def by_best_kmeans(X: np.ndarray, K: int, seed: int) -> np.ndarray:
     return KMeans(K, n_init=10, random_state=seed).fit(X).cluster_centers_
 
 
+def by_weighted_kmeans(sample: tuple[np.ndarray, np.ndarray], K: int, seed: int) -> np.ndarray:
+    rows, weights = sample
+    return KMeans(K, n_init=10, random_state=seed).fit(rows, sample_weight=weights).cluster_centers_
+
+
 def by_minibatch(X: np.ndarray, K: int, seed: int) -> np.ndarray:
     return MiniBatchKMeans(K, random_state=seed).fit(X).cluster_centers_
 
@@ -132,7 +137,7 @@ METHODS = {
     "pycle": Method("paper", pycle_centroids, True, "#F0A020"),
     "kmeans": Method("X", by_one_kmeans, False, "#999999"),
     "minibatch": Method("X", by_minibatch, False, "#444444"),
-    "pool-alone": Method("pool_rows", by_best_kmeans, False, "#009E73"),
+    "pool-alone": Method("pool_rows", by_weighted_kmeans, False, "#009E73"),
     "equal-bytes": Method("equal_bytes", by_best_kmeans, True, "#CC79A7"),
 }
 

@@ -27,7 +27,7 @@ def random_problem(seed: int, m: int, n: int) -> Problem:
     rng = np.random.default_rng(seed)
     z = rng.normal(size=(2, m)) / 2
     box = np.full(n, -3.0), np.full(n, 3.0)
-    return Problem(rng.normal(size=(m, n)), z[0] + 1j * z[1], *box, np.zeros(n), np.eye(n), noise=0.01)
+    return Problem(rng.normal(size=(m, n)), z[0] + 1j * z[1], *box, np.zeros(n), np.eye(n), size=1000)
 
 
 def random_mixture(problem: Problem, K: int) -> tuple[np.ndarray, np.ndarray]:
@@ -168,7 +168,7 @@ def test_the_first_plusplus_start_is_a_sample() -> None:
 
 
 def test_auto_starts_at_rows_where_there_are_some() -> None:
-    lower, upper, rows = np.zeros(1), np.ones(1), Rows(np.array([[0.5]]), np.ones(1), complete=False)
+    lower, upper, rows = np.zeros(1), np.ones(1), Rows(np.array([[0.5]]), np.ones(1), np.zeros(1), 1.0)
     rng, none = np.random.default_rng(0), np.empty((0, 1))
     assert make_start("auto", lower, upper, rows)(rng, none) == 0.5
     assert make_start("auto", lower, upper, None)(rng, none) != 0.5

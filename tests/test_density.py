@@ -223,6 +223,42 @@ def test_a_few_rows_very_far_out_do_not_spoil_the_rest() -> None:
     assert "Column 0 (counted from 0) reaches" in found.message
 
 
+def far_clusters() -> np.ndarray:
+    """Four clusters of nearly all rows, and two of ten and of six rows that have most of the variance."""
+    rng = np.random.default_rng(0)
+    means = np.array([[0.0, 0, 0], [6, 0, 0], [0, 6, 0], [0, 0, 6]])
+    bulk = means[rng.integers(4, size=40_000)] + rng.normal(size=(40_000, 3))
+    far = np.array([[500.0, 0, 0], [0, -400, 200]])[[0] * 10 + [1] * 6] + 5 * rng.normal(size=(16, 3))
+    return np.vstack([far, bulk])
+
+
+def test_a_pool_keeps_the_few_rows_that_decide_the_sse() -> None:
+    X = far_clusters()
+    alone = ckm.decode(ckm.sketch(X, n_clusters=6, random_state=1), 6, random_state=0)
+    assert alone.status is Status.FAR_OUT
+    pooled = ckm.decode(ckm.sketch(X, n_clusters=6, pool=500, random_state=1), 6, random_state=0)
+    assert relative_sse(X, pooled.centroids) < 1.01
+    assert pooled.status is Status.OK, "its smallest clusters are known to be there"
+    assert np.sort(pooled.weights)[:2] * len(X) == pytest.approx([6, 10], rel=0.1)
+
+
+def test_what_is_left_once_some_rows_are_known() -> None:
+    X = far_clusters()
+    s, bulk = ckm.sketch(X, n_clusters=6, random_state=1), X[16:]
+    rest = ckm.sketch(bulk, like=s)
+    expected = Problem.of(rest)
+    found = Problem.of(s).without(
+        (X[:16] - s.frequencies.origin) / np.sqrt(s.frequencies.scale), np.full(16, 1 / len(X)), expected.lower, expected.upper
+    )
+    assert found.z == pytest.approx(expected.z, abs=1e-6)  # the sketch's own rounding
+    assert found.mean == pytest.approx(expected.mean, abs=1e-3)  # moments are rounded to a share of the whole variance
+    assert found.covariance == pytest.approx(expected.covariance, rel=0.01, abs=0.01)
+    assert found.size == pytest.approx(expected.size)
+    assert found.noise == pytest.approx(expected.noise, rel=1e-5)
+    assert found.moments
+    assert not Problem.of(s).moments
+
+
 def test_a_search_leaves_local_minima_of_k_means() -> None:
     """Two centroids in one blob and one for two blobs: Lloyd stays there, the search does not."""
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""A pool is a uniform sample of the rows that merges as sketches do."""
+"""A pool is a sample of the rows, of known chances, that merges as sketches do."""
 
 from collections import Counter
 
@@ -10,7 +10,7 @@ from scipy import stats
 
 import ckm
 from ckm.frequencies import draw_frequencies
-from ckm.pool import Pool, distinct_rows
+from ckm.pool import Pool, distinct_rows, importance
 from ckm.runners.local import BLOCK_ROWS
 
 F = draw_frequencies(2, 1, seed=0)
@@ -161,14 +161,66 @@ def test_distinct_rows_sum_weights() -> None:
 def test_a_complete_pool_does_not_tell_weights_from_repetition(weighted: bool) -> None:
     times = np.array([1, 3, 2, 0, 5])
     if weighted:
-        rows, weights = pool_of(numbered(5), 20, sample_weight=times).distinct()
+        rows, weights = pool_of(numbered(5), 20, sample_weight=times).estimate()[:2]
     else:
-        rows, weights = pool_of(np.repeat(numbered(5), times, axis=0), 20).distinct()
+        rows, weights = pool_of(np.repeat(numbered(5), times, axis=0), 20).estimate()[:2]
     assert rows[:, 0].tolist() == [0, 1, 2, 4]
     assert weights.tolist() == [1, 3, 2, 5]
 
 
-def test_a_sampled_pool_has_used_its_weights() -> None:
-    pool = pool_of(numbered(20), 5, sample_weight=np.arange(1.0, 21.0))
-    assert not pool.complete
-    assert pool.distinct()[1].tolist() == [1.0] * 5
+# What a pool says of all the rows
+
+HEAVY = draw_frequencies(2, 1, spread=1.0, seed=0)
+
+
+def heavy_tailed(count: int, seed: int = 0) -> np.ndarray:
+    """Rows whose squares vary by five orders of magnitude."""
+    return np.random.default_rng(seed).standard_t(2.5, size=(count, 1))
+
+
+@pytest.mark.parametrize("like", [F, HEAVY], ids=["even", "by importance"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_pool_estimates_sums_over_all_rows(like: ckm.Frequencies, weighted: bool) -> None:
+    X = heavy_tailed(2000)
+    beta = np.random.default_rng(1).uniform(0.5, 2, len(X)) if weighted else np.ones(len(X))
+    options = {"sample_weight": beta} if weighted else {}
+    for moment in (0, 1, 2):
+        found = []
+        for seed in range(200):
+            rows, weights, _, _ = ckm.sketch(X, like=like, pool=100, random_state=seed, **options).pool.estimate()
+            found.append(weights @ rows[:, 0] ** moment)
+        assert stats.ttest_1samp(found, beta @ X[:, 0] ** moment).pvalue > LEVEL, f"moment {moment}"
+
+
+def test_rows_far_out_are_more_likely() -> None:
+    X = np.vstack([np.random.default_rng(0).normal(size=(20_000, 1)), [[60.0]]])
+    kept = [60.0 in ckm.sketch(X, like=HEAVY, pool=100, random_state=seed).pool.rows for seed in range(20)]
+    assert sum(kept) >= 19  # the chance of one is 1 - exp(-100 / 2.09e4 * 1800) = 0.9998
+    kept = [60.0 in ckm.sketch(X, like=F, pool=100, random_state=seed).pool.rows for seed in range(20)]
+    assert sum(kept) <= 2  # 0.005
+
+
+def test_an_even_sample_says_as_much_as_its_rows() -> None:
+    assert pool_of(numbered(50), 11).estimate().size == pytest.approx(10)  # one row marks where the pool ends
+    rows, weights, chances, size = pool_of(np.zeros((50, 1)), 11).estimate()
+    assert (rows.tolist(), size) == ([[0.0]], pytest.approx(10))
+    assert weights[0] * chances[0] == pytest.approx(10)
+    assert HEAVY.spread == 1.0
+    assert ckm.sketch(heavy_tailed(2000), like=HEAVY, pool=101, random_state=0).pool.estimate().size < 95
+
+
+def test_one_sampled_row_stands_for_itself() -> None:
+    estimate = pool_of(numbered(9), 1).estimate()
+    assert len(estimate.rows) == 1
+    assert estimate.chances.tolist() == [0.0]
+    assert estimate.size == 1.0
+
+
+def test_importance_is_half_even_and_half_by_the_square() -> None:
+    X = np.random.default_rng(0).normal(size=(1000, 3)) + 5
+    spread = float(((X - 4) ** 2).mean())
+    s = importance(X, np.full(3, 4.0), spread)
+    assert s.mean() == pytest.approx(1)
+    assert s.min() > 0.5
+    assert s == pytest.approx(0.5 + 0.5 * ((X - 4) ** 2).mean(axis=1) / spread)
+    assert importance(X, np.full(3, 4.0), None) is None

@@ -35,9 +35,8 @@ class Problem:
         The data's mean.
     covariance : float64 array (n, n) or (n,)
         The data's covariance, or only its diagonal.
-    noise : float
-        What |z - E z|^2 is expected to be for a sample of this size, sum_j (1 - |z_j|^2) / N: a cost at this floor leaves nothing to
-        explain.
+    size : float
+        The number of rows.
     moments : bool
         Whether the moments say something that the sketch can be matched to; they do not where rows so few that the sketch cannot see them
         may have made them.
@@ -49,7 +48,7 @@ class Problem:
     upper: Array
     mean: Array
     covariance: Array
-    noise: float
+    size: float
     moments: bool = True
 
     @classmethod
@@ -63,9 +62,8 @@ class Problem:
         mean, covariance = _rounded(mean, np.sqrt(grid) * 2.0**-10), _rounded(covariance, grid)
         # Whole-number weights count as repetition, as everywhere.
         size = max(sketch.count, sketch.weight)
-        noise = float(np.maximum(1 - np.abs(z) ** 2, 0).sum() / size)
         moments = _made_by_many(lower - mean, upper - mean, covariance, size, len(z))
-        return cls(sketch.frequencies.omega * sigma, z, lower, upper, mean, covariance, noise, moments)
+        return cls(sketch.frequencies.omega * sigma, z, lower, upper, mean, covariance, size, moments)
 
     @property
     def m(self) -> int:
@@ -76,6 +74,13 @@ class Problem:
     def n(self) -> int:
         """The dimension."""
         return int(self.omega.shape[1])
+
+    @cached_property
+    def noise(self) -> float:
+        """What |z - E z|^2 is expected to be for a sample of this size, sum_j (1 - |z_j|^2) / N: a cost at this floor leaves nothing to
+        explain.
+        """
+        return float(np.maximum(1 - np.abs(self.z) ** 2, 0).sum() / self.size)
 
     @property
     def box(self) -> list[tuple[float, float]]:
@@ -119,9 +124,24 @@ class Problem:
         return (*stages, self)
 
     def _only(self, kept: Array) -> "Problem":
-        unseen = np.maximum(1 - np.abs(self.z) ** 2, 0)
-        noise = self.noise * float(unseen[kept].sum() / max(unseen.sum(), np.finfo(float).tiny))
-        return replace(self, omega=self.omega[kept], z=self.z[kept], noise=noise)
+        return replace(self, omega=self.omega[kept], z=self.z[kept])
+
+    def without(self, points: Array, shares: Array, lower: Array, upper: Array) -> "Problem":
+        """The problem that the other rows pose, once some are known: these points, with their shares of the weight. The others lie in
+        the box from `lower` to `upper`.
+        """
+        left = 1 - shares.sum()
+        z = (self.z - shares @ atoms(self.omega, points)) / left
+        mean = (self.mean - shares @ points) / left
+        if self.covariance.ndim == 2:
+            second = self.covariance + np.outer(self.mean, self.mean) - (shares[:, None] * points).T @ points
+            covariance = second / left - np.outer(mean, mean)
+            variances = np.diag(covariance)
+        else:
+            covariance = variances = (self.covariance + self.mean**2 - shares @ points**2) / left - mean**2
+        # Shares of sampled rows are estimates, and may take away more than there was.
+        moments = bool((variances >= 0).all()) and _made_by_many(lower - mean, upper - mean, covariance, self.size * left, self.m)
+        return replace(self, z=z, lower=lower, upper=upper, mean=mean, covariance=covariance, size=self.size * left, moments=moments)
 
     def blur(self, width: float) -> Array:
         """What a Gaussian of this variance does to an atom: exp(-width |omega_j|^2 / 2)."""

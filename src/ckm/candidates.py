@@ -13,11 +13,28 @@ Start = Callable[[np.random.Generator, Array], Array]
 
 
 class Rows(NamedTuple):
-    """Distinct rows of the data with their weights; `complete` when no row of the data is missing."""
+    """Distinct rows of the data with the weight each stands for, and the chance each had to be among them: one for all of them when no
+    row of the data is missing. They say as much as `size` rows drawn evenly.
+    """
 
     values: Array
     weights: Array
-    complete: bool
+    chances: Array
+    size: float
+
+    @property
+    def complete(self) -> bool:
+        """Whether no row of the data is missing."""
+        return bool((self.chances == 1).all())
+
+    @property
+    def shares(self) -> Array:
+        """The weights as shares of their sum."""
+        return np.asarray(self.weights / self.weights.sum())
+
+    def only(self, kept: Array) -> "Rows":
+        """Some of the rows."""
+        return Rows(self.values[kept], self.weights[kept], self.chances[kept], self.size)
 
 
 INITS = ("range", "sample", "k++")

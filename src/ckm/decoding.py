@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from ckm.assignment import assign
 from ckm.atoms import Problem, cost, gaussian_cost
 from ckm.candidates import Rows, make_start, require_init
 from ckm.checks import require_enough, require_float32, whole_number
@@ -30,6 +31,8 @@ _SMOOTH_POINTS = 30_000  # drawn from a mixture that explains the sketch
 _ROWS_TO_START_FROM = 10  # for each cluster; fewer rows are a worse place to start from than the moments
 # Shares of an atom's variance that are left in the cells around centres: atoms hardly overlap, or no search will make them.
 _SEPARATE, _CROWDED = 0.95, 0.85
+# A sampled row that was more likely than not to be in the pool is one of few like it, and most of those are there.
+_KNOWN_CHANCE, _KNOWN_SHARE = 0.5, 0.1
 
 # The limits on libraries' threads, and the filters of warnings, belong to the whole process: overlapping decodings would restore them in
 # the wrong order.
@@ -46,7 +49,8 @@ def _alone() -> Iterator[None]:
 
 class Found(NamedTuple):
     """What a decoder returns, in the problem's coordinates: centroids, their weights as fitted, the cost of the measure they stand for,
-    the mean squared distance of that measure to them (which decides among equal costs), and whether other measures would do as well.
+    the mean squared distance of that measure to them (which decides among equal costs), whether other measures would do as well, and the
+    weight that each centroid has from rows that are known, where some were looked for.
     """
 
     C: Array
@@ -54,6 +58,7 @@ class Found(NamedTuple):
     cost: float
     spread: float = 0.0
     doubtful: bool = False
+    known: Array | None = None
 
 
 def by_clompr(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.random.Generator, threads: int) -> Found:
@@ -69,11 +74,13 @@ def by_density(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.r
         rows = None
     if rows is not None and rows.complete:  # the measure is at hand
         C, alpha, spread = place(rows.values, rows.weights, K, rng)
-        return Found(C, alpha, cost(problem, rows.values, rows.weights / rows.weights.sum())[0], spread)
+        return Found(C, alpha, cost(problem, rows.values, rows.shares)[0], spread, known=alpha)
     if K == 1:  # the moments know
         width = (np.diag(problem.covariance) if problem.covariance.ndim == 2 else problem.covariance)[None]
         return Found(problem.mean[None], np.ones(1), gaussian_cost(problem, problem.mean[None], np.ones(1), width)[0])
-    prior = make_prior(problem, rows if rows is not None and rows.weights.sum() >= _ROWS_TO_START_FROM * K else None)
+    if rows is not None and (known := _known(rows, K)).any():
+        return _beside_known(problem, K, rows, known, rng, threads)
+    prior = make_prior(problem, rows if rows is not None and rows.size >= _ROWS_TO_START_FROM * K else None)
     return _separate_clusters(problem, K, prior, rng) or _any_measure(problem, K, prior, rows, rng, threads)
 
 
@@ -94,6 +101,28 @@ def _any_measure(problem: Problem, K: int, prior: Prior, rows: Rows | None, rng:
     measure = recover_measure(problem, K, prior, rows, rng, threads)
     C, alpha, _ = place(measure.points, measure.weights, K, rng)
     return Found(C, alpha, measure.cost, doubtful=True)
+
+
+def _known(rows: Rows, K: int) -> Array:
+    """Which rows lie so far out that they are likely to be in a pool at all, if these are few and enough others remain."""
+    known = rows.chances >= _KNOWN_CHANCE
+    few = rows.weights[known].sum() <= _KNOWN_SHARE and rows.size - known.sum() >= _ROWS_TO_START_FROM * K
+    return known if few else np.zeros_like(known)
+
+
+def _beside_known(problem: Problem, K: int, rows: Rows, known: Array, rng: np.random.Generator, threads: int) -> Found:
+    """Take the known rows out of the sketch, recover a measure of the others from what is left, and place centroids on both together.
+
+    A handful of rows far out may have most of the SSE, and be too few for the sketch to show where they are.
+    """
+    far, others = rows.only(known), rows.only(~known)
+    rest = problem.without(far.values, far.weights, others.values.min(axis=0), others.values.max(axis=0))
+    measure = recover_measure(rest, K, make_prior(rest, others), others, rng, threads)
+    left = 1 - far.weights.sum()
+    weights = np.concatenate([left * measure.weights / measure.weights.sum(), far.weights])
+    C, alpha, _ = place(np.vstack([measure.points, far.values]), weights, K, rng)
+    labels, _ = assign(far.values, C)
+    return Found(C, alpha, left**2 * measure.cost, doubtful=True, known=np.bincount(labels, far.weights, minlength=K))
 
 
 Decoder = Callable[[Problem, int, str, Rows | None, np.random.Generator, int], Found]
@@ -217,11 +246,11 @@ def decode(
     seed, threads = seed_of(random_state), thread_count(n_jobs)
     with _alone():
         found = [search(problem, K, init, candidates, stream(seed, "decode", i), threads) for i in range(replicates)]
-    C, alpha, best, _, _ = min(found, key=lambda f: (f.doubtful, f.cost, f.spread))
+    C, alpha, best, _, _, known = min(found, key=lambda f: (f.doubtful, f.cost, f.spread))
     centroids = sketch.frequencies.origin + np.sqrt(sketch.frequencies.scale) * C
     total = alpha.sum()
     weights = alpha / total if total > 0 else np.full(K, 1 / K)
-    findings = diagnose(problem, C, weights, None if name == "clompr" else best)
+    findings = diagnose(problem, C, weights, None if name == "clompr" else best, known)
     return Solution(np.clip(centroids, sketch.lower, sketch.upper), weights, alpha, best, problem.noise, findings, sketch.columns, name)
 
 
@@ -264,9 +293,11 @@ def _starting_rows(sketch: Sketch, rows: Any) -> Rows | None:
         if values.ndim != 2 or values.shape[1] != sketch.frequencies.n or not len(values):
             raise DataError(f"rows must have shape (p, {sketch.frequencies.n}) with p at least 1; got {values.shape}.")
         require_float32(values - sketch.frequencies.origin)
-        (values, weights), complete = distinct_rows(values, np.ones(len(values))), False
+        (values, weights), chances, size = distinct_rows(values, np.ones(len(values))), None, float(len(values))
     elif sketch.pool is not None and len(sketch.pool):
-        (values, weights), complete = sketch.pool.distinct(), sketch.pool.complete
+        values, weights, chances, size = sketch.pool.estimate()
+        weights = weights if sketch.pool.complete else weights / sketch.weight
     else:
         return None
-    return Rows((values - sketch.frequencies.origin) / np.sqrt(sketch.frequencies.scale), weights, complete)
+    centred = (values - sketch.frequencies.origin) / np.sqrt(sketch.frequencies.scale)
+    return Rows(centred, weights, np.zeros(len(values)) if chances is None else chances, size)

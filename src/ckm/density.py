@@ -62,7 +62,7 @@ class Mixture:
 def make_prior(problem: Problem, rows: Rows | None) -> Prior:
     """Rows where there are some; else N(mean, covariance) of the sketch's moments, kept in the box."""
     if rows is not None:
-        p = rows.weights / rows.weights.sum()
+        p = rows.shares
         return lambda rng, count: rows.values[rng.choice(len(p), size=count, p=p)]
     if problem.covariance.ndim == 2:
         values, vectors = np.linalg.eigh(problem.covariance)
@@ -95,7 +95,8 @@ def begin_mixture(problem: Problem, Q: int, prior: Prior, rng: np.random.Generat
     descended; where there are stages, with a search for missing atoms in each if asked.
     """
     first, *finer = problem.stages
-    points = descend_particles(first, prior(rng, _PARTICLES_PER_ATOM * Q), iterations=30)
+    drawn = prior(rng, _PARTICLES_PER_ATOM * Q)
+    points = descend_particles(first, drawn, np.full(len(drawn), 1 / len(drawn)), iterations=30)
     C, _, spread = place(points, None, Q, rng, n_init=2, search=False)
     width = float(np.clip(spread / problem.n, 0.05, 10.0))
     mixture = _descend(first, C, fit_weights(first, C, width), width, iterations=150)
@@ -166,17 +167,20 @@ def _descend(problem: Problem, C: Array, alpha: Array, width: float, iterations:
     return Mixture(found.x[: Q * n].reshape(Q, n), found.x[Q * n : -1] / Q, float(found.x[-1]), float(found.fun))
 
 
-def descend_particles(problem: Problem, points: Array, iterations: int) -> Array:
-    """Move equal-weight points together until their sketch, mean and covariance are the data's, as far as `iterations` go."""
+def descend_particles(problem: Problem, points: Array, shares: Array, iterations: int) -> Array:
+    """Move points together until their sketch, mean and covariance are the data's, as far as `iterations` go."""
     M, n = points.shape
-    alpha, narrow = np.full(M, 1 / M), np.zeros(points.shape)
+    narrow = np.zeros(points.shape)
+    # In units of one over the root of its share, a heavy point's first step is as long as a light one's, and all as long as an atom's.
+    unit = 1 / np.sqrt(M * shares)[:, None]
 
     def descend(x: Array) -> tuple[float, Array]:
-        X = x.reshape(M, n)
-        value, gradient, _, _ = blurred_cost(problem, X, alpha, 0.0)
-        more, slope, _, _ = moment_misfit(problem, X, alpha, narrow)
-        return M * (value + problem.m * more), M * (gradient + problem.m * slope).ravel()  # a point's step is as long as an atom's
+        X = x.reshape(M, n) * unit
+        value, gradient, _, _ = blurred_cost(problem, X, shares, 0.0)
+        more, slope, _, _ = moment_misfit(problem, X, shares, narrow)
+        return M * (value + problem.m * more), M * (unit * (gradient + problem.m * slope)).ravel()
 
+    box = np.stack([(problem.lower / unit).ravel(), (problem.upper / unit).ravel()], axis=1)
     options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-9}
-    found = minimize(descend, points.ravel(), jac=True, method="L-BFGS-B", bounds=problem.box * M, options=options)
-    return np.asarray(found.x).reshape(M, n)
+    found = minimize(descend, (points / unit).ravel(), jac=True, method="L-BFGS-B", bounds=box, options=options)
+    return np.asarray(found.x.reshape(M, n) * unit)

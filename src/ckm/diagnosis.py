@@ -32,13 +32,15 @@ class Finding(NamedTuple):
     sentence: str
 
 
-def diagnose(problem: Problem, C: Array, weights: Array, cost: float | None) -> tuple[Finding, ...]:
+def diagnose(problem: Problem, C: Array, weights: Array, cost: float | None, known: Array | None = None) -> tuple[Finding, ...]:
     """What is wrong with these centroids (K, n), in the problem's coordinates, and their weights, which sum to one.
 
     `cost` is that of the measure they were placed on; None where it is known to be large, as for points that stand for wide clusters.
+    `known` is the weight that each has from rows that are known to be there; None where rows far out may have been missed.
     """
     found = None if cost is None else _unexplained(problem, cost)
-    findings = (small_sketch(problem.m, *C.shape), found, _far_out(problem), _merged(problem, C, weights), _starved(weights))
+    far = _far_out(problem) if known is None else None
+    findings = (small_sketch(problem.m, *C.shape), found, far, _merged(problem, C, weights), _starved(weights, known))
     return tuple(finding for finding in findings if finding)
 
 
@@ -92,7 +94,8 @@ def _far_out(problem: Problem) -> Finding | None:
     return Finding(
         Status.FAR_OUT,
         f"Column {np.argmax(ratios)} (counted from 0) reaches {ratios.max():.3g} standard deviations from its mean: a few rows there may "
-        f"decide the SSE, and a sketch cannot see so few. Transform or clip that column, or set those rows aside.",
+        f"decide the SSE, and a sketch cannot see so few. Sketch with a larger pool of rows (pool=1000), which keeps such rows; or "
+        f"transform or clip that column.",
     )
 
 
@@ -100,9 +103,10 @@ def _light(weights: Array) -> Array:
     return np.asarray(weights < _STARVED_SHARE / len(weights))
 
 
-def _starved(weights: Array) -> Finding | None:
+def _starved(weights: Array, known: Array | None) -> Finding | None:
     K = len(weights)
-    count = int(_light(weights).sum())
+    doubted = np.ones(K, bool) if known is None else known <= weights / 2
+    count = int((_light(weights) & doubted).sum())
     if not count:
         return None
     return Finding(

@@ -46,10 +46,9 @@ def recover_measure(problem: Problem, K: int, prior: Prior, rows: Rows | None, r
     points = np.vstack([member.draw(rng, each) for member in members])
     weights = np.ones(len(points))
     if rows is not None:
-        # A sampled pool's weights say how often each distinct row was drawn.
-        moved = descend_particles(problem, np.repeat(rows.values, rows.weights.astype(int), axis=0), iterations=60)
-        share = min(1.0, len(moved) / (_ROWS_PER_CLUSTER * K))
-        points, weights = np.vstack([points, moved]), np.concatenate([weights, np.full(len(moved), share * len(points) / len(moved))])
+        moved = descend_particles(problem, rows.values, rows.shares, iterations=60)
+        trust = min(1.0, rows.size / (_ROWS_PER_CLUSTER * K))
+        points, weights = np.vstack([points, moved]), np.concatenate([weights, trust * len(points) * rows.shares])
     return Measure(np.clip(points, problem.lower, problem.upper), weights, _joint_cost(problem, members))
 
 

@@ -36,6 +36,8 @@ class Frequencies(Frozen):
         The law's name, see `ckm.distributions`.
     seed : int or None
         The seed it was drawn with, for the record.
+    spread : float or None
+        The data's mean squared distance from the origin along an axis, where it is known: a pool is sampled by it.
 
     Two values are equal when their frequencies and origin are, bit for bit; `fingerprint` names that equality.
     """
@@ -45,12 +47,14 @@ class Frequencies(Frozen):
     scale: float
     distribution: str
     seed: int | None = None
+    spread: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "turns", read_only(self.turns, np.float32))
         object.__setattr__(self, "origin", read_only(self.origin, np.float64))
         object.__setattr__(self, "scale", positive_variance(self.scale))
         object.__setattr__(self, "seed", None if self.seed is None else int(self.seed))
+        object.__setattr__(self, "spread", None if self.spread is None else positive_variance(self.spread))
         if self.turns.ndim != 2 or self.origin.shape != self.turns.shape[1:] or 0 in self.turns.shape:
             raise ParameterError(
                 f"Frequencies need turns of shape (m, n) and an origin of shape (n,), both at least 1; "
@@ -118,12 +122,14 @@ def draw_frequencies(
         unit = multiscale(rng, m, n, positive_variance(spread) / scale)
     else:
         unit = law(distribution)(rng, m, n)
-    return scaled_frequencies(unit, scale, distribution, origin, seed)
+    return scaled_frequencies(unit, scale, distribution, origin, seed, spread)
 
 
-def scaled_frequencies(unit: Array, scale: float, distribution: str, origin: Array | None = None, seed: int | None = None) -> Frequencies:
+def scaled_frequencies(
+    unit: Array, scale: float, distribution: str, origin: Array | None = None, seed: int | None = None, spread: float | None = None
+) -> Frequencies:
     """Frequencies from `unit` ones drawn at sigma^2 = 1."""
     with np.errstate(over="ignore"):
         turns = (unit / (2 * np.pi * math.sqrt(positive_variance(scale)))).astype(np.float32)
     origin = np.zeros(unit.shape[1]) if origin is None else origin
-    return Frequencies(turns, origin, scale, distribution, seed)
+    return Frequencies(turns, origin, scale, distribution, seed, spread)

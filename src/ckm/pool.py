@@ -1,6 +1,7 @@
-"""A pool: a small uniform sample of rows that merges as sketches do, by keeping the smallest random keys."""
+"""A pool: a small sample of rows, of known chances, that merges as sketches do, by keeping the smallest random keys."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,32 +12,35 @@ from ckm.readonly import Array, Frozen, read_only
 class Pool(Frozen):
     """At most `capacity` of the `seen` rows, those with the smallest keys, in the order of their keys.
 
-    A row of weight beta gets the key E / beta with E exponential, which makes the pool a sample without replacement with
-    probabilities proportional to the weights (Efraimidis and Spirakis, 2006).
+    A row gets the key E / odds with E exponential, which makes the pool a sample without replacement with probabilities that follow the
+    odds (Efraimidis and Spirakis, 2006). The odds are the row's weight times how much it may matter, see `importance`. Given the largest
+    key kept, the others are in the pool by independent chances that are known: so each stands for as much as one over its own.
     """
 
     rows: Array
     weights: Array
+    odds: Array
     keys: Array
     capacity: int
     seen: int
 
     def __post_init__(self) -> None:
-        for name in ("rows", "weights", "keys"):
+        for name in ("rows", "weights", "odds", "keys"):
             object.__setattr__(self, name, read_only(getattr(self, name), np.float64))
 
     @classmethod
     def empty(cls, capacity: int, n: int) -> "Pool":
         """A pool that has seen nothing."""
-        return cls(np.empty((0, n)), np.empty(0), np.empty(0), capacity, 0)
+        return cls(np.empty((0, n)), np.empty(0), np.empty(0), np.empty(0), capacity, 0)
 
     @classmethod
-    def draw(cls, rng: np.random.Generator, rows: Array, weights: Array | None, capacity: int) -> "Pool":
-        """The pool of one piece of data; every weight must be positive."""
+    def draw(cls, rng: np.random.Generator, rows: Array, weights: Array | None, capacity: int, importance: Array | None = None) -> "Pool":
+        """The pool of one piece of data; every weight and importance must be positive."""
         beta = np.ones(len(rows)) if weights is None else np.asarray(weights, np.float64)
-        keys = rng.standard_exponential(len(rows)) / beta
+        odds = beta if importance is None else beta * importance
+        keys = rng.standard_exponential(len(rows)) / odds
         kept = _smallest(keys, capacity)
-        return cls(rows[kept], beta[kept], keys[kept], capacity, len(rows))
+        return cls(rows[kept], beta[kept], odds[kept], keys[kept], capacity, len(rows))
 
     @property
     def complete(self) -> bool:
@@ -50,18 +54,49 @@ class Pool(Frozen):
         if not isinstance(other, Pool):
             return NotImplemented
         capacity = min(self.capacity, other.capacity)
-        keys = np.concatenate([self.keys, other.keys])
-        kept = _smallest(keys, capacity)
-        rows = np.concatenate([self.rows, other.rows])[kept]
-        weights = np.concatenate([self.weights, other.weights])[kept]
-        return Pool(rows, weights, keys[kept], capacity, self.seen + other.seen)
+        kept = _smallest(np.concatenate([self.keys, other.keys]), capacity)
+        rows, weights, odds, keys = (
+            np.concatenate([getattr(self, name), getattr(other, name)])[kept] for name in ("rows", "weights", "odds", "keys")
+        )
+        return Pool(rows, weights, odds, keys, capacity, self.seen + other.seen)
 
-    def distinct(self) -> tuple[Array, Array]:
-        """The distinct rows, sorted, with their weights summed.
+    def estimate(self) -> "Estimate":
+        """The data as this pool knows it."""
+        if self.complete:
+            rows, weights = distinct_rows(self.rows, self.weights)
+            return Estimate(rows, weights, np.ones(len(rows)), float(len(self)))
+        if len(self) == 1:
+            return Estimate(self.rows, self.weights, np.zeros(1), 1.0)
+        # The last row only marks where the pool ends.
+        chances = -np.expm1(-self.odds[:-1] * self.keys[-1])
+        rows, inverse = np.unique(self.rows[:-1], axis=0, return_inverse=True)
+        most = np.zeros(len(rows))
+        np.maximum.at(most, inverse.ravel(), chances)
+        weights = self.weights[:-1] / chances
+        size = float(weights.sum() ** 2 / (weights**2).sum())
+        return Estimate(rows, np.bincount(inverse.ravel(), weights, minlength=len(rows)), most, size)
 
-        A pool that holds every row keeps their weights; a sampled one has used them already to decide who is in it.
-        """
-        return distinct_rows(self.rows, self.weights if self.complete else np.ones(len(self)))
+
+class Estimate(NamedTuple):
+    """Distinct rows in sorted order, the weight each stands for, the chance each had to be sampled (the largest of equal rows), and how
+    many rows drawn evenly would say as much.
+    """
+
+    rows: Array
+    weights: Array
+    chances: Array
+    size: float
+
+
+def importance(rows: Array, origin: Array, spread: float | None) -> Array | None:
+    """How much each row may matter to the SSE: one on average, half of it for every row and half in proportion to its squared distance.
+
+    A few rows far out may decide the SSE, and an even sample would miss them (Bachem, Lucic and Krause, 2018). None where the spread of
+    the data, its mean squared distance along an axis, is not known.
+    """
+    if spread is None:
+        return None
+    return np.asarray(0.5 + 0.5 * ((rows - origin) ** 2).sum(axis=1) / (spread * len(origin)))
 
 
 def distinct_rows(rows: Array, weights: Array) -> tuple[Array, Array]:

@@ -67,7 +67,7 @@ def sketch(
         The columns of a table to use, in this order; all of them by default.
     pool : int
         How many sampled rows to keep in the sketch, for the decoder to start from and to place centroids by; a hundred for each cluster
-        count for as much as the sketch.
+        count for as much as the sketch. Rows far from the mean are more likely to be kept, since few of them may decide the SSE.
     random_state : None, int, Generator or RandomState
         Decides the frequencies, the sample and the pool.
     n_jobs : int, optional

@@ -28,7 +28,7 @@ from ckm.seeding import seed_of
 from ckm.sketches import Sketch
 from ckm.tally import UNIT, Tally, second_moment_shape
 
-VERSION = 1
+VERSION = 2  # since version 2 a file knows the data's spread, and by what odds its pool was sampled
 _KEY = "ckm"
 _MAX_HEADER = 64 * 2**20
 
@@ -53,10 +53,10 @@ def load(path: str | Path) -> Sketch:
     return deserialise(_read(Path(path)), str(path))
 
 
-def serialise(sketch: Sketch) -> bytes:
+def serialise(sketch: Sketch, version: int = VERSION) -> bytes:
     """The bytes of a sketch file."""
-    tensors = _tensors(sketch)
-    metadata = _metadata(sketch)
+    tensors = _tensors(sketch, version)
+    metadata = _metadata(sketch, version)
     metadata["sha256"] = _digest(metadata, tensors)
     return bytes(_save_tensors(tensors, metadata={_KEY: _canonical(metadata)}))
 
@@ -76,7 +76,7 @@ def deserialise(data: bytes, name: str = "these bytes") -> Sketch:
         raise
     except (CkmError, KeyError, TypeError, ValueError, OverflowError) as error:
         _refuse(name, f"does not hold a valid sketch ({error})")
-    if serialise(sketch) != data:
+    if serialise(sketch, metadata["version"]) != data:
         _refuse(name, "is not written the way this library writes sketches: its header was altered")
     return sketch
 
@@ -126,20 +126,21 @@ def _obstacle(target: Path) -> str | None:
     return None
 
 
-def _tensors(sketch: Sketch) -> dict[str, Array]:
+def _tensors(sketch: Sketch, version: int) -> dict[str, Array]:
     f, t = sketch.frequencies, sketch.tally
     tensors = {"turns": f.turns, "origin": f.origin, "sums": t.sums, "lower": t.lower, "upper": t.upper}
     tensors |= {"first": t.first, "second": t.second}
     if sketch.pool is not None:
         p = sketch.pool
         tensors |= {"pool.rows": p.rows, "pool.weights": p.weights, "pool.keys": p.keys}
+        tensors |= {"pool.odds": p.odds} if version > 1 else {}
     return tensors
 
 
-def _metadata(sketch: Sketch) -> dict[str, Any]:
+def _metadata(sketch: Sketch, version: int) -> dict[str, Any]:
     f, t, p = sketch.frequencies, sketch.tally, sketch.pool
-    return {
-        "version": VERSION,
+    metadata = {
+        "version": version,
         "distribution": f.distribution,
         "scale": f.scale,
         "seed": f.seed,
@@ -149,13 +150,15 @@ def _metadata(sketch: Sketch) -> dict[str, Any]:
         "columns": None if sketch.columns is None else list(sketch.columns),
         "pool": None if p is None else {"capacity": p.capacity, "seen": p.seen},
     }
+    return metadata | {"spread": f.spread} if version > 1 else metadata
 
 
 def _sketch(metadata: dict[str, Any], tensors: dict[str, Array]) -> Sketch:
     """The value behind metadata and tensors, with every shape and range checked (a checksum can be forged)."""
     scale, weight, count = float(metadata["scale"]), float(metadata["weight"]), int(metadata["count"])
     seed = None if metadata["seed"] is None else seed_of(metadata["seed"])
-    f = Frequencies(tensors["turns"], tensors["origin"], scale, str(metadata["distribution"]), seed)
+    spread = None if metadata["version"] == 1 or metadata["spread"] is None else float(metadata["spread"])
+    f = Frequencies(tensors["turns"], tensors["origin"], scale, str(metadata["distribution"]), seed, spread)
     t = Tally(
         tensors["sums"], weight, count, tensors["lower"], tensors["upper"], tensors["first"], tensors["second"], bool(metadata["tight"])
     )
@@ -191,13 +194,16 @@ def _pool(metadata: dict[str, Any] | None, tensors: dict[str, Array], n: int, co
     if metadata is None:
         return None
     rows, weights, keys = (tensors[f"pool.{name}"] for name in ("rows", "weights", "keys"))
-    pool = Pool(rows, weights, keys, whole_number(metadata["capacity"], "capacity", 1), whole_number(metadata["seen"], "seen", 0))
+    odds = tensors.get("pool.odds", weights)  # version 1 sampled by weight alone
+    pool = Pool(rows, weights, odds, keys, whole_number(metadata["capacity"], "capacity", 1), whole_number(metadata["seen"], "seen", 0))
     if pool.seen != count or pool.weights.shape != (min(pool.capacity, count),):
         raise ValueError("the pool does not fit the number of rows")
-    if pool.rows.shape != (len(pool.weights), n) or pool.keys.shape != pool.weights.shape:
+    if pool.rows.shape != (len(pool.weights), n) or not pool.keys.shape == pool.odds.shape == pool.weights.shape:
         raise ValueError("the pool does not fit the sketch")
-    if not all(np.isfinite(a).all() for a in (pool.rows, pool.weights, pool.keys)) or (pool.weights <= 0).any():
-        raise ValueError("the pool's rows, weights and keys must be finite")
+    if not all(np.isfinite(a).all() for a in (pool.rows, pool.weights, pool.odds, pool.keys)):
+        raise ValueError("the pool's rows, weights, odds and keys must be finite")
+    if (pool.weights <= 0).any() or (pool.odds <= 0).any() or (pool.keys < 0).any():
+        raise ValueError("the pool's weights, odds and keys must be positive")
     if (np.diff(pool.keys) < 0).any():
         raise ValueError("the pool is not in the order of its keys")
     return pool

@@ -16,7 +16,7 @@ import numpy as np
 from ckm.errors import NonFiniteError, ParameterError
 from ckm.frequencies import Frequencies
 from ckm.kernels import Kernel
-from ckm.pool import Pool
+from ckm.pool import Pool, importance
 from ckm.progress import OnRows, ignore
 from ckm.readonly import Array
 from ckm.seeding import stream
@@ -72,7 +72,8 @@ def run(
         # a change of units or origin changes nothing.
         order = np.argsort(rows[:64], axis=0, kind="stable").astype(np.int64)
         rng = stream(pool.seed, "pool", block.number, zlib.crc32(order.tobytes()))
-        return part, Pool.draw(rng, rows, weights, pool.capacity)
+        odds = importance(rows, frequencies.origin, frequencies.spread)
+        return part, Pool.draw(rng, rows, weights, pool.capacity, odds)
 
     total, kept = Tally.empty(frequencies.m, frequencies.n), None if pool is None else Pool.empty(pool.capacity, frequencies.n)
     for block, (part, sample) in ordered_map(work, blocks, n_threads):
