@@ -10,8 +10,8 @@ from scipy import stats
 
 import ckm
 from ckm.frequencies import draw_frequencies
-from ckm.pool import Pool, distinct_rows, importance
-from ckm.runners.local import BLOCK_ROWS
+from ckm.pool import Pool, distinct_rows
+from ckm.runners.local import BLOCK_ROWS, importance
 
 F = draw_frequencies(2, 1, seed=0)
 LEVEL = 1e-4  # with a fixed seed, a sound sampler fails at this level for one seed in ten thousand
@@ -219,8 +219,8 @@ def test_one_sampled_row_stands_for_itself() -> None:
 def test_importance_is_half_even_and_half_by_the_square() -> None:
     X = np.random.default_rng(0).normal(size=(1000, 3)) + 5
     spread = float(((X - 4) ** 2).mean())
-    s = importance(X, np.full(3, 4.0), spread)
+    s = importance(X, draw_frequencies(2, 3, scale=0.3, origin=np.full(3, 4.0), spread=spread))
     assert s.mean() == pytest.approx(1)
     assert s.min() > 0.5
     assert s == pytest.approx(0.5 + 0.5 * ((X - 4) ** 2).mean(axis=1) / spread)
-    assert importance(X, np.full(3, 4.0), None) is None
+    assert importance(X, draw_frequencies(2, 3)) is None

@@ -54,16 +54,17 @@ class Problem:
     @classmethod
     def of(cls, sketch: Sketch) -> "Problem":
         """The problem that a sketch poses."""
-        sigma, origin, z = np.sqrt(sketch.frequencies.scale), sketch.frequencies.origin, sketch.z
-        lower, upper, mean = ((point - origin) / sigma for point in (sketch.lower, sketch.upper, sketch.mean))
-        covariance = sketch.covariance / sigma**2
+        frequencies, z = sketch.frequencies, sketch.z
+        step = frequencies.step
+        lower, upper, mean = (frequencies.relative(point) for point in (sketch.lower, sketch.upper, sketch.mean))
+        covariance = sketch.covariance / (np.outer(step, step) if sketch.covariance.ndim == 2 else step**2)
         # The last bits of moments depend on the order of rows; once rounded, they do so only by rare chance.
         grid = 2.0**-20 * max(float(np.abs(covariance).max()), 2.0**-40)
         mean, covariance = _rounded(mean, np.sqrt(grid) * 2.0**-10), _rounded(covariance, grid)
         # Whole-number weights count as repetition, as everywhere.
         size = max(sketch.count, sketch.weight)
         moments = _made_by_many(lower - mean, upper - mean, covariance, size, len(z))
-        return cls(sketch.frequencies.omega * sigma, z, lower, upper, mean, covariance, size, moments)
+        return cls(frequencies.omega * step, z, lower, upper, mean, covariance, size, moments)
 
     @property
     def m(self) -> int:

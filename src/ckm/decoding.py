@@ -247,7 +247,7 @@ def decode(
     with _alone():
         found = [search(problem, K, init, candidates, stream(seed, "decode", i), threads) for i in range(replicates)]
     C, alpha, best, _, _, known = min(found, key=lambda f: (f.doubtful, f.cost, f.spread))
-    centroids = sketch.frequencies.origin + np.sqrt(sketch.frequencies.scale) * C
+    centroids = sketch.frequencies.absolute(C)
     total = alpha.sum()
     weights = alpha / total if total > 0 else np.full(K, 1 / K)
     findings = diagnose(problem, C, weights, None if name == "clompr" else best, known)
@@ -299,5 +299,4 @@ def _starting_rows(sketch: Sketch, rows: Any) -> Rows | None:
         weights = weights if sketch.pool.complete else weights / sketch.weight
     else:
         return None
-    centred = (values - sketch.frequencies.origin) / np.sqrt(sketch.frequencies.scale)
-    return Rows(centred, weights, np.zeros(len(values)) if chances is None else chances, size)
+    return Rows(sketch.frequencies.relative(values), weights, np.zeros(len(values)) if chances is None else chances, size)

@@ -38,6 +38,8 @@ class Frequencies(Frozen):
         The seed it was drawn with, for the record.
     spread : float or None
         The data's mean squared distance from the origin along an axis, where it is known: a pool is sampled by it.
+    units : float64 array (n,) or None
+        The unit of each column, where columns were standardised: distances, `scale` and `spread` are then measured in these units.
 
     Two values are equal when their frequencies and origin are, bit for bit; `fingerprint` names that equality.
     """
@@ -48,6 +50,7 @@ class Frequencies(Frozen):
     distribution: str
     seed: int | None = None
     spread: float | None = None
+    units: Array | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "turns", read_only(self.turns, np.float32))
@@ -55,6 +58,7 @@ class Frequencies(Frozen):
         object.__setattr__(self, "scale", positive_variance(self.scale))
         object.__setattr__(self, "seed", None if self.seed is None else int(self.seed))
         object.__setattr__(self, "spread", None if self.spread is None else positive_variance(self.spread))
+        object.__setattr__(self, "units", None if self.units is None else read_only(self.units, np.float64))
         if self.turns.ndim != 2 or self.origin.shape != self.turns.shape[1:] or 0 in self.turns.shape:
             raise ParameterError(
                 f"Frequencies need turns of shape (m, n) and an origin of shape (n,), both at least 1; "
@@ -62,6 +66,10 @@ class Frequencies(Frozen):
             )
         if not (np.isfinite(self.turns).all() and np.isfinite(self.origin).all()):
             raise ParameterError("Frequencies must be finite numbers in float32; rescale the data so that they are.")
+        if self.units is not None and not (
+            self.units.shape == self.origin.shape and np.isfinite(self.units).all() and (self.units > 0).all()
+        ):
+            raise ParameterError(f"Units must be {self.n} positive numbers, one for each column.")
 
     @property
     def m(self) -> int:
@@ -72,6 +80,19 @@ class Frequencies(Frozen):
     def n(self) -> int:
         """The dimension of the data."""
         return int(self.turns.shape[1])
+
+    @cached_property
+    def step(self) -> Array:
+        """One standard deviation of a cluster along each column (n,), in the data's own units."""
+        return read_only(math.sqrt(self.scale) * (np.ones(self.n) if self.units is None else self.units))
+
+    def relative(self, points: Array) -> Array:
+        """Points of the data in the coordinates of the decoders: relative to the origin, in steps."""
+        return np.asarray((points - self.origin) / self.step)
+
+    def absolute(self, points: Array) -> Array:
+        """Points in the coordinates of the decoders back in the data's own."""
+        return np.asarray(self.origin + self.step * points)
 
     @cached_property
     def omega(self) -> Array:
@@ -107,9 +128,11 @@ def draw_frequencies(
     distribution: str = DEFAULT_DISTRIBUTION,
     origin: Array | None = None,
     spread: float | None = None,
+    units: Array | None = None,
     seed: int = 0,
 ) -> Frequencies:
-    """Draw m frequencies in dimension n from a law scaled to the variance `scale`; "multiscale" also sees variances up to `spread`.
+    """Draw m frequencies in dimension n from a law scaled to the variance `scale`; "multiscale" also sees variances up to `spread`. Where
+    columns have `units`, both are measured in them.
 
     Parties that may not share rows can agree on these first: the same arguments give the same frequencies.
 
@@ -122,14 +145,12 @@ def draw_frequencies(
         unit = multiscale(rng, m, n, positive_variance(spread) / scale)
     else:
         unit = law(distribution)(rng, m, n)
-    return scaled_frequencies(unit, scale, distribution, origin, seed, spread)
+    origin = np.zeros(n) if origin is None else origin
+    return Frequencies(scaled_turns(unit, scale, units), origin, scale, distribution, seed, spread, units)
 
 
-def scaled_frequencies(
-    unit: Array, scale: float, distribution: str, origin: Array | None = None, seed: int | None = None, spread: float | None = None
-) -> Frequencies:
-    """Frequencies from `unit` ones drawn at sigma^2 = 1."""
+def scaled_turns(unit: Array, scale: float, units: Array | None = None) -> Array:
+    """Turns of frequencies that were drawn at sigma^2 = 1."""
     with np.errstate(over="ignore"):
-        turns = (unit / (2 * np.pi * math.sqrt(positive_variance(scale)))).astype(np.float32)
-    origin = np.zeros(unit.shape[1]) if origin is None else origin
-    return Frequencies(turns, origin, scale, distribution, seed, spread)
+        turns = unit / (2 * np.pi * math.sqrt(positive_variance(scale)))
+        return np.asarray((turns if units is None else turns / units).astype(np.float32))

@@ -13,7 +13,7 @@ class Pool(Frozen):
     """At most `capacity` of the `seen` rows, those with the smallest keys, in the order of their keys.
 
     A row gets the key E / odds with E exponential, which makes the pool a sample without replacement with probabilities that follow the
-    odds (Efraimidis and Spirakis, 2006). The odds are the row's weight times how much it may matter, see `importance`. Given the largest
+    odds (Efraimidis and Spirakis, 2006). The odds are the row's weight times how much it may matter, see `runners.local`. Given the largest
     key kept, the others are in the pool by independent chances that are known: so each stands for as much as one over its own.
     """
 
@@ -86,17 +86,6 @@ class Estimate(NamedTuple):
     weights: Array
     chances: Array
     size: float
-
-
-def importance(rows: Array, origin: Array, spread: float | None) -> Array | None:
-    """How much each row may matter to the SSE: one on average, half of it for every row and half in proportion to its squared distance.
-
-    A few rows far out may decide the SSE, and an even sample would miss them (Bachem, Lucic and Krause, 2018). None where the spread of
-    the data, its mean squared distance along an axis, is not known.
-    """
-    if spread is None:
-        return None
-    return np.asarray(0.5 + 0.5 * ((rows - origin) ** 2).sum(axis=1) / (spread * len(origin)))
 
 
 def distinct_rows(rows: Array, weights: Array) -> tuple[Array, Array]:

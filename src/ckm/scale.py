@@ -15,7 +15,7 @@ from ckm.assignment import assign
 from ckm.checks import as_float32
 from ckm.distributions import adapted_radius
 from ckm.errors import DataError, NonFiniteError
-from ckm.frequencies import scaled_frequencies
+from ckm.frequencies import Frequencies, scaled_turns
 from ckm.kernels import load_kernel
 from ckm.pool import distinct_rows
 from ckm.readonly import Array
@@ -112,7 +112,7 @@ def estimate_scale(pilot: Pilot, rng: np.random.Generator) -> float:
     kernel = load_kernel("numba")
     for _ in range(_ROUNDS):
         unit = adapted_radius(rng, _FREQUENCIES, len(origin))
-        frequencies = scaled_frequencies(unit, scale, "adapted-radius", origin)
+        frequencies = Frequencies(scaled_turns(unit, scale), origin, scale, "adapted-radius")
         cosines, sines = kernel(frequencies, pilot.rows, pilot.weights).sums * (UNIT / total)
         scale *= _decay(np.linalg.norm(unit, axis=1), np.hypot(cosines, sines))
     return scale

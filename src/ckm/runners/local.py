@@ -16,7 +16,7 @@ import numpy as np
 from ckm.errors import NonFiniteError, ParameterError
 from ckm.frequencies import Frequencies
 from ckm.kernels import Kernel
-from ckm.pool import Pool, importance
+from ckm.pool import Pool
 from ckm.progress import OnRows, ignore
 from ckm.readonly import Array
 from ckm.seeding import stream
@@ -72,7 +72,7 @@ def run(
         # a change of units or origin changes nothing.
         order = np.argsort(rows[:64], axis=0, kind="stable").astype(np.int64)
         rng = stream(pool.seed, "pool", block.number, zlib.crc32(order.tobytes()))
-        odds = importance(rows, frequencies.origin, frequencies.spread)
+        odds = importance(rows, frequencies)
         return part, Pool.draw(rng, rows, weights, pool.capacity, odds)
 
     total, kept = Tally.empty(frequencies.m, frequencies.n), None if pool is None else Pool.empty(pool.capacity, frequencies.n)
@@ -81,6 +81,18 @@ def run(
         kept = kept + sample if kept is not None and sample is not None else None
         on_rows(len(block.rows))
     return total, kept
+
+
+def importance(rows: Array, frequencies: Frequencies) -> Array | None:
+    """How much each row may matter to the SSE: one on average, half of it for every row and half in proportion to its squared distance.
+
+    A few rows far out may decide the SSE, and an even sample would miss them (Bachem, Lucic and Krause, 2018). None where the spread of
+    the data is not known.
+    """
+    if frequencies.spread is None:
+        return None
+    squares = (frequencies.relative(rows) ** 2).mean(axis=1)
+    return np.asarray(0.5 + 0.5 * squares * (frequencies.scale / frequencies.spread))
 
 
 def blocks_of(chunks: Iterable[Array], weights: Array | None = None) -> Iterator[Block]:
