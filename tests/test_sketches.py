@@ -4,6 +4,7 @@ import copy
 import pickle
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ckm
-from ckm.errors import DataError, MismatchError
+from ckm.errors import DataError, MismatchError, ParameterError
 from ckm.frequencies import Frequencies, draw_frequencies
 from ckm.runners.local import BLOCK_ROWS
+from ckm.sketches import Sketch
+from ckm.storage import deserialise, serialise
 
 F = draw_frequencies(12, 3, origin=np.array([1.0, -2.0, 0.5]), seed=4)
 NAMES = ("a", "b", "c")
@@ -261,3 +264,40 @@ def test_only_rows_that_were_added_can_be_taken_away() -> None:
     light, heavy = (ckm.sketch(rows(5, 0), like=F, sample_weight=np.full(5, w)) for w in (1.0, 5.0))
     with pytest.raises(MismatchError, match="subtract only"):
         heavy - light
+
+
+# Forgetting bit by bit
+
+
+def test_scaled_weighs_every_row_less() -> None:
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    s = ckm.sketch(X, sketch_size=20, pool=50, random_state=0)
+    half = s.scaled(0.5)
+    weighted = ckm.sketch(X, like=s, sample_weight=np.full(300, 0.5))
+    assert half.z == pytest.approx(s.z, abs=1e-12)
+    assert half.tally.sums == pytest.approx(weighted.tally.sums)
+    assert (half.weight, half.count, half.exact, half.tally.tight) == (150.0, 150, False, False)
+    assert half.mean == pytest.approx(s.mean)
+    assert half.covariance == pytest.approx(s.covariance)
+    assert s.scaled(1) == s
+    assert Sketch.empty(s.frequencies).scaled(0.3) == Sketch.empty(s.frequencies)
+    assert half.pool.estimate().weights.sum() == pytest.approx(0.5 * s.pool.estimate().weights.sum())
+    assert deserialise(serialise(half)) == half
+
+
+def test_a_faded_past_gives_way_to_the_present() -> None:
+    rng = np.random.default_rng(0)
+    first = ckm.sketch(rng.normal(size=(1000, 2)), n_clusters=2, scale=1.0, pool=200, random_state=0)
+    so_far = first
+    for i in range(60):
+        so_far = so_far.scaled(0.8) + ckm.sketch(rng.normal(size=(100, 2)) + 9, like=first, pool=200, random_state=i)
+    assert so_far.weight == pytest.approx(500, rel=0.01)
+    assert 500 <= so_far.count <= 506, "rounding up adds at most 1 / (1 - factor) rows"
+    assert so_far.mean == pytest.approx([9, 9], abs=0.2)
+    assert (so_far.pool.rows > 4).all(), "the rows of the past have left the pool"
+
+
+@pytest.mark.parametrize("factor", [0, -0.5, 1.5, np.nan, True, "0.9", None])
+def test_scaled_refuses_what_is_no_share(factor: Any) -> None:
+    with pytest.raises(ParameterError, match="above 0 and at most 1"):
+        ckm.sketch(np.eye(2), sketch_size=2, scale=1.0).scaled(factor)

@@ -60,6 +60,10 @@ class Pool(Frozen):
         )
         return Pool(rows, weights, odds, keys, capacity, self.seen + other.seen)
 
+    def scaled(self, factor: float) -> "Pool":
+        """Every row with its weight times `factor`: as if it had been drawn so."""
+        return Pool(self.rows, factor * self.weights, factor * self.odds, self.keys / factor, self.capacity, self.seen)
+
     def estimate(self) -> "Estimate":
         """The data as this pool knows it."""
         if self.complete:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ckm.errors import DataError, MismatchError
+from ckm.errors import DataError, MismatchError, ParameterError
 from ckm.frequencies import Frequencies
 from ckm.pool import Pool
 from ckm.readonly import Array, Frozen, read_only
@@ -126,6 +126,22 @@ class Sketch(Frozen):
             return NotImplemented
         columns = self._agreed_columns(other)
         return Sketch(self.frequencies, self.tally - other.tally, columns)
+
+    def scaled(self, factor: float) -> "Sketch":
+        """The same rows with their weights times `factor`, above 0 and at most 1: `today + past.scaled(0.99)` forgets bit by bit.
+
+        The sums are float64 from then on, `count` is the share of rows that is left (rounded up), and bounds are outer bounds: they never
+        shrink.
+
+        >>> import ckm, numpy as np
+        >>> s = ckm.sketch(np.eye(4), sketch_size=8, scale=1.0, random_state=0)
+        >>> s.scaled(0.5).weight, s.scaled(0.5).count
+        (2.0, 2)
+        """
+        if isinstance(factor, bool) or not isinstance(factor, (int, float, np.integer, np.floating)) or not 0 < factor <= 1:
+            raise ParameterError(f"scaled takes a factor above 0 and at most 1; got {factor!r}.")
+        pool = None if self.pool is None else self.pool.scaled(float(factor))
+        return replace(self, tally=self.tally.scaled(float(factor)), pool=pool)
 
     def __eq__(self, other: object) -> bool:
         """Same frequencies, sums, weight, count and bounds, bit for bit. Moments and the pool are left out."""

@@ -171,7 +171,7 @@ def _sketch(metadata: dict[str, Any], tensors: dict[str, Array]) -> Sketch:
     columns = metadata["columns"]
     if columns is not None and (len(columns) != f.n or not all(isinstance(c, str) for c in columns)):
         raise ValueError(f"there must be {f.n} column names")
-    return Sketch(f, t, None if columns is None else tuple(columns), _pool(metadata["pool"], tensors, f.n, count))
+    return Sketch(f, t, None if columns is None else tuple(columns), _pool(metadata["pool"], tensors, f.n, count, t.exact))
 
 
 def _check_tally(t: Tally) -> None:
@@ -192,13 +192,13 @@ def _check_tally(t: Tally) -> None:
         raise ValueError("the bounds are not bounds")
 
 
-def _pool(metadata: dict[str, Any] | None, tensors: dict[str, Array], n: int, count: int) -> Pool | None:
+def _pool(metadata: dict[str, Any] | None, tensors: dict[str, Array], n: int, count: int, exact: bool) -> Pool | None:
     if metadata is None:
         return None
     rows, weights, keys = (tensors[f"pool.{name}"] for name in ("rows", "weights", "keys"))
     odds = tensors.get("pool.odds", weights)  # version 1 sampled by weight alone
     pool = Pool(rows, weights, odds, keys, whole_number(metadata["capacity"], "capacity", 1), whole_number(metadata["seen"], "seen", 0))
-    if pool.seen != count or pool.weights.shape != (min(pool.capacity, count),):
+    if (exact and pool.seen != count) or pool.weights.shape != (min(pool.capacity, pool.seen),):
         raise ValueError("the pool does not fit the number of rows")
     if pool.rows.shape != (len(pool.weights), n) or not pool.keys.shape == pool.odds.shape == pool.weights.shape:
         raise ValueError("the pool does not fit the sketch")

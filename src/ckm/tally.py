@@ -1,5 +1,6 @@
 """What one piece of data adds up to: the part of a sketch that kernels compute and workers send back."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,6 +101,13 @@ class Tally(Frozen):
             self.second - other.second,
             self.tight and other.count == 0,
         )
+
+    def scaled(self, factor: float) -> "Tally":
+        """Every row with its weight times `factor`. What is left counts as that share of the rows, rounded up; bounds become outer ones."""
+        if factor == 1 or self.count == 0:
+            return self
+        sums, first, second = (factor * array for array in (self.sums, self.first, self.second))
+        return Tally(sums, factor * self.weight, math.ceil(factor * self.count), self.lower, self.upper, first, second, tight=False)
 
 
 def second_moment_shape(m: int, n: int) -> tuple[int, ...]:
