@@ -77,7 +77,7 @@ def by_pycle(X: np.ndarray, seed: int) -> Fitted:
     features = sketching.SimpleFeatureMap("complexExponential", sketching.drawFrequencies("adaptedRadius", N_FEATURES, M, scale))
     z = sketching.computeSketch(X, features)
     sketched = time.perf_counter()
-    solver = compressive_learning.CLOMP_CKM(features, K, np.stack([X.min(axis=0), X.max(axis=0)]), z)
+    solver = compressive_learning.CLOMP_CKM(features, K, np.stack([X.min(axis=0), X.max(axis=0)]).astype(np.float64), z)
     solver.fit_once()
     return Fitted(solver.get_centroids(), {"sketch": sketched - began, "decode": time.perf_counter() - sketched})
 
