@@ -27,8 +27,7 @@ from ckm.cli import app
 from ckm.errors import DataError, MismatchError, NonFiniteError, ParameterError
 from ckm.polish import Polished, polish
 from ckm.runners.local import BLOCK_ROWS
-from ckm.sources import Source, open_source
-from ckm.sources.arrays import ArraySource
+from ckm.sources import BEGINNING, Chunk, Place, Source, open_source
 
 
 class Cut(Source):
@@ -38,8 +37,8 @@ class Cut(Source):
         self.columns, self.n_rows, self.n_features = None, *X.shape
         self._parts = np.split(X, cuts)
 
-    def chunks(self) -> Iterator[np.ndarray]:
-        return iter(self._parts)
+    def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
+        return map(Chunk, self._parts)
 
 
 def lloyd(X: np.ndarray, C: np.ndarray, passes: int, beta: np.ndarray | None = None) -> tuple[np.ndarray, list[float]]:
@@ -205,7 +204,7 @@ def test_files_and_frames_are_arrays(X: np.ndarray, tmp_path: Path) -> None:
 
 def test_rows_of_several_types_are_one_table(X: np.ndarray) -> None:
     single, whole = X[:2000].astype(np.float32), X[:2000].round()
-    source = ArraySource([single, whole.astype(np.int64)])
+    source = open_source([single, whole.astype(np.int64)])
     assert_same(polish(source, X[:5], 3), polish(open_source(np.vstack([single, whole])), X[:5], 3))
 
 

@@ -29,7 +29,7 @@ def nearest(block: Block, transposed: Array, columns: tuple[str, ...] | None = N
     labels, squares = np.empty(len(rows), np.int32), np.empty(len(rows))
     _nearest(rows, transposed, labels, squares)
     if not np.isfinite(squares).all():
-        raise _first_bad(block, squares).moved(block.start, columns)
+        raise block.located(_first_bad(block, squares), columns)
     return labels, squares
 
 
@@ -71,7 +71,7 @@ def _first_bad(block: Block, squares: Array) -> NonFiniteError:
 
 
 def _blocks(X: Array, weights: Array | None = None) -> Iterator[Block]:
-    return blocks_of(ArraySource([X]).chunks(), weights)
+    return blocks_of(ArraySource(X, weights=weights).chunks())
 
 
 @_compiled

@@ -15,30 +15,37 @@ class NonFiniteError(DataError):
     Kernels raise it with a position inside their block; the runner raises it again with the position in the data.
     """
 
-    def __init__(self, row: int, column: int, value: float, name: str | None = None) -> None:
-        self.row, self.column, self.value, self.name = row, column, value, name
-        where = f"Row {row}, column {column if name is None else repr(name)}"
-        super().__init__(f"{where} holds {self.reason()}")
+    def __init__(self, row: int, column: int, value: float, name: str | None = None, file: str | None = None) -> None:
+        self.row, self.column, self.value, self.name, self.file = row, column, value, name, file
+        super().__init__(f"{self.place()} holds {self.reason()}")
+
+    def place(self) -> str:
+        """Where the value is, in words; rows are counted from zero, in each file."""
+        column = self.column if self.name is None else repr(self.name)
+        return f"Row {self.row}, column {column}{'' if self.file is None else f' of {self.file}'}"
 
     def reason(self) -> str:
         """What is wrong with the value, and the remedy."""
         if self.value != self.value:
-            return "NaN (a missing value); drop or fill such rows first."
+            return "NaN (a missing value); drop or fill such rows first, or sketch with nan='drop'."
         if self.value in (float("inf"), float("-inf")):
             return f"{self.value} (infinity); drop or clip such rows first."
         return f"{self.value:g}, which overflows float32 once centred; rescale the data, or drop such rows."
 
-    def moved(self, rows: int, columns: tuple[str, ...] | None) -> "NonFiniteError":
-        """The same finding, `rows` further down, with its column's name where there is one."""
-        name = None if columns is None else columns[self.column]
-        return NonFiniteError(self.row + rows, self.column, self.value, name)
+    def placed(self, row: int, columns: tuple[str, ...] | None, file: str | None = None) -> "NonFiniteError":
+        """The same finding, in that row (of that file), with its column's name where there is one."""
+        return NonFiniteError(row, self.column, self.value, None if columns is None else columns[self.column], file)
 
-    def __reduce__(self) -> tuple[type, tuple[int, int, float, str | None]]:
-        return type(self), (self.row, self.column, self.value, self.name)
+    def __reduce__(self) -> tuple[type, tuple[int, int, float, str | None, str | None]]:
+        return type(self), (self.row, self.column, self.value, self.name, self.file)
 
 
 class ParameterError(CkmError, ValueError):
     """An argument is out of range or contradicts another."""
+
+
+class MissingPackageError(CkmError, ImportError):
+    """Something that is not installed is needed to read this."""
 
 
 class MismatchError(CkmError, ValueError):
@@ -75,3 +82,15 @@ class ScaleWarning(UserWarning):
 
 class ClustersWarning(UserWarning):
     """Centroids may not be what was asked for: some are missed, merged or without weight."""
+
+
+class ColumnsWarning(UserWarning):
+    """Columns that hold no numbers were left out."""
+
+
+class MissingRowsWarning(UserWarning):
+    """Rows with missing values were left out, as asked."""
+
+
+class HeadWarning(UserWarning):
+    """Scale and origin come from the first rows of data that can be read once only."""

@@ -253,7 +253,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         options: dict[str, Any] = {"like": like}
         if like is None:
             options = {"n_clusters": self.n_clusters, "sketch_size": self._size(), "scale": self.scale, "distribution": self.distribution}
-        source = ArraySource([rows], tuple(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None)
+        source = ArraySource(rows, tuple(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None)
         options |= {"kernel": self.kernel, "n_jobs": self.n_jobs, "progress": self.verbose > 0}
         return make_sketch(source, sample_weight=weights, pool=pool, random_state=seed, **options)
 
@@ -271,7 +271,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """Pass over the rows as often as asked, then label them; the solution stays what was decoded."""
         passes, threads = whole_number(self.polish, "polish", 0), thread_count(self.n_jobs)
         with rows_bar("Polishing", passes * len(rows), enabled=self.verbose > 0 and passes > 0) as on_rows:
-            moved = polish(ArraySource([rows]), self.solution_.centroids, passes, weights=weights, n_threads=threads, on_rows=on_rows)
+            moved = polish(ArraySource(rows), self.solution_.centroids, passes, weights=weights, n_threads=threads, on_rows=on_rows)
         self.n_iter_ = len(moved.sse)
         centroids = read_only(moved.centroids, self._dtype)  # as `predict` will see them
         self.labels_, self.inertia_ = assign(rows, centroids, weights, threads)

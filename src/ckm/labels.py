@@ -2,36 +2,34 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 
 from ckm.assignment import assign_blocks
-from ckm.errors import CkmError, MismatchError, OutputError, ParameterError
+from ckm.errors import CkmError, MismatchError, OutputError
 from ckm.progress import OnRows, ignore
 from ckm.readonly import Array
 from ckm.runners.local import blocks_of
-from ckm.sources import Source, open_source
+from ckm.sources import Source, Wanted, open_source
+from ckm.sources.reading import read
 
 
 class Labelling(NamedTuple):
-    """What labelling found: rows and sum of squared distances, both for each cluster."""
+    """What labelling found, for each cluster: rows, their weight (their number, where they have none), their squared distances summed."""
 
     counts: Array
+    mass: Array
     sse: Array
 
 
-def open_for(paths: Sequence[Path], columns: tuple[str, ...] | None, n: int, made: str = "these centroids") -> Source:
+def open_for(
+    paths: Sequence[Path], columns: tuple[str, ...] | None, n: int, made: str = "these centroids", weight: str | None = None
+) -> Source:
     """The rows of files, with the columns that centroids of dimension n were made from, whatever their order in the files."""
-    named = columns is not None and paths[0].suffix.lower() != ".npy"
-    try:
-        source = open_source(list(paths), columns if named else None)
-    except ParameterError as error:
-        if not named or columns is None:
-            raise
-        raise MismatchError(f"{error} The columns of {made} are {', '.join(columns)}; give files that have them.") from None
+    source = open_source(list(paths), Wanted(weight=weight, like=columns, made=made))
     if source.n_features != n:
         raise MismatchError(f"{paths[0]} has {source.n_features} columns where {made} has {n}; give the data it was made for.")
     return source
@@ -41,14 +39,17 @@ def label_rows(
     source: Source, centroids: Array, *, n_threads: int = 1, on_labels: Callable[[Array], None] | None = None, on_rows: OnRows = ignore
 ) -> Labelling:
     """Give every row of `source` to its nearest centroid; `on_labels` gets the labels in order, block by block."""
-    counts, sse = np.zeros(len(centroids), np.int64), np.zeros(len(centroids))
-    for _, labels, squares in assign_blocks(blocks_of(source.chunks()), centroids, n_threads, source.columns):
-        counts += np.bincount(labels, minlength=len(centroids))
-        sse += np.bincount(labels, weights=squares, minlength=len(centroids))
-        if on_labels is not None:
-            on_labels(labels)
-        on_rows(len(labels))
-    return Labelling(counts, sse)
+    K = len(centroids)
+    counts, mass, sse = np.zeros(K, np.int64), np.zeros(K), np.zeros(K)
+    with closing(read(source)) as chunks:
+        for block, labels, squares in assign_blocks(blocks_of(chunks), centroids, n_threads, source.columns):
+            counts += np.bincount(labels, minlength=K)
+            mass += np.bincount(labels, block.weights, minlength=K)
+            sse += np.bincount(labels, squares if block.weights is None else block.weights * squares, minlength=K)
+            if on_labels is not None:
+                on_labels(labels)
+            on_rows(len(labels))
+    return Labelling(counts, mass, sse)
 
 
 class LabelWriter(Protocol):

@@ -4,6 +4,7 @@ A pass reads every row once more and costs N K n multiply-adds, as labelling the
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,9 @@ from ckm.checks import whole_number
 from ckm.progress import OnRows, ignore
 from ckm.readonly import Array, read_only
 from ckm.runners.local import BLOCK_ROWS, Block, as_floats, blocks_of, ordered_map
-from ckm.sources import Source
+from ckm.sources import Chunk, Place, Source
+from ckm.sources.adapters import Weighted
+from ckm.sources.reading import read
 
 
 class Polished(NamedTuple):
@@ -64,9 +67,10 @@ def polish(
     # in every pass, which is how it is known that nothing moves any more.
     C = anchors = np.array(centroids, np.float64)
     most, sse, settled = whole_number(passes, "polish", 0), list[float](), False
+    source = source if weights is None else Weighted(source, weights)
     while len(sse) < most and not settled:
-        blocks = blocks_of(_whole_blocks(source.chunks()), weights)
-        sums = _add_up(blocks, C, anchors, n_threads, on_rows, source.columns)
+        with closing(read(source)) as chunks:
+            sums = _add_up(blocks_of(_whole_blocks(chunks)), C, anchors, n_threads, on_rows, source.columns)
         moved = _means(sums, C, anchors)
         settled = np.array_equal(moved, C)
         sse.append(sums.sse)
@@ -100,18 +104,34 @@ def _add_up(blocks: Iterable[Block], C: Array, anchors: Array, n_threads: int, o
     return _Sums(mass, first, sse)
 
 
-def _whole_blocks(chunks: Iterable[Array]) -> Iterator[Array]:
-    """The same rows, `BLOCK_ROWS` at a time wherever the source cuts, so that sums do not depend on it. Only rows at cuts are copied."""
-    held, missing = list[Array](), BLOCK_ROWS
+def _whole_blocks(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    """The same rows, `BLOCK_ROWS` at a time wherever the source cuts, so that sums do not depend on it. Only rows at cuts are copied.
+
+    A block may come from several files, so its place is its number among all rows.
+    """
+    held, missing, row = list[Chunk](), BLOCK_ROWS, 0
     for chunk in chunks:
-        while len(chunk) >= missing:
-            yield np.concatenate([*held, chunk[:missing]]) if held else chunk[:missing]
-            held, chunk, missing = [], chunk[missing:], BLOCK_ROWS
-        if len(chunk):
-            held.append(chunk)
-            missing -= len(chunk)
+        low = 0
+        while len(chunk.rows) - low >= missing:
+            held.append(_between(chunk, low, low + missing))
+            yield _as_one(held, row)
+            low, row, held, missing = low + missing, row + BLOCK_ROWS, [], BLOCK_ROWS
+        if low < len(chunk.rows):
+            held.append(_between(chunk, low, len(chunk.rows)))
+            missing -= len(chunk.rows) - low
     if held:
-        yield np.concatenate(held)
+        yield _as_one(held, row)
+
+
+def _between(chunk: Chunk, low: int, high: int) -> Chunk:
+    return Chunk(chunk.rows[low:high], None if chunk.weights is None else chunk.weights[low:high])
+
+
+def _as_one(pieces: list[Chunk], row: int) -> Chunk:
+    if len(pieces) == 1:
+        return pieces[0]._replace(start=Place(row=row))
+    weights = None if pieces[0].weights is None else np.concatenate([piece.weights for piece in pieces if piece.weights is not None])
+    return Chunk(np.concatenate([piece.rows for piece in pieces]), weights, Place(row=row))
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

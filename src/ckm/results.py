@@ -12,7 +12,7 @@ import numpy as np
 from ckm.decoding import Solution
 from ckm.errors import InputFileError, OutputError, ParameterError
 from ckm.readonly import Array
-from ckm.sources.files import resolve
+from ckm.sources.paths import resolve
 from ckm.storage import check_writable, write_atomically
 
 CENTROIDS = (".csv", ".json")

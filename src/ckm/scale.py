@@ -20,7 +20,6 @@ from ckm.kernels import load_kernel
 from ckm.pool import distinct_rows
 from ckm.readonly import Array
 from ckm.sources import Source
-from ckm.sources.base import with_weights
 from ckm.tally import UNIT
 
 PILOT_ROWS = 5000
@@ -46,15 +45,15 @@ class Pilot:
         return origin
 
 
-def draw_pilot(source: Source, weights: Array | None, rng: np.random.Generator) -> Pilot:
+def draw_pilot(source: Source, rng: np.random.Generator) -> Pilot:
     """At most `PILOT_ROWS` rows, spread over the whole source."""
-    rows, beta = source.sample(PILOT_ROWS, rng, weights)
+    rows, beta = source.sample(PILOT_ROWS, rng)
     usable = rows[np.isfinite(rows).all(axis=1)]
     centre = np.median(usable, axis=0) if len(usable) else np.zeros(source.n_features)
     with np.errstate(over="ignore", invalid="ignore"):
         centred = as_float32(rows - centre)
     if not np.isfinite(centred).all():
-        _report_first_bad(source, weights, centre)
+        _report_first_bad(source, centre)
     return Pilot(*distinct_rows(rows, beta))
 
 
@@ -135,15 +134,13 @@ def _decay(radii: Array, moduli: Array) -> float:
     return math.exp(found.x)
 
 
-def _report_first_bad(source: Source, weights: Array | None, centre: Array) -> None:
+def _report_first_bad(source: Source, centre: Array) -> None:
     """Raise with the place of the first value that is not finite, now rather than somewhere in the long pass."""
-    start = 0
-    for rows, beta in with_weights(source.chunks(), weights):
+    for chunk in source.chunks():
         with np.errstate(over="ignore", invalid="ignore"):
-            finite = np.isfinite(as_float32(rows - centre))
-        if beta is not None:
-            finite |= (beta == 0)[:, None]
+            finite = np.isfinite(as_float32(chunk.rows - centre))
+        if chunk.weights is not None:
+            finite |= (chunk.weights == 0)[:, None]
         if not finite.all():
             row, column = np.argwhere(~finite)[0]
-            raise NonFiniteError(int(row), int(column), float(rows[row, column])).moved(start, source.columns)
-        start += len(rows)
+            raise chunk.located(NonFiniteError(0, int(column), float(chunk.rows[row, column])), int(row), source.columns)

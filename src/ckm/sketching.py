@@ -3,6 +3,7 @@
 import os
 import warnings
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from ckm.checks import FREQUENCIES_PER_PARAMETER, positive_variance, require_enough, whole_number
 from ckm.distributions import DEFAULT_DISTRIBUTION, law
-from ckm.errors import DataError, MismatchError, ParameterError, PhaseWarning, ScaleWarning
+from ckm.errors import DataError, MismatchError, MissingRowsWarning, ParameterError, PhaseWarning, ScaleWarning
 from ckm.frequencies import Frequencies, draw_frequencies
 from ckm.kernels import load_kernel
 from ckm.kernels.arithmetic import MAX_TURNS
@@ -20,10 +21,11 @@ from ckm.runners.local import PoolPlan, blocks_of, run, thread_count
 from ckm.scale import Pilot, cluster_variance, draw_pilot, estimate_scale, total_variance
 from ckm.seeding import seed_of, stream
 from ckm.sketches import Sketch
-from ckm.sources import Source, column_names, open_source
+from ckm.sources import Source, Wanted, open_source
+from ckm.sources.adapters import Weighted, WithoutMissing
+from ckm.sources.columns import checked_weights
+from ckm.sources.reading import read
 from ckm.storage import load
-
-_LARGEST_WEIGHT = 1e100
 
 
 def sketch(
@@ -36,6 +38,8 @@ def sketch(
     like: Sketch | Frequencies | str | Path | None = None,
     sample_weight: Any = None,
     columns: Sequence[str] | None = None,
+    weight_column: str | None = None,
+    nan: str = "error",
     pool: int = 0,
     random_state: Any = None,
     n_jobs: int | None = None,
@@ -46,9 +50,11 @@ def sketch(
 
     Parameters
     ----------
-    data : array, data frame, file name, glob pattern, or list of file names
-        The rows: a NumPy array (N, n); a pandas, polars or PyArrow table; `.npy`, `.csv` or `.parquet` files. No rows give an empty
-        sketch.
+    data : array, data frame, file name, glob pattern, folder, list of file names, query, stream, or iterable of batches
+        The rows: a NumPy array (N, n), a sparse matrix; a pandas, polars (also lazy), PyArrow or DuckDB table, anything with
+        `__arrow_c_stream__`; `.npy`, `.csv` (also `.gz`, `.zst`), `.parquet`, `.arrow`, `.feather`, `.h5` and `.zarr` files; "-" for
+        standard input; a cursor; arrays, tensors or frames one after another, or a function that returns them. docs/sources.md has an
+        example of each. No rows give an empty sketch.
     n_clusters : int, optional
         How many clusters it will be decoded to; sets the size m = 5 * n_clusters * n unless `sketch_size` is given.
     sketch_size : int, optional
@@ -64,7 +70,11 @@ def sketch(
     sample_weight : array (N,), optional
         Non-negative weights beta; a weight of two is a row given twice, a weight of zero a row left out.
     columns : list of str, optional
-        The columns of a table to use, in this order; all of them by default.
+        The columns of a table to use, in this order; by default all that hold numbers, and a warning names those left out.
+    weight_column : str, optional
+        The column of a table that holds the weights beta.
+    nan : {"error", "drop"}
+        What to do with a missing value: refuse it with its place, or leave out its row, with a warning that says how many were.
     pool : int
         How many sampled rows to keep in the sketch, for the decoder to start from and to place centroids by; a hundred for each cluster
         count for as much as the sketch. Rows far from the mean are more likely to be kept, since few of them may decide the SSE.
@@ -93,20 +103,18 @@ def sketch(
     capacity = whole_number(pool, "pool", 0)
     plan = PoolPlan(capacity, seed) if capacity else None
     model = _resolve_like(like)
-    if model is not None and columns is None and model.columns is not None:
-        columns = _columns_of(data, model)
-    source = open_source(data, columns)
-    weights = _checked_weights(sample_weight, source)
+    source = open_rows(data, Wanted(columns, weight_column, None if model is None else model.columns), sample_weight, nan)
     if model is None:
         m = resolve_size(n_clusters, sketch_size, source.n_features)
-        frequencies = _choose_frequencies(source, weights, n_clusters, m, scale, distribution, seed)
+        frequencies = _choose_frequencies(source, n_clusters, m, scale, distribution, seed)
     else:
         frequencies = _checked_like(model, source, sketch_size, scale, distribution)
         resolve_size(n_clusters, frequencies.m, frequencies.n)
-    with rows_bar("Sketching", source.n_rows, progress) as on_rows:
-        blocks = blocks_of(source.chunks(), weights)
+    with rows_bar("Sketching", source.n_rows, progress) as on_rows, closing(read(source)) as chunks:
+        blocks = blocks_of(chunks)
         tally, kept = run(compute, frequencies, blocks, pool=plan, n_threads=threads, on_rows=on_rows, columns=source.columns)
     result = Sketch(frequencies, tally, source.columns or (model.columns if model else None), kept)
+    _tell_dropped(source)
     _warn_of_large_phases(result)
     return result
 
@@ -137,21 +145,6 @@ def _resolve_like(like: Sketch | Frequencies | str | Path | None) -> Sketch | No
     raise ParameterError(f"like= takes a sketch, frequencies, or the name of a sketch file; got {type(like).__name__}.")
 
 
-def _columns_of(data: Any, model: Sketch) -> Sequence[str] | None:
-    """The model's columns, where `data` is a table that names its own: their order in a file does not matter."""
-    present = column_names(data)
-    if present is None or isinstance(data, Source):
-        return None
-    assert model.columns is not None
-    missing = [name for name in model.columns if name not in present]
-    if missing:
-        raise MismatchError(
-            f"The data has no column {missing[0]!r}, which the sketch given as like= was made with: it has {', '.join(present)}, "
-            f"like= has {', '.join(model.columns)}. Give the same columns."
-        )
-    return model.columns
-
-
 def _checked_like(model: Sketch, source: Source, sketch_size: int | None, scale: float | str, distribution: str) -> Frequencies:
     frequencies = model.frequencies
     if source.columns is not None and model.columns is not None and source.columns != model.columns:
@@ -172,31 +165,44 @@ def _checked_like(model: Sketch, source: Source, sketch_size: int | None, scale:
     return frequencies
 
 
-def _checked_weights(sample_weight: Any, source: Source) -> Array | None:
-    if sample_weight is None:
-        return None
+def open_rows(data: Any, wanted: Wanted, sample_weight: Any = None, nan: str = "error") -> Source:
+    """The source behind `data`, with its weights, and without rows that are to be dropped."""
+    if nan not in ("error", "drop"):
+        raise ParameterError(f"nan must be 'error' or 'drop'; got {nan!r}.")
+    source = open_source(data, wanted)
+    if sample_weight is not None:
+        if wanted.weight is not None:
+            raise ParameterError(f"weight_column={wanted.weight!r} and sample_weight= are both given; leave one out.")
+        source = Weighted(source, _checked_weights(sample_weight, source))
+    return WithoutMissing(source) if nan == "drop" else source
+
+
+def _checked_weights(sample_weight: Any, source: Source) -> Array:
     try:
         weights = np.asarray(sample_weight, np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"sample_weight must be numbers, one for each row: {error}.") from None
     if weights.ndim != 1 or (source.n_rows is not None and len(weights) != source.n_rows):
         raise DataError(f"sample_weight has shape {weights.shape} for {source.n_rows} rows; give one weight for each row.")
-    if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        at = int(np.argmin(np.isfinite(weights) & (weights >= 0)))
-        raise DataError(f"sample_weight must be finite and not negative; weight {at} is {weights[at]}.")
-    largest = weights.max(initial=0.0)
-    if largest > _LARGEST_WEIGHT or 0 < largest < 1 / _LARGEST_WEIGHT:
-        raise DataError(f"sample_weight has {largest:g} as its largest weight, which sums cannot hold; rescale the weights.")
-    return weights
+    if np.isnan(weights).any():
+        raise DataError(f"sample_weight must be finite and not negative; weight {int(np.argmax(np.isnan(weights)))} is nan.")
+    return checked_weights(weights, "sample_weight")
 
 
-def _choose_frequencies(
-    source: Source, weights: Array | None, K: int | None, m: int, scale: float | str, distribution: str, seed: int
-) -> Frequencies:
+def _tell_dropped(source: Source) -> None:
+    if isinstance(source, WithoutMissing) and source.dropped:
+        warnings.warn(
+            f"Left out {source.dropped:,} of {source.seen:,} rows, which have missing values; the first is {source.first}.",
+            MissingRowsWarning,
+            stacklevel=3,
+        )
+
+
+def _choose_frequencies(source: Source, K: int | None, m: int, scale: float | str, distribution: str, seed: int) -> Frequencies:
     """Draw Omega around the pilot's mean, at the pilot's scale unless one is given."""
     law(distribution)
     given = None if isinstance(scale, str) and scale == "auto" else positive_variance(scale)
-    pilot = draw_pilot(source, weights, stream(seed, "pilot"))
+    pilot = draw_pilot(source, stream(seed, "pilot"))
     origin = pilot.origin if len(pilot.rows) else np.zeros(source.n_features)
     sigma2 = (
         _scale_of(pilot, K or max(1, m // (FREQUENCIES_PER_PARAMETER * source.n_features)), distribution, seed) if given is None else given

@@ -20,7 +20,7 @@ from ckm.pool import Pool
 from ckm.progress import OnRows, ignore
 from ckm.readonly import Array
 from ckm.seeding import stream
-from ckm.sources.base import with_weights
+from ckm.sources.base import Chunk
 from ckm.tally import Tally
 
 BLOCK_ROWS = 16384
@@ -36,6 +36,12 @@ class Block(NamedTuple):
     weights: Array | None
     number: int
     start: int
+    chunk: Chunk
+    offset: int
+
+    def located(self, error: NonFiniteError, columns: tuple[str, ...] | None) -> NonFiniteError:
+        """`error`, which knows its row in this block, with its place in the data."""
+        return self.chunk.located(error, self.offset + error.row, columns)
 
 
 class PoolPlan(NamedTuple):
@@ -64,8 +70,9 @@ def run(
         try:
             part = kernel(frequencies, rows, weights)
         except NonFiniteError as error:
-            skipped = 0 if block.weights is None else np.flatnonzero(block.weights > 0)[error.row] - error.row
-            raise error.moved(block.start + int(skipped), columns) from None
+            if block.weights is not None:
+                error.row = int(np.flatnonzero(block.weights > 0)[error.row])
+            raise block.located(error, columns) from None
         if pool is None:
             return part, None
         # The order of some values is part of the stream's name: two files sketched with one seed seldom keep the same positions, and
@@ -95,14 +102,15 @@ def importance(rows: Array, frequencies: Frequencies) -> Array | None:
     return np.asarray(0.5 + 0.5 * squares * (frequencies.scale / frequencies.spread))
 
 
-def blocks_of(chunks: Iterable[Array], weights: Array | None = None) -> Iterator[Block]:
+def blocks_of(chunks: Iterable[Chunk]) -> Iterator[Block]:
     """Cut chunks into blocks of `BLOCK_ROWS`, with each row's weight beside it."""
     number = start = 0
-    for chunk, beta in with_weights(chunks, weights):
-        for offset in range(0, len(chunk), BLOCK_ROWS):
+    for chunk in chunks:
+        for offset in range(0, len(chunk.rows), BLOCK_ROWS):
             part = slice(offset, offset + BLOCK_ROWS)
-            yield Block(chunk[part], None if beta is None else beta[part], number, start)
-            number, start = number + 1, start + len(chunk[part])
+            rows, beta = chunk.rows[part], None if chunk.weights is None else chunk.weights[part]
+            yield Block(rows, beta, number, start, chunk, offset)
+            number, start = number + 1, start + len(rows)
 
 
 def ordered_map(work: Callable[[_Item], _Result], items: Iterable[_Item], n_threads: int) -> Iterator[tuple[_Item, _Result]]:

@@ -1,70 +1,92 @@
-"""Sources: arrays, data frames and files, all turned into chunks of rows.
+"""Sources: arrays, data frames, files, queries and streams, all turned into chunks of rows.
 
-To add one: a `Source` in a file of its own, and a line in `open_source` that recognises it.
+To add one: a module in this folder with `open_data(data, wanted)`, and a line in `kind_of` that recognises what it opens; for a kind of
+file, `open_files(paths, wanted)` and a line in `paths.READERS`. Modules are imported when they are needed, and what they read with too.
 """
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from ckm.errors import DataError, ParameterError
-from ckm.sources.arrays import ArraySource
-from ckm.sources.base import Source
-from ckm.sources.frames import FrameSource, as_frame
+from ckm.sources.base import BEGINNING, Chunk, Place, Source
+from ckm.sources.columns import Wanted
 
-__all__ = ["Source", "column_names", "open_source"]
+__all__ = ["BEGINNING", "Chunk", "Place", "Source", "Wanted", "kind_of", "open_source"]
+
+# Which module opens objects of these classes, told by where they are defined, so that nothing is imported to find out.
+_OPENERS = {
+    ("polars", "LazyFrame"): "lazy",
+    ("duckdb", "DuckDBPyRelation"): "duckdb",
+    ("_duckdb", "DuckDBPyRelation"): "duckdb",
+    ("h5py", "Dataset"): "hdf5",
+    ("zarr", "Array"): "zarr",
+    ("pyarrow", "RecordBatch"): "arrow",
+    ("pyarrow", "RecordBatchReader"): "arrow",
+    ("pyarrow", "Dataset"): "arrow",
+    ("pyarrow", "Scanner"): "arrow",
+}
+IN_MEMORY = ("arrays", "frames", "sparse")
+ANYTHING = Wanted()
 
 
-def open_source(data: Any, columns: Sequence[str] | None = None) -> Source:
-    """The source behind whatever a person passes: an array, a data frame, a file name or pattern, or a list of those names."""
+def open_source(data: Any, wanted: Wanted = ANYTHING) -> Source:
+    """The source behind whatever a person passes: an array, a data frame, file names, a query, a stream, an iterable of batches."""
     if isinstance(data, Source):
+        if wanted.columns is not None or wanted.weight is not None:
+            raise ParameterError("The columns of a source are chosen when it is opened; leave out columns= and weight_column=.")
         return data
-    names = _file_names(data)
-    if names:
-        from ckm.sources.files import open_files  # pyarrow is imported only when files are read
-
-        return open_files(names, columns)
-    frame = as_frame(data)
-    if frame is not None:
-        return FrameSource(frame, columns)
-    if columns is not None:
-        raise ParameterError("An array has no column names; leave out columns=, or pass a data frame or a file.")
-    return ArraySource([_as_array(data)])
+    source: Source = import_module(f"ckm.sources.{kind_of(data)}").open_data(data, wanted)
+    return source
 
 
-def column_names(data: Any) -> tuple[str, ...] | None:
-    """The names of all columns of `data`, usable or not; None where it has none."""
-    if isinstance(data, Source):
-        return data.columns
-    names = _file_names(data)
-    if names:
-        from ckm.sources.files import file_columns
+def kind_of(data: Any) -> str:
+    """The name of the module here that opens `data`."""
+    for kind in type(data).__mro__:
+        opener = _OPENERS.get((kind.__module__.split(".")[0], kind.__name__))
+        if opener is not None:
+            return opener
+    if isinstance(data, (str, PathLike)) or _all_are(data, (str, PathLike)):
+        return "paths"
+    if isinstance(data, np.ndarray):
+        return "arrays"
+    if hasattr(data, "tocsr") and hasattr(data, "toarray"):
+        return "sparse"
+    if isinstance(data, (dict, set, bytes)):
+        raise DataError(
+            f"Got a {type(data).__name__} where rows are expected; pass an array (rows, columns), a data frame, or a file name."
+        )
+    if isinstance(data, (list, tuple)):
+        return "batches" if data and _is_table(data[0]) else "arrays"
+    return _kind_of_object(data)
 
-        return file_columns(names)
-    frame = as_frame(data)
-    return None if frame is None else tuple(frame.columns)
+
+def _kind_of_object(data: Any) -> str:
+    """The module for an object that is known by what it can do."""
+    from ckm.sources.frames import as_frame
+
+    if as_frame(data) is not None:
+        return "frames"
+    if hasattr(data, "__array__") and len(getattr(data, "shape", ())) != 2:
+        return "arrays"  # a series, perhaps: it says what is wrong with its shape
+    if hasattr(data, "__arrow_c_stream__"):
+        return "arrow"
+    if hasattr(data, "fetchmany") and hasattr(data, "description"):
+        return "cursors"
+    if hasattr(data, "read"):
+        return "streams"
+    if hasattr(data, "__array__"):
+        return "arrays"
+    return "batches" if callable(data) or isinstance(data, Iterable) else "arrays"
 
 
-def _file_names(data: Any) -> list[str | Path] | None:
-    if isinstance(data, (str, Path)):
-        return [data]
-    if isinstance(data, (list, tuple)) and data and all(isinstance(item, (str, Path)) for item in data):
-        return list(data)
-    return None
+def _all_are(data: Any, kinds: tuple[type, ...]) -> bool:
+    return isinstance(data, Sequence) and bool(data) and all(isinstance(item, kinds) for item in data)
 
 
-def _as_array(data: Any) -> Any:
-    if data is None:
-        raise DataError("Got None where rows are expected; pass an array (rows, columns), a data frame, or a file name.")
-    if hasattr(data, "collect"):
-        raise DataError(f"A {type(data).__name__} holds no rows yet; call its collect() first.")
-    if np.ma.isMaskedArray(data) and np.ma.getmaskarray(data).any():
-        raise DataError("The array has masked values, which are missing; fill them, or drop such rows, first.")
-    if hasattr(data, "toarray") and hasattr(data, "tocsr"):
-        raise DataError("Sparse matrices are not supported; pass data.toarray() if it fits in memory.")
-    try:
-        return np.asarray(data)
-    except ValueError as error:
-        raise DataError(f"Cannot make an array of {type(data).__name__}: {error}; pass rows of one length.") from error
+def _is_table(item: Any) -> bool:
+    """Whether an item of a list is a batch of rows rather than one row."""
+    return len(getattr(item, "shape", ())) == 2

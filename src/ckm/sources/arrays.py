@@ -1,41 +1,55 @@
-"""NumPy arrays, in memory or memory-mapped, one after another."""
+"""NumPy arrays, and what turns into one: nested lists, tensors, anything with `__array__`."""
 
-from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from ckm.errors import DataError
 from ckm.readonly import Array
-from ckm.sources.base import RandomAccessSource, require_numeric, require_table, rows_per_chunk
+from ckm.sources.base import RandomAccessSource, require_numeric, require_table
+from ckm.sources.columns import Wanted
 
 
 class ArraySource(RandomAccessSource):
-    """Rows of one or several two-dimensional arrays of the same width. Nothing is copied but the chunk at hand."""
+    """Rows of a two-dimensional array in memory. Nothing is copied."""
 
-    def __init__(self, arrays: Sequence[Array], columns: tuple[str, ...] | None = None, names: Sequence[str] | None = None) -> None:
-        names = names or ["The array"] * len(arrays)
-        for array, name in zip(arrays, names, strict=True):
-            require_table(array.shape, name)
-            require_numeric(array.dtype, name)
-        widths = [array.shape[1] for array in arrays]
-        for width, name in zip(widths, names, strict=True):
-            if width != widths[0]:
-                raise DataError(f"{name} has {width} columns where {names[0]} has {widths[0]}; give arrays of one width.")
-        self._arrays = arrays
-        self.columns = columns
-        self.n_features = widths[0]
-        self.n_rows = sum(map(len, arrays))
+    background = False  # there is nothing to wait for
 
-    def chunks(self) -> Iterator[Array]:
-        step = rows_per_chunk(self.n_features)
-        for array in self._arrays:
-            for start in range(0, len(array), step):
-                yield array[start : start + step]
+    def __init__(self, array: Array, columns: tuple[str, ...] | None = None, weights: Array | None = None) -> None:
+        require_table(array.shape, "The array")
+        require_numeric(array.dtype, "The array")
+        self._array = array
+        self.columns, self.weights = columns, weights
+        self.n_rows, self.n_features = array.shape
 
-    def take(self, indices: Array) -> Array:
-        starts = np.cumsum([0, *map(len, self._arrays)])
-        parts = [
-            np.asarray(array[indices[(indices >= start) & (indices < start + len(array))] - start], np.float64)
-            for array, start in zip(self._arrays, starts[:-1], strict=True)
-        ]
-        return np.concatenate(parts)
+    def rows(self, which: Array | slice) -> Array:
+        taken: Array = self._array[which]
+        return taken
+
+
+def open_data(data: Any, wanted: Wanted) -> ArraySource:
+    """The rows of anything that is an array, or can be made one."""
+    array = as_array(data)
+    wanted.refuse_names("An array")
+    return ArraySource(array)
+
+
+def as_array(data: Any) -> Array:
+    """`data` as an array; tensors come to the CPU."""
+    if data is None:
+        raise DataError("Got None where rows are expected; pass an array (rows, columns), a data frame, or a file name.")
+    if np.ma.isMaskedArray(data) and np.ma.getmaskarray(data).any():
+        raise DataError("The array has masked values, which are missing; fill them, or drop such rows, first.")
+    if is_tensor(data):
+        data = data.detach().cpu()
+        data = (data.float() if "bfloat16" in str(data.dtype) else data).numpy()  # NumPy has no bfloat16
+    try:
+        array: Array = np.asarray(data)
+    except ValueError as error:
+        raise DataError(f"Cannot make an array of {type(data).__name__}: {error}; pass rows of one length.") from error
+    return array
+
+
+def is_tensor(data: Any) -> bool:
+    """Whether it is a torch tensor, told without torch."""
+    return type(data).__module__.split(".")[0] == "torch" and hasattr(data, "detach")

@@ -1,82 +1,191 @@
-"""What a source of rows is: something that yields chunks in bounded memory, as often as it is asked."""
+"""What a source of rows is: something that yields chunks in bounded memory, and says where each of them stands."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from ckm.errors import DataError
+from ckm.errors import DataError, NonFiniteError
 from ckm.pool import Pool
 from ckm.readonly import Array
 
-CHUNK_BYTES = 32 * 2**20
+CHUNK_BYTES = 8 * 2**20
+_BLOCK = 2**14
+_SAMPLED_BYTES = 32 * 2**20  # of rows, that a pilot may look at before it looks at parts only
+_SAMPLED_PARTS = 16  # at least, however large they are
+
+
+class Place(NamedTuple):
+    """Where reading can go on: the number of the part (a file), how many rows of it come before, and its bytes where rows need them."""
+
+    part: int = 0
+    row: int = 0
+    byte: int = 0
+
+
+BEGINNING = Place()
+
+
+class Chunk(NamedTuple):
+    """Rows that follow each other in one part of a source, with their weights.
+
+    `start` is the place of the first row and `after` that of the next chunk. `name` is the part's (None where it has none), and `numbers`
+    the number of each row in it, where some between them were left out.
+    """
+
+    rows: Array
+    weights: Array | None = None
+    start: Place = BEGINNING
+    after: Place = BEGINNING
+    name: str | None = None
+    numbers: Array | None = None
+
+    def row_numbers(self) -> Array:
+        """The number of each row in its part."""
+        return np.arange(self.start.row, self.start.row + len(self.rows)) if self.numbers is None else self.numbers
+
+    def where(self, kept: Array) -> "Chunk":
+        """The rows where `kept` (a mask) is true."""
+        weights = None if self.weights is None else self.weights[kept]
+        return self._replace(rows=self.rows[kept], weights=weights, numbers=self.row_numbers()[kept])
+
+    def that_count(self) -> tuple[Array, Array | None]:
+        """Rows and weights, without those of weight zero."""
+        if self.weights is None:
+            return self.rows, None
+        return self.rows[self.weights > 0], self.weights[self.weights > 0]
+
+    def located(self, error: NonFiniteError, row: int, columns: tuple[str, ...] | None) -> NonFiniteError:
+        """`error`, found in row number `row` of the chunk, with its place in the source."""
+        return error.placed(int(self.row_numbers()[row]), columns, self.name)
 
 
 class Source(ABC):
     """Rows of one width, in chunks.
 
-    A subclass sets the three attributes, yields float or integer arrays (b, n) from `chunks`, and overrides `sample` where it can do
-    better than read everything.
+    A subclass sets the first three attributes (and the others, where their defaults are wrong), yields chunks of float or integer rows
+    (b, n), and overrides `sample` where it can do better than read everything.
+
+    Parameters
+    ----------
+    columns : tuple of str or None
+        The names of the columns, where they have some.
+    n_features : int
+        How many there are.
+    n_rows, n_bytes : int or None
+        The number of rows, and of bytes to be read, where they are known without reading.
+    parts : tuple of str
+        The names of the parts, to which `Place.part` refers: files, for instance. Empty where there is one, without a name.
+    rereadable : bool
+        Whether `chunks` can be called more than once.
+    background : bool
+        Whether another thread may read.
     """
 
     columns: tuple[str, ...] | None
     n_features: int
     n_rows: int | None
+    n_bytes: int | None = None
+    parts: tuple[str, ...] = ()
+    rereadable: bool = True
+    background: bool = True
 
     @abstractmethod
-    def chunks(self) -> Iterator[Array]:
-        """Every row once, in order, in pieces of about `CHUNK_BYTES`."""
+    def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
+        """Every row from `start` on, once, in order, in pieces of about `CHUNK_BYTES`."""
 
     def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> tuple[Array, Array]:
         """At most `size` rows spread over the whole source, with their weights; all of them when there are no more.
 
         Rows of weight zero are never drawn. This way reads the source once.
         """
-        pool = Pool.empty(size, self.n_features)
-        for rows, part in with_weights(self.chunks(), weights):
-            if part is not None:
-                rows, part = rows[part > 0], part[part > 0]
-            pool = pool + Pool.draw(rng, rows, part, size)
-        return pool.rows, pool.weights if pool.complete else np.ones(len(pool))
+        return draw(paired(self.chunks(), weights), size, self.n_features, rng)
 
 
 class RandomAccessSource(Source):
-    """A source that can fetch any of its rows."""
+    """A source in memory, that can fetch any of its rows. `weights` belong to its rows where a column holds them."""
 
     n_rows: int
+    weights: Array | None = None
 
     @abstractmethod
-    def take(self, indices: Array) -> Array:
-        """The rows at `indices`, which are sorted, as float64."""
+    def rows(self, which: Array | slice) -> Array:
+        """Some rows: a slice of them, or those at sorted indices."""
+
+    def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
+        step = rows_per_chunk(self.n_features)
+        for low in range(start.row, self.n_rows, step):
+            high = min(low + step, self.n_rows)
+            beta = None if self.weights is None else self.weights[low:high]
+            yield Chunk(self.rows(slice(low, high)), beta, Place(row=low), Place(row=high))
 
     def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> tuple[Array, Array]:
+        weights = self.weights if weights is None else weights
         if weights is None:
             drawn = np.sort(rng.choice(self.n_rows, min(size, self.n_rows), replace=False, shuffle=False))
-            return self.take(drawn), np.ones(len(drawn))
+            return np.asarray(self.rows(drawn), np.float64), np.ones(len(drawn))
+        if len(weights) != self.n_rows:
+            raise _wrong_number(weights, str(self.n_rows))
         candidates = np.flatnonzero(weights)
         if len(candidates) <= size:
-            return self.take(candidates), weights[candidates]
+            return np.asarray(self.rows(candidates), np.float64), weights[candidates]
         keys = rng.standard_exponential(len(candidates)) / weights[candidates]  # as a pool draws
-        return self.take(np.sort(candidates[np.argpartition(keys, size)[:size]])), np.ones(size)
+        drawn = np.sort(candidates[np.argpartition(keys, size)[:size]])
+        return np.asarray(self.rows(drawn), np.float64), np.ones(size)
 
 
-def with_weights(chunks: Iterable[Array], weights: Array | None) -> Iterator[tuple[Array, Array | None]]:
-    """Each chunk with the weights of its rows; there must be as many weights as rows."""
-    start = 0
-    for rows in chunks:
-        part = None if weights is None else weights[start : start + len(rows)]
-        start += len(rows)
-        if part is not None and len(part) < len(rows):
-            break
-        yield rows, part
-    if weights is not None and start != len(weights):
-        seen = f"more than {len(weights)}" if start > len(weights) else str(start)
-        raise DataError(f"sample_weight has shape {weights.shape} for {seen} rows; give one weight for each row.")
+def draw(chunks: Iterable[Chunk], size: int, n_features: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """At most `size` of all the rows, by their weights; the weights are one where they have decided who is in."""
+    pool = Pool.empty(size, n_features)
+    for chunk in chunks:
+        rows, beta = chunk.that_count()
+        pool = pool + Pool.draw(rng, rows, beta, size)
+    return pool.rows, pool.weights if pool.complete else np.ones(len(pool))
+
+
+def paired(chunks: Iterable[Chunk], weights: Array | None, row: int = 0) -> Iterator[Chunk]:
+    """The chunks with the weights of their rows, of which the first is number `row`; there must be as many weights as rows."""
+    if weights is None:
+        yield from chunks
+        return
+    for chunk in chunks:
+        part = weights[row : row + len(chunk.rows)]
+        row += len(chunk.rows)
+        if len(part) < len(chunk.rows):
+            raise _wrong_number(weights, f"more than {len(weights)}")
+        yield chunk._replace(weights=part)
+    if row != len(weights):
+        raise _wrong_number(weights, str(row))
+
+
+def _wrong_number(weights: Array, rows: str) -> DataError:
+    return DataError(f"sample_weight has shape {weights.shape} for {rows} rows; give one weight for each row.")
+
+
+def parts_to_sample(count: int, rows: int, size: int, n_features: int, rng: np.random.Generator) -> Array:
+    """Which of `count` parts with `rows` rows in all a sample of `size` should read: some from everywhere, at random.
+
+    All of them, where the rows are few; else enough to hold several times the sample, and at least sixteen: whole parts, so that rows
+    sorted within each do no harm, from as many stretches, so that rows sorted over all of them do little.
+    """
+    enough = max(4 * size, _SAMPLED_BYTES // (8 * n_features))
+    wanted = max(_SAMPLED_PARTS, -(-enough * count // max(rows, 1)))
+    return spread(count, wanted, rng)
+
+
+def spread(count: int, wanted: int, rng: np.random.Generator) -> Array:
+    """`wanted` of the numbers below `count`, one at random from each of as many equal stretches; all of them where they are fewer."""
+    if wanted >= count:
+        return np.arange(count)
+    edges = np.arange(wanted + 1) * count // wanted
+    return rng.integers(edges[:-1], edges[1:])
 
 
 def rows_per_chunk(n_features: int) -> int:
-    """How many float64 rows make a chunk."""
-    return max(1024, CHUNK_BYTES // (8 * n_features))
+    """How many float64 rows make a chunk: where they are many, a whole number of the blocks that kernels take."""
+    rows = CHUNK_BYTES // (8 * n_features)
+    return max(256, rows - rows % _BLOCK if rows > _BLOCK else rows)
 
 
 def require_table(shape: tuple[int, ...], name: str) -> None:

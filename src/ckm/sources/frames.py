@@ -1,43 +1,49 @@
-"""Data frames: pandas, polars, PyArrow tables and whatever else narwhals knows."""
+"""Data frames in memory: pandas, polars, PyArrow tables and whatever else narwhals knows."""
 
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 from narwhals.exceptions import DuplicateError
 
-from ckm.errors import DataError, ParameterError
+from ckm.errors import DataError
 from ckm.readonly import Array
-from ckm.sources.base import RandomAccessSource, require_table, rows_per_chunk
+from ckm.sources.base import RandomAccessSource, require_table
+from ckm.sources.columns import Chosen, Wanted, checked_weights, choose
+from ckm.sources.streaming import Batch
 
 
 class FrameSource(RandomAccessSource):
     """The numeric columns of an in-memory data frame, made into arrays chunk by chunk."""
 
-    def __init__(self, frame: nw.DataFrame[Any], columns: Sequence[str] | None = None) -> None:
-        if columns is not None:
-            names = require_columns(columns, frame.columns)
-            frame = frame.select(names)
-        require_table(frame.shape, "The data frame")
-        for name, dtype in frame.schema.items():
-            if not (dtype.is_numeric() or dtype == nw.Boolean):
-                raise DataError(
-                    f"Column {name!r} holds {dtype}, not numbers; convert or drop it, or (in ckm.sketch) "
-                    f"name the numeric columns with columns=[...]."
-                )
-        self._frame = frame
-        names = list(frame.columns)
-        self.columns = tuple(names) if all(isinstance(name, str) for name in names) else None
-        self.n_rows, self.n_features = frame.shape
+    def __init__(self, frame: nw.DataFrame[Any], wanted: Wanted) -> None:
+        if frame.shape[1] == 0:
+            require_table(frame.shape, "The data frame")
+        chosen = choose_columns(frame, wanted)
+        self._frame = frame.select(chosen.names)
+        self.columns = chosen.columns
+        self.n_rows, self.n_features = self._frame.shape
+        self.weights = frame_weights(frame, chosen)
 
-    def chunks(self) -> Iterator[Array]:
-        step = rows_per_chunk(self.n_features)
-        for start in range(0, self.n_rows, step):
-            yield to_array(self._frame[start : start + step])
+    def rows(self, which: Array | slice) -> Array:
+        return to_array(self._frame[which])
 
-    def take(self, indices: Array) -> Array:
-        return to_array(self._frame[indices]).astype(np.float64)
+
+def open_data(data: Any, wanted: Wanted) -> FrameSource:
+    """The rows of a data frame."""
+    frame = as_frame(data)
+    assert frame is not None
+    return FrameSource(frame, wanted)
+
+
+def choose_columns(frame: nw.DataFrame[Any], wanted: Wanted) -> Chosen:
+    """The frame's columns that are asked for, else all that hold numbers."""
+    held = [(name, None if dtype.is_numeric() or dtype == nw.Boolean else _words(dtype)) for name, dtype in frame.schema.items()]
+    return choose(wanted, held, "the data frame")
+
+
+def _words(dtype: Any) -> str:
+    return "text" if dtype in (nw.String, nw.Categorical) else str(dtype)
 
 
 def as_frame(data: Any) -> nw.DataFrame[Any] | None:
@@ -52,9 +58,22 @@ def as_frame(data: Any) -> nw.DataFrame[Any] | None:
     return None
 
 
+def frame_batch(frame: nw.DataFrame[Any], chosen: Chosen, row: int) -> Batch:
+    """The chosen columns of a frame whose first row is number `row`."""
+    return Batch(to_array(frame.select(chosen.names)), frame_weights(frame, chosen, row))
+
+
+def frame_weights(frame: nw.DataFrame[Any], chosen: Chosen, row: int = 0) -> Array | None:
+    """The column that holds weights, where there is one."""
+    if chosen.weight is None:
+        return None
+    return checked_weights(to_array(frame.select([chosen.weight]))[:, 0], f"Column {chosen.weight!r}", row)
+
+
 def frame_rows(frame: nw.DataFrame[Any]) -> Array:
     """All rows of a frame as one array, once every column is known to hold numbers."""
-    FrameSource(frame)
+    require_table(frame.shape, "The data frame")
+    choose_columns(frame, Wanted(columns=frame.columns))
     return to_array(frame)
 
 
@@ -62,16 +81,3 @@ def to_array(frame: nw.DataFrame[Any]) -> Array:
     """A frame of numbers as an array; nulls become NaN, which the kernels refuse with their place."""
     array = frame.to_numpy()
     return array if array.dtype.kind in "biuf" else array.astype(np.float64)
-
-
-def require_columns(wanted: Sequence[str], present: Sequence[str]) -> list[str]:
-    """`wanted`, once each of them is known to be present and named once."""
-    names = [wanted] if isinstance(wanted, str) else list(wanted)
-    missing = [name for name in names if name not in present]
-    if missing:
-        raise ParameterError(f"There is no column {missing[0]!r}; the columns are {', '.join(map(str, present))}.")
-    if len(set(names)) != len(names):
-        raise ParameterError(f"A column is named twice in columns={names}; name each once.")
-    if not names:
-        raise ParameterError("columns=[] leaves nothing to cluster; name at least one column.")
-    return names

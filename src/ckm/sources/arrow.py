@@ -1,0 +1,137 @@
+"""Arrow: record-batch readers, datasets, anything with `__arrow_c_stream__`; and batches of every other source turned into rows."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ckm.errors import InputFileError
+from ckm.readonly import Array
+from ckm.sources.base import Chunk, Source, draw, parts_to_sample, rows_per_chunk
+from ckm.sources.columns import Chosen, Wanted, checked_weights, choose
+from ckm.sources.streaming import Batch, StreamSource
+
+ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OSError, UnicodeDecodeError)
+# A column of a CSV without rows, or without a value in its first block, is null.
+_NUMERIC = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null)
+
+
+def open_data(data: Any, wanted: Wanted) -> Source:
+    """The rows of an Arrow producer: a dataset again and again; a reader, or a stream of unknown kind, once."""
+    if isinstance(data, pa.RecordBatch):
+        from ckm.sources.frames import open_data as open_frame
+
+        return open_frame(pa.Table.from_batches([data]), wanted)
+    if hasattr(data, "get_fragments"):
+        return DatasetSource(data, wanted)
+    if hasattr(data, "to_reader"):  # a scanner
+        data = data.to_reader()
+    reader = data if isinstance(data, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(data)
+    return stream_source(reader.schema, lambda chosen: reader, wanted, once=True)
+
+
+def stream_source(
+    schema: Any,
+    begin: Callable[[Chosen], Iterable[Any]],
+    wanted: Wanted,
+    *,
+    once: bool,
+    name: str | None = None,
+    background: bool = False,
+    what: str = "the data",
+) -> StreamSource:
+    """Rows of the record batches that `begin` gives for the chosen columns."""
+    chosen = choose(wanted, held(schema), name or what)
+
+    def batches() -> Iterator[Batch]:
+        return batches_of(begin(chosen), chosen, name or what)
+
+    return StreamSource(batches, len(chosen.names), chosen.columns, once=once, name=name, background=background)
+
+
+class DatasetSource(StreamSource):
+    """A `pyarrow.dataset.Dataset`, in batches of bounded size with hardly any read ahead: prefetching is ours."""
+
+    def __init__(self, dataset: Any, wanted: Wanted) -> None:
+        self._chosen = choose(wanted, held(dataset.schema), "the dataset")
+        self._dataset = dataset
+        n = len(self._chosen.names)
+        super().__init__(lambda: self._batches(dataset), n, self._chosen.columns, once=False, background=True)
+
+    def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> tuple[Array, Array]:
+        """From some files or row groups, spread over all of them."""
+        if weights is not None:
+            return super().sample(size, rng, weights)
+        fragments = [part for fragment in self._dataset.get_fragments() for part in _row_groups(fragment)]
+        rows = sum(fragment.count_rows() for fragment in fragments)
+        picked = parts_to_sample(len(fragments), rows, size, self.n_features, rng)
+        scan = {"schema": self._dataset.schema} | dict(getattr(self._dataset, "_scan_options", {}))  # where `filter` keeps its condition
+        batches = (Chunk(*batch) for i in picked for batch in self._batches(fragments[i], **scan))
+        return draw(batches, size, self.n_features, rng)
+
+    def _batches(self, scanned: Any, **scan: Any) -> Iterator[Batch]:
+        import pyarrow.dataset as ds
+
+        if isinstance(getattr(self._dataset, "format", None), ds.ParquetFileFormat):
+            scan["fragment_scan_options"] = ds.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+        size = rows_per_chunk(self.n_features)
+        batches = scanned.to_batches(columns=self._chosen.all, batch_size=size, batch_readahead=1, fragment_readahead=1, **scan)
+        return batches_of(batches, self._chosen, "the dataset")
+
+
+def _row_groups(fragment: Any) -> list[Any]:
+    return list(fragment.split_by_row_group()) if hasattr(fragment, "split_by_row_group") else [fragment]
+
+
+def batches_of(batches: Iterable[Any], chosen: Chosen, where: str) -> Iterator[Batch]:
+    """Record batches as rows; what Arrow objects to is said in a sentence."""
+    try:
+        for batch in batches:
+            yield to_batch(batch, chosen, where)
+    except ERRORS as error:
+        raise unreadable(error, where) from error
+
+
+def held(schema: Any) -> list[tuple[str, str | None]]:
+    """The columns of an Arrow schema, with what they hold: None for numbers."""
+    return [(field.name, None if _is_numeric(field.type) else _words(field.type)) for field in schema]
+
+
+def _is_numeric(kind: Any) -> bool:
+    return any(is_kind(kind) for is_kind in _NUMERIC)
+
+
+def _words(kind: Any) -> str:
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    return "text" if text else str(kind)
+
+
+def to_batch(batch: Any, chosen: Chosen, where: str, row: int = 0) -> Batch:
+    """The chosen columns of a record batch or table as rows, and the weights; `row` is the number of the first."""
+    rows = to_rows([batch.column(name) for name in chosen.names], batch.num_rows)
+    if chosen.weight is None:
+        return Batch(rows)
+    weights = to_rows([batch.column(chosen.weight)], batch.num_rows)[:, 0]
+    return Batch(rows, checked_weights(weights, f"Column {chosen.weight!r} of {where}", row))
+
+
+def to_rows(columns: Sequence[Any], count: int) -> Array:
+    """Columns side by side; single precision stays single, nulls become NaN.
+
+    Columns stay contiguous: blocks of them are turned into rows in parallel, by those who compute.
+    """
+    narrow = (pa.float32(), pa.float16())
+    turned = np.empty((len(columns), count), np.float32 if all(column.type in narrow for column in columns) else np.float64)
+    for i, column in enumerate(columns):
+        if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+            column = pc.cast(column, pa.float64())
+        turned[i] = column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
+    return turned.T
+
+
+def unreadable(error: Exception, where: str) -> InputFileError:
+    """The first line of what Arrow has to say, with the name of the file."""
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return InputFileError(f"Cannot read {where}: {reason.rstrip('.')}; check the file, or write it again.")

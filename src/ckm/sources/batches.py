@@ -1,0 +1,122 @@
+"""Python iterables of batches (a list, a generator, a DataLoader), and functions that return one.
+
+A batch is an array, a tensor, a data frame, or a list of rows. Batches are taken by the thread that asks: what a person's own code does in
+them may not like another.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from ckm.errors import DataError, MismatchError
+from ckm.readonly import Array
+from ckm.sources.arrays import as_array
+from ckm.sources.base import require_numeric, require_table
+from ckm.sources.columns import Chosen, Wanted
+from ckm.sources.sparse import is_sparse
+from ckm.sources.streaming import Batch, StreamSource
+
+
+def open_data(data: Any, wanted: Wanted) -> StreamSource:
+    """The rows of all batches: once where they come from an iterator, again and again from anything that makes a new one."""
+    return BatchSource(_Again(data), wanted, once=isinstance(data, Iterator))
+
+
+class BatchSource(StreamSource):
+    """Rows of the batches of `begin()`, which is called for each pass. The first batch tells what columns there are."""
+
+    def __init__(self, begin: Callable[[], Iterator[Any]], wanted: Wanted, once: bool) -> None:
+        self._batches_of, self._wanted = begin, wanted
+        self._waiting: Iterator[Any] | None = begin()
+        first = self._first(self._waiting)
+        frame = _as_frame(first)
+        self._chosen: Chosen | None = None
+        if frame is not None:
+            from ckm.sources.frames import choose_columns
+
+            self._chosen = choose_columns(frame, wanted)
+        else:
+            wanted.refuse_names("An array")
+        self._width = len(self._chosen.names) if self._chosen else _as_rows(first).shape[1]
+        super().__init__(self._converted, self._width, self._chosen.columns if self._chosen else None, once=once)
+        self._waiting = chain([first], self._waiting)
+
+    def _first(self, batches: Iterator[Any]) -> Any:
+        for batch in batches:
+            if not _is_empty_list(batch):
+                return batch
+        raise DataError(
+            "The data is an iterable that gives no batch, so its columns are not known; give at least one (it may have no rows)."
+        )
+
+    def _converted(self) -> Iterator[Batch]:
+        batches, self._waiting = self._waiting if self._waiting is not None else self._batches_of(), None
+        row = 0
+        for batch in batches:
+            if not _is_empty_list(batch):
+                made = self._made(batch, row)
+                row += len(made.rows)
+                yield made
+
+    def _made(self, batch: Any, row: int) -> Batch:
+        frame = _as_frame(batch)
+        if (frame is None) != (self._chosen is None):
+            raise MismatchError("Some batches are data frames and some are not; give one kind.")
+        if self._chosen is not None:
+            return _from_frame(frame, self._chosen, row)
+        rows = _as_rows(batch)
+        if rows.shape[1] != self._width:
+            raise MismatchError(f"A batch has {rows.shape[1]} columns where the first has {self._width}; give batches of one width.")
+        return Batch(rows)
+
+
+class _Again:
+    """Begins the iteration anew each time, and finds out where that is not possible."""
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+        self._last: Iterator[Any] | None = None
+
+    def __call__(self) -> Iterator[Any]:
+        made = self._data() if callable(self._data) else self._data
+        if not isinstance(made, Iterable):
+            raise DataError(f"The function given as data returned {type(made).__name__}, not an iterable of batches.")
+        if isinstance(made, Iterator) and made is self._last:
+            raise DataError("The function given as data returned the same iterator twice; make a new one in each call.")
+        self._last = made if isinstance(made, Iterator) else None
+        return iter(made)
+
+
+def _as_frame(batch: Any) -> Any:
+    if isinstance(batch, (np.ndarray, list, tuple)):
+        return None
+    from ckm.sources.frames import as_frame
+
+    return as_frame(batch)
+
+
+def _from_frame(frame: Any, chosen: Chosen, row: int) -> Batch:
+    from ckm.sources.frames import choose_columns, frame_batch
+
+    choose_columns(frame, Wanted(columns=chosen.names, weight=chosen.weight))
+    return frame_batch(frame, chosen, row)
+
+
+def _is_empty_list(batch: Any) -> bool:
+    return isinstance(batch, (list, tuple)) and not batch
+
+
+def _as_rows(batch: Any) -> Array:
+    """An array (rows, columns). Loaders wrap the only tensor of a data set in a list."""
+    if isinstance(batch, (list, tuple)) and hasattr(batch[0], "shape"):
+        if len(batch) > 1:
+            raise DataError(
+                f"A batch has {len(batch)} arrays, of which one should be clustered: pass (x for x, *_ in batches), for instance."
+            )
+        batch = batch[0]
+    array = as_array(batch.toarray() if is_sparse(batch) else batch)
+    require_table(array.shape, "A batch")
+    require_numeric(array.dtype, "A batch")
+    return array

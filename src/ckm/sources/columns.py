@@ -1,0 +1,146 @@
+"""Which columns of a table are used: those named, else all that hold numbers."""
+
+import warnings
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ckm.errors import ColumnsWarning, DataError, MismatchError, ParameterError
+from ckm.readonly import Array
+
+_LARGEST_WEIGHT = 1e100
+
+
+class Wanted(NamedTuple):
+    """What a person asks of the columns: their names, the one that holds weights, and those that an earlier sketch was made with.
+
+    The last are used where the data names its columns, whatever their order; `made` says what has them, in errors.
+    """
+
+    columns: Sequence[str] | None = None
+    weight: str | None = None
+    like: tuple[str, ...] | None = None
+    made: str = "the sketch given as like="
+
+    def refuse_names(self, what: str) -> None:
+        """For data without column names."""
+        if self.columns is not None:
+            raise ParameterError(f"{what} has no column names; leave out columns=, or pass a data frame or a table's file.")
+        if self.weight is not None:
+            raise ParameterError(
+                f"{what} has no column names, so none is {self.weight!r}; leave out weight_column=, or pass sample_weight=."
+            )
+
+
+class Chosen(NamedTuple):
+    """The columns to read: features in order, and the one that holds weights."""
+
+    names: list[Any]
+    weight: str | None
+
+    @property
+    def all(self) -> list[Any]:
+        """Features, and then the weight."""
+        return self.names if self.weight is None else [*self.names, self.weight]
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The features' names, where they are names."""
+        return tuple(self.names) if all(isinstance(name, str) for name in self.names) else None
+
+
+def choose(wanted: Wanted, present: Sequence[tuple[Any, str | None]], where: str, extra: Mapping[str, str | None] | None = None) -> Chosen:
+    """Columns among those `present`, which come with what they hold: None for numbers, else words for it.
+
+    `extra` ones (keys in the names of folders) are used only when they are named.
+    """
+    names = [name for name, _ in present]
+    held = dict(present) | dict(extra or {})
+    if wanted.columns is not None:
+        chosen = require_columns(wanted.columns, list(held))
+    elif wanted.like is not None and all(isinstance(name, str) for name in names):
+        chosen = _as_in(wanted, list(held), where)
+    else:
+        chosen = [name for name, holds in present if holds is None and name != wanted.weight]
+        no_numbers = [(name, holds) for name, holds in present if holds is not None]
+        _tell_left_out([*no_numbers, *((name, "a key of folders") for name in extra or {})], where)
+    if wanted.weight is not None:
+        require_columns([wanted.weight], list(held))
+        if wanted.weight in chosen:
+            raise ParameterError(f"Column {wanted.weight!r} holds the weights, so it cannot be clustered too; leave it out of columns=.")
+    if not chosen:
+        seen = ", ".join(f"{name}: {holds}" for name, holds in present if holds is not None) or "there are none"
+        raise DataError(f"{where} has no columns of numbers ({seen}); convert some, or give it at least one.")
+    result = Chosen(chosen, wanted.weight)
+    require_numbers(result, present, where, held)
+    return result
+
+
+def require_numbers(
+    chosen: Chosen, present: Sequence[tuple[Any, str | None]], where: str, held: Mapping[str, str | None] | None = None
+) -> None:
+    """Refuse a table that lacks a column, has it twice, or has something else than numbers in it."""
+    held = dict(present) if held is None else held
+    names = [name for name, _ in present]
+    for name in chosen.all:
+        if name not in held or names.count(name) > 1:
+            what = "no column" if name not in held else "more than one column"
+            raise MismatchError(f"{where} has {what} {name!r}; give tables with the same columns, each named once.")
+        if held[name] is not None:
+            numeric = [str(other) for other, holds in present if holds is None][:3]
+            raise DataError(
+                f"Column {name!r} of {where} holds {held[name]}, not numbers; convert it, "
+                f"or name numeric columns, for example columns={numeric or ['a', 'b']}."
+            )
+
+
+def require_columns(wanted: Sequence[Any], present: Sequence[Any]) -> list[Any]:
+    """`wanted`, once each of them is known to be present and named once."""
+    names = [wanted] if isinstance(wanted, str) else list(wanted)
+    missing = [name for name in names if name not in present]
+    if missing:
+        raise ParameterError(f"There is no column {missing[0]!r}; the columns are {listed(present)}.")
+    if len(set(names)) != len(names):
+        raise ParameterError(f"A column is named twice in columns={names}; name each once.")
+    if not names:
+        raise ParameterError("columns=[] leaves nothing to cluster; name at least one column.")
+    return names
+
+
+def listed(names: Iterable[Hashable], most: int = 20) -> str:
+    """Names in a sentence; the first of them where there are many."""
+    words = list(map(str, names))
+    return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
+
+
+def checked_weights(weights: Array, what: str, row: int = 0) -> Array:
+    """Weights as finite float64 that are not negative. NaN is left for those who look for missing values; `row` is the first one's."""
+    weights = np.asarray(weights, np.float64)
+    with np.errstate(invalid="ignore"):
+        bad = (weights < 0) | np.isinf(weights)
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise DataError(f"{what} must be finite and not negative; weight {row + at} is {weights[at]}.")
+    largest = float(np.fmax.reduce(weights, initial=0.0))
+    if largest > _LARGEST_WEIGHT or 0 < largest < 1 / _LARGEST_WEIGHT:
+        raise DataError(f"{what} has {largest:g} as its largest weight, which sums cannot hold; rescale the weights.")
+    return weights
+
+
+def _as_in(wanted: Wanted, present: list[str], where: str) -> list[str]:
+    """The columns of an earlier sketch: their order in a file does not matter."""
+    assert wanted.like is not None
+    missing = [name for name in wanted.like if name not in present]
+    if missing:
+        raise MismatchError(
+            f"{where} has no column {missing[0]!r}, which {wanted.made} was made with: the data has {listed(present)}, "
+            f"{wanted.made} has {listed(wanted.like)}. Give the same columns."
+        )
+    return list(wanted.like)
+
+
+def _tell_left_out(left_out: Sequence[tuple[Any, str | None]], where: str) -> None:
+    if left_out:
+        named = listed(f"{name} ({holds})" for name, holds in left_out)
+        warnings.warn(f"Left out of {where}: {named}; give columns= to choose others.", ColumnsWarning, stacklevel=6)

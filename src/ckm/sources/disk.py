@@ -1,0 +1,110 @@
+"""Arrays on disk (`.npy`, HDF5, Zarr), one after another, read a slice at a time."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ckm.errors import DataError, InputFileError
+from ckm.readonly import Array
+from ckm.sources.base import (
+    BEGINNING,
+    Chunk,
+    Place,
+    Source,
+    draw,
+    parts_to_sample,
+    require_numeric,
+    require_table,
+    rows_per_chunk,
+)
+
+_RUNS = 64  # that a sample of an array without chunks is cut from
+
+
+class Stored(Protocol):
+    """A two-dimensional array of which rows can be fetched."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+
+    @property
+    def dtype(self) -> np.dtype:
+        """What it holds."""
+
+    def __getitem__(self, rows: slice, /) -> Array: ...
+
+
+class Part(NamedTuple):
+    """An array, its name, its bytes, and how many of its rows are stored together (1: it makes no difference where one begins)."""
+
+    array: Stored
+    name: str
+    n_bytes: int
+    together: int = 1
+
+
+class _Run(NamedTuple):
+    part: int
+    low: int
+    high: int
+
+
+class StoredSource(Source):
+    """Rows of one or several arrays of the same width; what is in memory is a chunk at a time, or what is stored together."""
+
+    n_rows: int
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        for part in parts:
+            require_table(part.array.shape, part.name)
+            require_numeric(part.array.dtype, part.name)
+            if part.array.shape[1] != parts[0].array.shape[1]:
+                raise DataError(
+                    f"{part.name} has {part.array.shape[1]} columns where {parts[0].name} has {parts[0].array.shape[1]}; "
+                    f"give arrays of one width."
+                )
+        self._parts = parts
+        self.columns = None
+        self.n_features = parts[0].array.shape[1]
+        self.n_rows = sum(part.array.shape[0] for part in parts)
+        self.n_bytes = sum(part.n_bytes for part in parts)
+        self.parts = tuple(part.name for part in parts)
+
+    def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
+        step = rows_per_chunk(self.n_features)
+        for i in range(start.part, len(self._parts)):
+            first = start.row if i == start.part else 0
+            for run in self._runs(i, step):
+                if run.high > first:
+                    yield self._fetch(run._replace(low=max(run.low, first)))
+
+    def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> tuple[Array, Array]:
+        """From runs of rows spread over the arrays."""
+        if weights is not None:
+            return super().sample(size, rng, weights)
+        step = min(rows_per_chunk(self.n_features), max(1, self.n_rows // _RUNS, size // _RUNS))
+        runs = [run for i in range(len(self._parts)) for run in self._runs(i, step)]
+        picked = parts_to_sample(len(runs), self.n_rows, size, self.n_features, rng)
+        return draw((self._fetch(runs[i]) for i in picked), size, self.n_features, rng)
+
+    def _runs(self, i: int, step: int) -> Iterator[_Run]:
+        """The rows of one array in runs of about `step`, which begin where storage does."""
+        part = self._parts[i]
+        step = max(part.together, step - step % part.together)
+        count = part.array.shape[0]
+        for low in range(0, count, step):
+            yield _Run(i, low, min(low + step, count))
+
+    def _fetch(self, run: _Run) -> Chunk:
+        part = self._parts[run.part]
+        try:
+            rows = np.asarray(part.array[run.low : run.high])
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            raise InputFileError(f"Cannot read rows {run.low} to {run.high} of {part.name}: {error}; check the file.") from error
+        if len(rows) != run.high - run.low:
+            raise InputFileError(
+                f"{part.name} ends after {run.low + len(rows)} of {part.array.shape[0]} rows; it was cut while it was read."
+            )
+        return Chunk(rows, None, Place(run.part, run.low), Place(run.part, run.high), part.name)

@@ -1,0 +1,128 @@
+"""Bytes that can be read once: standard input (`-`), pipes, open files. CSV or an Arrow stream, told apart by the first bytes."""
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ckm.errors import InputFileError
+from ckm.sources.arrow import ERRORS, stream_source, unreadable
+from ckm.sources.base import Source
+from ckm.sources.columns import Wanted, choose
+from ckm.sources.lines import BLOCK, lines, parse, read_layout
+from ckm.sources.paths import STANDARD_INPUT
+from ckm.sources.streaming import Batch, StreamSource
+
+_ARROW_STREAM = b"\xff\xff\xff\xff"
+_NEED_A_FILE = {b"PAR1": "Parquet", b"ARRO": "an Arrow file", b"\x93NUM": "a .npy file", b"\x89HDF": "HDF5", b"FEA1": "Feather"}
+_COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5": "zstd"}
+
+
+class _Prefixed:
+    """Bytes that were looked at, and then the rest. A pipe gives few at a time; this waits for all that is asked for."""
+
+    closed = False
+
+    def __init__(self, first: bytes, rest: Any) -> None:
+        self._first, self._rest = first, rest
+
+    def read(self, size: int) -> bytes:
+        taken, self._first = [self._first[:size]], self._first[size:]
+        missing = size - len(taken[0])
+        while missing > 0 and (more := self._rest.read(missing)):
+            taken.append(more)
+            missing -= len(more)
+        return b"".join(taken)
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+
+def open_path(path: Path, wanted: Wanted) -> Source:
+    """Standard input, or a named pipe."""
+    if path != STANDARD_INPUT:
+        return _open(path.open("rb", buffering=0), str(path), wanted, background=True)
+    try:
+        # Unbuffered and our own: a thread that waits for it must not hold a lock that the interpreter needs to end.
+        file: Any = io.FileIO(sys.stdin.fileno(), closefd=False)
+    except (OSError, ValueError):
+        file = getattr(sys.stdin, "buffer", sys.stdin)  # something else stands in for it
+    if hasattr(file, "isatty") and file.isatty():
+        raise InputFileError("Standard input (-) is a terminal, where no rows come from; pipe CSV or an Arrow stream into it.")
+    return _open(file, "standard input", wanted, background=True)
+
+
+def open_data(data: Any, wanted: Wanted) -> Source:
+    """A file that is open for reading bytes."""
+    name = getattr(data, "name", None)
+    return _open(data, os.fspath(name) if isinstance(name, (str, os.PathLike)) else "the stream", wanted, background=False)
+
+
+def _open(file: Any, name: str, wanted: Wanted, background: bool) -> Source:
+    stream = _decompressed(file, name)
+    first = _first_bytes(stream, name)
+    if first[:4] in _NEED_A_FILE:
+        raise InputFileError(
+            f"{name} holds {_NEED_A_FILE[first[:4]]}, which cannot be read in one go; give it as a file, or pipe CSV or an Arrow stream."
+        )
+    if not first:
+        raise InputFileError(f"{name} is empty; pipe CSV or an Arrow stream into it.")
+    stream = _Prefixed(first, stream)
+    if not first.startswith(_ARROW_STREAM):
+        return _open_csv(stream, name, wanted, background)
+    try:
+        reader = pa.ipc.open_stream(pa.PythonFile(stream, mode="r"))
+    except ERRORS as error:
+        raise unreadable(error, name) from error
+    return stream_source(reader.schema, lambda chosen: reader, wanted, once=True, name=name, background=background)
+
+
+def _decompressed(file: Any, name: str) -> Any:
+    if isinstance(file.read(0), str):
+        raise InputFileError(f"{name} is open for text; open it for bytes, with open(name, 'rb').")
+    first = _first_bytes(file, name)
+    stream = _Prefixed(first, file)
+    compression = _COMPRESSIONS.get(first[:2])
+    return stream if compression is None else pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), compression)
+
+
+def _first_bytes(file: Any, name: str) -> bytes:
+    """Four bytes or more, where there are as many."""
+    first = b""
+    try:
+        while len(first) < 4 and (more := file.read(BLOCK)):
+            first += more
+    except ERRORS as error:
+        raise unreadable(error, name) from error
+    return first
+
+
+def _open_csv(stream: Any, name: str, wanted: Wanted, background: bool) -> Source:
+    blocks = lines(stream, BLOCK, name)
+    first = next(blocks, b"")
+    layout = read_layout(first, name)
+    chosen = choose(wanted, layout.held, name)
+
+    def begin() -> Iterator[Batch]:
+        row = 0
+        for block in _all(first[layout.header :], blocks):
+            batch = parse(block, layout, chosen, name, row)
+            row += len(batch.rows)
+            yield batch
+
+    return StreamSource(begin, len(chosen.names), chosen.columns, once=True, name=name, background=background)
+
+
+def _all(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest
