@@ -56,6 +56,10 @@ class SketchFileError(CkmError, ValueError):
     """A file is not a sketch this version can trust: foreign, altered, truncated, or from the future."""
 
 
+class CheckpointError(CkmError, ValueError):
+    """A checkpoint is damaged, or the files it belongs to are not what they were."""
+
+
 class InputFileError(CkmError, OSError):
     """A data file cannot be read."""
 

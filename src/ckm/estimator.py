@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 from ckm.assignment import assign, distances
 from ckm.candidates import FROM_ROWS, require_init
 from ckm.checks import require_enough, whole_number
+from ckm.choosing import resolve_size
 from ckm.decoding import Solution, decode, require_rows, resolve_decoder
 from ckm.diagnosis import Status
 from ckm.distributions import DEFAULT_DISTRIBUTION
@@ -23,7 +24,6 @@ from ckm.readonly import Array, read_only
 from ckm.runners.local import thread_count
 from ckm.seeding import seed_of, stream
 from ckm.sketches import Sketch
-from ckm.sketching import resolve_size
 from ckm.sketching import sketch as make_sketch
 from ckm.sources.arrays import ArraySource
 from ckm.sources.frames import as_frame, frame_rows

@@ -1,31 +1,30 @@
 """`sketch(...)`: one pass over any data, ending in a `Sketch`."""
 
-import os
 import warnings
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ckm.checks import FREQUENCIES_PER_PARAMETER, positive_variance, require_enough, whole_number
-from ckm.distributions import DEFAULT_DISTRIBUTION, law
-from ckm.errors import DataError, MismatchError, MissingRowsWarning, ParameterError, PhaseWarning, ScaleWarning
-from ckm.frequencies import Frequencies, draw_frequencies
+from ckm.checkpoints import Keeper
+from ckm.checks import whole_number
+from ckm.choosing import Choice, choose_frequencies, resolve_like
+from ckm.distributions import DEFAULT_DISTRIBUTION
+from ckm.errors import DataError, MissingRowsWarning, ParameterError, PhaseWarning
+from ckm.frequencies import Frequencies
 from ckm.kernels import load_kernel
 from ckm.kernels.arithmetic import MAX_TURNS
 from ckm.progress import rows_bar
 from ckm.readonly import Array
-from ckm.runners.local import PoolPlan, blocks_of, run, thread_count
-from ckm.scale import Pilot, cluster_variance, draw_pilot, estimate_scale, total_variance
-from ckm.seeding import seed_of, stream
+from ckm.runners.local import State, blocks_of, run, thread_count
+from ckm.seeding import seed_of
 from ckm.sketches import Sketch
 from ckm.sources import Source, Wanted, open_source
 from ckm.sources.adapters import Weighted, WithoutMissing
 from ckm.sources.columns import checked_weights
 from ckm.sources.reading import read
-from ckm.storage import load
 
 
 def sketch(
@@ -40,10 +39,13 @@ def sketch(
     columns: Sequence[str] | None = None,
     weight_column: str | None = None,
     nan: str = "error",
+    standardize: bool = False,
     pool: int = 0,
     random_state: Any = None,
     n_jobs: int | None = None,
     kernel: str = "auto",
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
     progress: bool = False,
 ) -> Sketch:
     """Sketch data in one pass: z_j = sum_l beta_l exp(-i omega_j^T (x_l - origin)) / sum_l beta_l  (equation 3).
@@ -75,6 +77,9 @@ def sketch(
         The column of a table that holds the weights beta.
     nan : {"error", "drop"}
         What to do with a missing value: refuse it with its place, or leave out its row, with a warning that says how many were.
+    standardize : bool
+        Measure each column in units of its standard deviation, as a sample of the rows has it. Distances and SSEs are then in these units,
+        which the sketch keeps; centroids come back in the data's own. With `like`, its units are used.
     pool : int
         How many sampled rows to keep in the sketch, for the decoder to start from and to place centroids by; a hundred for each cluster
         count for as much as the sketch. Rows far from the mean are more likely to be kept, since few of them may decide the SSE.
@@ -84,6 +89,11 @@ def sketch(
         Threads; None means every core. The result does not depend on it.
     kernel : {"auto", "numba", "reference"}
         What computes the sums.
+    checkpoint : file name, optional
+        Where to write down what has been added up so far, every ten seconds and whenever the pass ends, however that is. Only for rows in
+        files. It stays until it is removed.
+    resume : bool
+        Go on from `checkpoint`, where there is one: with the same options and files the sketch is the same, bit for bit, as without a stop.
     progress : bool
         Show a progress bar on a terminal.
 
@@ -99,70 +109,33 @@ def sketch(
     >>> s.z.shape, s.count
     ((30,), 1000)
     """
-    threads, compute, seed = thread_count(n_jobs), load_kernel(kernel), seed_of(random_state)
-    capacity = whole_number(pool, "pool", 0)
-    plan = PoolPlan(capacity, seed) if capacity else None
-    model = _resolve_like(like)
+    threads, compute, capacity = thread_count(n_jobs), load_kernel(kernel), whole_number(pool, "pool", 0)
+    model, choice = resolve_like(like), Choice(n_clusters, sketch_size, scale, distribution, standardize)
     source = open_rows(data, Wanted(columns, weight_column, None if model is None else model.columns), sample_weight, nan)
-    if model is None:
-        m = resolve_size(n_clusters, sketch_size, source.n_features)
-        frequencies = _choose_frequencies(source, n_clusters, m, scale, distribution, seed)
-    else:
-        frequencies = _checked_like(model, source, sketch_size, scale, distribution)
-        resolve_size(n_clusters, frequencies.m, frequencies.n)
-    with rows_bar("Sketching", source.n_rows, progress) as on_rows, closing(read(source)) as chunks:
-        blocks = blocks_of(chunks)
-        tally, kept = run(compute, frequencies, blocks, pool=plan, n_threads=threads, on_rows=on_rows, columns=source.columns)
-    result = Sketch(frequencies, tally, source.columns or (model.columns if model else None), kept)
-    _tell_dropped(source)
-    _warn_of_large_phases(result)
-    return result
+    seed, keeper, begun = seed_of(random_state), None, None
+    if checkpoint is not None:
+        asked = choice._asdict() | {"like": model and model.frequencies.fingerprint, "columns": columns and list(columns)}
+        asked |= {"weight_column": weight_column, "nan": nan, "pool": capacity, "kernel": kernel, "random_state": seed}
+        keeper = Keeper(checkpoint, resume, asked, source, any_seed=random_state is None)
+        seed, begun = keeper.asked["random_state"], keeper.begun
+    elif resume:
+        raise ParameterError("resume=True goes on from a checkpoint; name it with checkpoint=.")
+    frequencies = choose_frequencies(source, choice, model, seed) if begun is None else begun.sketch.frequencies
+    names = source.columns or (model.columns if model else None)
+    state = State.empty(frequencies, capacity) if begun is None else begun.state
 
+    def so_far(state: State) -> Sketch:
+        return Sketch(frequencies, state.tally, names, state.pool)
 
-def resolve_size(n_clusters: int | None, sketch_size: int | None, n_features: int) -> int:
-    """The number m of frequencies: `sketch_size`, else five for each of the K n coordinates to be found (Section 4.3)."""
-    if n_clusters is not None:
-        n_clusters = whole_number(n_clusters, "n_clusters", 1)
-    if sketch_size is not None:
-        m = whole_number(sketch_size, "sketch_size", 1)
-        if n_clusters is not None:
-            require_enough(m, n_clusters, n_features)
-        return m
-    if n_clusters is None:
-        raise ParameterError(
-            "The size of the sketch is not known: give n_clusters=K (m = 5 * K * n frequencies follow), or sketch_size=m itself."
+    with rows_bar("Sketching", source.n_rows, progress) as on_rows, keeper or nullcontext(), closing(read(source, state.place)) as chunks:
+        on_rows(state.rows)
+        blocks, on_state = blocks_of(chunks, state.blocks), None if keeper is None else lambda state: keeper.note(so_far(state), state)
+        state = run(
+            compute, frequencies, blocks, state, seed, n_threads=threads, on_rows=on_rows, on_state=on_state, columns=source.columns
         )
-    return FREQUENCIES_PER_PARAMETER * n_clusters * n_features
-
-
-def _resolve_like(like: Sketch | Frequencies | str | Path | None) -> Sketch | None:
-    if like is None or isinstance(like, Sketch):
-        return like
-    if isinstance(like, Frequencies):
-        return Sketch.empty(like)
-    if isinstance(like, (str, os.PathLike)):
-        return load(like)
-    raise ParameterError(f"like= takes a sketch, frequencies, or the name of a sketch file; got {type(like).__name__}.")
-
-
-def _checked_like(model: Sketch, source: Source, sketch_size: int | None, scale: float | str, distribution: str) -> Frequencies:
-    frequencies = model.frequencies
-    if source.columns is not None and model.columns is not None and source.columns != model.columns:
-        raise MismatchError(
-            f"The data's columns ({', '.join(source.columns)}) are not those of the sketch given as like= ({', '.join(model.columns)}); "
-            f"give the same columns."
-        )
-    if source.n_features != frequencies.n:
-        raise MismatchError(
-            f"The data has {source.n_features} columns where the sketch given as like= has {frequencies.n}; give the same columns."
-        )
-    if sketch_size is not None and sketch_size != frequencies.m:
-        raise ParameterError(f"sketch_size={sketch_size} contradicts like=, which has {frequencies.m} frequencies; leave it out.")
-    if scale != "auto" and scale != frequencies.scale:
-        raise ParameterError(f"scale={scale} contradicts like=, which has the scale {frequencies.scale:g}; leave it out.")
-    if distribution not in (DEFAULT_DISTRIBUTION, frequencies.distribution):
-        raise ParameterError(f"distribution={distribution!r} contradicts like=, which has {frequencies.distribution!r}; leave it out.")
-    return frequencies
+    _tell_dropped(state, source)
+    _warn_of_large_phases(so_far(state))
+    return so_far(state)
 
 
 def open_rows(data: Any, wanted: Wanted, sample_weight: Any = None, nan: str = "error") -> Source:
@@ -189,38 +162,12 @@ def _checked_weights(sample_weight: Any, source: Source) -> Array:
     return checked_weights(weights, "sample_weight")
 
 
-def _tell_dropped(source: Source) -> None:
-    if isinstance(source, WithoutMissing) and source.dropped:
+def _tell_dropped(state: State, source: Source) -> None:
+    if state.dropped:
+        first = f"; the first is {source.first}" if isinstance(source, WithoutMissing) and source.first else ""
         warnings.warn(
-            f"Left out {source.dropped:,} of {source.seen:,} rows, which have missing values; the first is {source.first}.",
-            MissingRowsWarning,
-            stacklevel=3,
+            f"Left out {state.dropped:,} of {state.rows:,} rows, which have missing values{first}.", MissingRowsWarning, stacklevel=3
         )
-
-
-def _choose_frequencies(source: Source, K: int | None, m: int, scale: float | str, distribution: str, seed: int) -> Frequencies:
-    """Draw Omega around the pilot's mean, at the pilot's scale unless one is given."""
-    law(distribution)
-    given = None if isinstance(scale, str) and scale == "auto" else positive_variance(scale)
-    pilot = draw_pilot(source, stream(seed, "pilot"))
-    origin = pilot.origin if len(pilot.rows) else np.zeros(source.n_features)
-    sigma2 = (
-        _scale_of(pilot, K or max(1, m // (FREQUENCIES_PER_PARAMETER * source.n_features)), distribution, seed) if given is None else given
-    )
-    spread = total_variance(pilot) / source.n_features if len(pilot.rows) else 0.0
-    return draw_frequencies(m, source.n_features, scale=sigma2, distribution=distribution, origin=origin, spread=spread or None, seed=seed)
-
-
-def _scale_of(pilot: Pilot, K: int, distribution: str, seed: int) -> float:
-    if not len(pilot.rows):
-        warnings.warn(
-            "There are no rows to estimate the scale from: assuming data of unit variance around zero. Give scale= (a variance), or like=.",
-            ScaleWarning,
-            stacklevel=4,
-        )
-        return 1.0
-    rng = stream(seed, "scale")
-    return cluster_variance(pilot, K, rng) if distribution == "multiscale" else estimate_scale(pilot, rng)
 
 
 def _warn_of_large_phases(sketch: Sketch) -> None:

@@ -20,7 +20,7 @@ from ckm.pool import Pool
 from ckm.progress import OnRows, ignore
 from ckm.readonly import Array
 from ckm.seeding import stream
-from ckm.sources.base import Chunk
+from ckm.sources.base import BEGINNING, Chunk, Place
 from ckm.tally import Tally
 
 BLOCK_ROWS = 16384
@@ -43,25 +43,45 @@ class Block(NamedTuple):
         """`error`, which knows its row in this block, with its place in the data."""
         return self.chunk.located(error, self.offset + error.row, columns)
 
+    @property
+    def ends_chunk(self) -> bool:
+        """Whether it is the last of its chunk."""
+        return self.offset + len(self.rows) == len(self.chunk.rows)
 
-class PoolPlan(NamedTuple):
-    """How many rows to keep, and the seed that decides which."""
 
-    capacity: int
-    seed: int
+class State(NamedTuple):
+    """What a pass has added up so far, how many blocks and rows it has read and rows were dropped, and where reading goes on."""
+
+    tally: Tally
+    pool: Pool | None
+    blocks: int = 0
+    rows: int = 0
+    dropped: int = 0
+    place: Place = BEGINNING
+
+    @classmethod
+    def empty(cls, frequencies: Frequencies, capacity: int) -> "State":
+        """Nothing yet, and a pool only if it is to hold rows."""
+        pool = Pool.empty(capacity, frequencies.n) if capacity else None
+        return cls(Tally.empty(frequencies.m, frequencies.n), pool)
 
 
 def run(
     kernel: Kernel,
     frequencies: Frequencies,
     blocks: Iterable[Block],
+    state: State,
+    seed: int,
     *,
-    pool: PoolPlan | None = None,
     n_threads: int = 1,
     on_rows: OnRows = ignore,
+    on_state: Callable[[State], None] | None = None,
     columns: tuple[str, ...] | None = None,
-) -> tuple[Tally, Pool | None]:
-    """The tally (and pool) of all blocks."""
+) -> State:
+    """Add the tally of every block to `state`, and its rows to the pool (if there is one; `seed` decides which). `on_state` hears of every
+    state that the pass could go on from.
+    """
+    capacity = None if state.pool is None else state.pool.capacity
 
     def work(block: Block) -> tuple[Tally, Pool | None]:
         rows, weights = as_floats(block.rows), block.weights
@@ -73,21 +93,25 @@ def run(
             if block.weights is not None:
                 error.row = int(np.flatnonzero(block.weights > 0)[error.row])
             raise block.located(error, columns) from None
-        if pool is None:
+        if capacity is None:
             return part, None
         # The order of some values is part of the stream's name: two files sketched with one seed seldom keep the same positions, and
         # a change of units or origin changes nothing.
         order = np.argsort(rows[:64], axis=0, kind="stable").astype(np.int64)
-        rng = stream(pool.seed, "pool", block.number, zlib.crc32(order.tobytes()))
+        rng = stream(seed, "pool", block.number, zlib.crc32(order.tobytes()))
         odds = importance(rows, frequencies)
-        return part, Pool.draw(rng, rows, weights, pool.capacity, odds)
+        return part, Pool.draw(rng, rows, weights, capacity, odds)
 
-    total, kept = Tally.empty(frequencies.m, frequencies.n), None if pool is None else Pool.empty(pool.capacity, frequencies.n)
     for block, (part, sample) in ordered_map(work, blocks, n_threads):
-        total = total + part
-        kept = kept + sample if kept is not None and sample is not None else None
+        kept = state.pool + sample if state.pool is not None and sample is not None else None
+        state = state._replace(tally=state.tally + part, pool=kept, blocks=block.number + 1)
+        if block.ends_chunk:
+            read, place = block.chunk.after.row - block.chunk.start.row, block.chunk.after
+            state = state._replace(rows=state.rows + read, dropped=state.dropped + read - len(block.chunk.rows), place=place)
+            if on_state is not None:
+                on_state(state)
         on_rows(len(block.rows))
-    return total, kept
+    return state
 
 
 def importance(rows: Array, frequencies: Frequencies) -> Array | None:
@@ -102,9 +126,9 @@ def importance(rows: Array, frequencies: Frequencies) -> Array | None:
     return np.asarray(0.5 + 0.5 * squares * (frequencies.scale / frequencies.spread))
 
 
-def blocks_of(chunks: Iterable[Chunk]) -> Iterator[Block]:
-    """Cut chunks into blocks of `BLOCK_ROWS`, with each row's weight beside it."""
-    number = start = 0
+def blocks_of(chunks: Iterable[Chunk], number: int = 0) -> Iterator[Block]:
+    """Cut chunks into blocks of `BLOCK_ROWS`, with each row's weight beside it; the first has this `number`."""
+    start = 0
     for chunk in chunks:
         for offset in range(0, len(chunk.rows), BLOCK_ROWS):
             part = slice(offset, offset + BLOCK_ROWS)

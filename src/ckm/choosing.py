@@ -1,0 +1,122 @@
+"""Which frequencies a sketch gets: those of an earlier one, or new ones at the scale of a pilot."""
+
+import os
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ckm.checks import FREQUENCIES_PER_PARAMETER, positive_variance, require_enough, whole_number
+from ckm.distributions import DEFAULT_DISTRIBUTION, law
+from ckm.errors import MismatchError, ParameterError, ScaleWarning
+from ckm.frequencies import Frequencies, draw_frequencies
+from ckm.readonly import Array
+from ckm.scale import Pilot, cluster_variance, draw_pilot, estimate_scale, total_variance
+from ckm.seeding import stream
+from ckm.sketches import Sketch
+from ckm.sources import Source
+from ckm.storage import load
+
+
+class Choice(NamedTuple):
+    """What was asked of the frequencies: see `ckm.sketch`."""
+
+    n_clusters: int | None = None
+    sketch_size: int | None = None
+    scale: float | str = "auto"
+    distribution: str = DEFAULT_DISTRIBUTION
+    standardize: bool = False
+
+
+def resolve_size(n_clusters: int | None, sketch_size: int | None, n_features: int) -> int:
+    """The number m of frequencies: `sketch_size`, else five for each of the K n coordinates to be found (Section 4.3)."""
+    if n_clusters is not None:
+        n_clusters = whole_number(n_clusters, "n_clusters", 1)
+    if sketch_size is not None:
+        m = whole_number(sketch_size, "sketch_size", 1)
+        if n_clusters is not None:
+            require_enough(m, n_clusters, n_features)
+        return m
+    if n_clusters is None:
+        raise ParameterError(
+            "The size of the sketch is not known: give n_clusters=K (m = 5 * K * n frequencies follow), or sketch_size=m itself."
+        )
+    return FREQUENCIES_PER_PARAMETER * n_clusters * n_features
+
+
+def resolve_like(like: Sketch | Frequencies | str | Path | None) -> Sketch | None:
+    """The sketch behind `like=`; an empty one for frequencies alone."""
+    if like is None or isinstance(like, Sketch):
+        return like
+    if isinstance(like, Frequencies):
+        return Sketch.empty(like)
+    if isinstance(like, (str, os.PathLike)):
+        return load(like)
+    raise ParameterError(f"like= takes a sketch, frequencies, or the name of a sketch file; got {type(like).__name__}.")
+
+
+def choose_frequencies(source: Source, choice: Choice, model: Sketch | None, seed: int) -> Frequencies:
+    """Those of `model`, where there is one; else new ones, drawn around the pilot's mean, at its scale unless one is given."""
+    if model is not None:
+        frequencies = _checked_like(model, source, choice)
+        resolve_size(choice.n_clusters, frequencies.m, frequencies.n)
+        return frequencies
+    n = source.n_features
+    m = resolve_size(choice.n_clusters, choice.sketch_size, n)
+    law(choice.distribution)
+    given = None if isinstance(choice.scale, str) and choice.scale == "auto" else positive_variance(choice.scale)
+    pilot = draw_pilot(source, stream(seed, "pilot"))
+    empty = not len(pilot.rows)
+    origin, units = np.zeros(n) if empty else pilot.origin, None
+    if choice.standardize:
+        units = np.ones(n) if empty else _deviations(pilot)
+        pilot = Pilot((pilot.rows - origin) / units, pilot.weights)
+    sigma2 = (
+        _scale_of(pilot, choice.n_clusters or max(1, m // (FREQUENCIES_PER_PARAMETER * n)), choice.distribution, seed)
+        if given is None
+        else given
+    )
+    spread = None if empty else total_variance(pilot) / n or None
+    return draw_frequencies(m, n, scale=sigma2, distribution=choice.distribution, origin=origin, spread=spread, units=units, seed=seed)
+
+
+def _deviations(pilot: Pilot) -> Array:
+    """The standard deviation of each column; one where it is constant."""
+    variances = pilot.weights @ (pilot.rows - pilot.origin) ** 2 / pilot.weights.sum()
+    return np.sqrt(np.where(variances > 0, variances, 1.0))
+
+
+def _checked_like(model: Sketch, source: Source, choice: Choice) -> Frequencies:
+    frequencies = model.frequencies
+    _, sketch_size, scale, distribution, standardize = choice
+    if source.columns is not None and model.columns is not None and source.columns != model.columns:
+        raise MismatchError(
+            f"The data's columns ({', '.join(source.columns)}) are not those of the sketch given as like= ({', '.join(model.columns)}); "
+            f"give the same columns."
+        )
+    if source.n_features != frequencies.n:
+        raise MismatchError(
+            f"The data has {source.n_features} columns where the sketch given as like= has {frequencies.n}; give the same columns."
+        )
+    if sketch_size is not None and sketch_size != frequencies.m:
+        raise ParameterError(f"sketch_size={sketch_size} contradicts like=, which has {frequencies.m} frequencies; leave it out.")
+    if scale != "auto" and scale != frequencies.scale:
+        raise ParameterError(f"scale={scale} contradicts like=, which has the scale {frequencies.scale:g}; leave it out.")
+    if distribution not in (DEFAULT_DISTRIBUTION, frequencies.distribution):
+        raise ParameterError(f"distribution={distribution!r} contradicts like=, which has {frequencies.distribution!r}; leave it out.")
+    if standardize and frequencies.units is None:
+        raise ParameterError("standardize=True contradicts like=, whose columns are as they were; leave it out, or sketch all of it anew.")
+    return frequencies
+
+
+def _scale_of(pilot: Pilot, K: int, distribution: str, seed: int) -> float:
+    if not len(pilot.rows):
+        warnings.warn(
+            "There are no rows to estimate the scale from: assuming data of unit variance around zero. Give scale= (a variance), or like=.",
+            ScaleWarning,
+            stacklevel=4,
+        )
+        return 1.0
+    rng = stream(seed, "scale")
+    return cluster_variance(pilot, K, rng) if distribution == "multiscale" else estimate_scale(pilot, rng)
