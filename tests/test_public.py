@@ -12,6 +12,7 @@ PUBLIC = {
     "CompressiveKMeans",
     "Frequencies",
     "Sketch",
+    "Sketcher",
     "Solution",
     "datasets",
     "decode",
@@ -23,6 +24,11 @@ PUBLIC = {
 }
 
 ERRORS = {
+    "CheckpointError",
+    "ColumnsWarning",
+    "HeadWarning",
+    "MissingPackageError",
+    "MissingRowsWarning",
     "ClustersWarning",
     "CkmError",
     "DataError",

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from ckm.decoding import Solution, decode
     from ckm.estimator import CompressiveKMeans
     from ckm.frequencies import Frequencies, draw_frequencies
+    from ckm.sketcher import Sketcher
     from ckm.sketches import Sketch, merge
     from ckm.sketching import sketch
     from ckm.storage import load
@@ -19,6 +20,7 @@ _HOMES = {
     "CompressiveKMeans": "ckm.estimator",
     "Frequencies": "ckm.frequencies",
     "Sketch": "ckm.sketches",
+    "Sketcher": "ckm.sketcher",
     "Solution": "ckm.decoding",
     "datasets": "",
     "decode": "ckm.decoding",
@@ -36,6 +38,7 @@ __all__ = [  # noqa: RUF022  (in the order a person meets them)
     "merge",
     "load",
     "Sketch",
+    "Sketcher",
     "Solution",
     "Frequencies",
     "draw_frequencies",
