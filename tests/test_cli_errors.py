@@ -58,7 +58,7 @@ def untouched(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.fail("the data was read")
 
     monkeypatch.setattr(ckm, "sketch", read)
-    monkeypatch.setattr("ckm.labels.label_rows", read)
+    monkeypatch.setattr("ckm.assignment.label_rows", read)
 
 
 # Values
@@ -85,14 +85,16 @@ def test_values_that_are_not_finite(X: np.ndarray, command: str, value: float, s
 
 def test_missing_value_in_a_table_is_named(X: np.ndarray) -> None:
     Path("gap.csv").write_text("east,north\n1,2\n,3\n4,5\n")
-    assert "Row 1, column 'east' holds NaN" in fail("fit", "gap.csv", *K3)
+    assert "Row 1, column 'east' of gap.csv holds NaN" in fail("fit", "gap.csv", *K3)
 
 
 def test_text_columns(X: np.ndarray) -> None:
     Path("names.csv").write_text("a,b,name\n1,2,x\n3,4,y\n")
-    message = fail("fit", "names.csv", *K3)
+    message = fail("fit", "names.csv", *K3, "--columns", "a,name")
     assert "Column 'name' of names.csv holds text" in message
     assert "--columns a,b" in message
+    Path("words.csv").write_text("name,kind\nx,y\n")
+    assert "In words.csv no column holds numbers (name: text, kind: text)" in fail("fit", "words.csv", *K3)
 
 
 def test_text_further_down_a_csv(X: np.ndarray) -> None:
@@ -171,7 +173,7 @@ def test_arrays_that_are_no_tables(X: np.ndarray, shape: tuple[int, ...]) -> Non
         ("nothing-*.csv", "No file matches nothing-*.csv"),
         ("empty.csv", "empty.csv is empty (0 bytes)"),
         ("folder", "folder is a directory"),
-        ("data.txt", ".npy, .csv, .parquet"),
+        ("data.txt", "must end in .npy, .csv"),
         ("pickle.npy", "Cannot read pickle.npy"),
         ("short.npy", "Cannot read short.npy"),
         ("trash.parquet", "Cannot read trash.parquet"),
@@ -249,7 +251,7 @@ def test_predicting_other_columns(X: np.ndarray) -> None:
     Path("c.csv").write_text("cluster,weight,a,z\n0,1.0,0.0,0.0\n")
     message = fail("predict", "data.parquet", "-c", "c.csv")
     assert "'z'" in message
-    assert "c.csv are a, z" in message
+    assert "c.csv has a, z" in message
     Path("wide.csv").write_text("cluster,weight,x0,x1,x2\n0,1.0,0.0,0.0,0.0\n")
     assert "data.npy has 2 columns where wide.csv has 3" in fail("predict", "data.npy", "-c", "wide.csv")
 

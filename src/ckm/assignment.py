@@ -1,15 +1,19 @@
 """Nearest centroids, distances and SSE (equation 1), block by block and in threads."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from ckm.errors import MismatchError, NonFiniteError
+from ckm.progress import OnRows, ignore
 from ckm.readonly import Array
 from ckm.runners.local import Block, as_floats, blocks_of, ordered_map
+from ckm.sources import Source
 from ckm.sources.arrays import ArraySource
+from ckm.sources.reading import read
 
 _compiled = njit(nogil=True, cache=True, error_model="numpy")
 
@@ -33,26 +37,55 @@ def nearest(block: Block, transposed: Array, columns: tuple[str, ...] | None = N
     return labels, squares
 
 
-def assign(X: Array, centroids: Array, sample_weight: Array | None = None, n_threads: int = 1) -> tuple[Array, float]:
+def assign(X: Array | Source, centroids: Array, sample_weight: Array | None = None, n_threads: int = 1) -> tuple[Array, float]:
     """Each row's nearest centroid (the first of several), and SSE = sum_l beta_l min_k |x_l - c_k|^2."""
-    labels, sse = np.empty(len(X), np.int32), 0.0
-    for block, part, squares in assign_blocks(_blocks(X, sample_weight), centroids, n_threads):
-        labels[block.start : block.start + len(part)] = part
-        sse += float(squares.sum() if block.weights is None else block.weights @ squares)
-    return labels, sse
+    source = X if isinstance(X, Source) else ArraySource(X, weights=sample_weight)
+    labels, sse = [np.empty(0, np.int32)], 0.0
+    with closing(read(source)) as chunks:
+        for block, part, squares in assign_blocks(blocks_of(chunks), centroids, n_threads, source.columns):
+            labels.append(part)
+            sse += float(squares.sum() if block.weights is None else block.weights @ squares)
+    return np.concatenate(labels), sse
 
 
-def distances(X: Array, centroids: Array, n_threads: int = 1, dtype: Any = np.float64) -> Array:
+def distances(X: Array | Source, centroids: Array, n_threads: int = 1, dtype: Any = np.float64) -> Array:
     """Euclidean distances from every row to every centroid (N, K)."""
+    source = X if isinstance(X, Source) else ArraySource(X)
     transposed = np.ascontiguousarray(centroids.T, np.float64)
-    result = np.empty((len(X), len(centroids)), dtype)
 
-    def work(block: Block) -> None:
-        _distances(_of_width(block.rows, len(transposed)), transposed, result[block.start : block.start + len(block.rows)])
+    def work(block: Block) -> Array:
+        part = np.empty((len(block.rows), len(centroids)), dtype)
+        _distances(_of_width(block.rows, len(transposed)), transposed, part)
+        return part
 
-    for _ in ordered_map(work, _blocks(X), n_threads):
-        pass
-    return result
+    with closing(read(source)) as chunks:
+        parts = [part for _, part in ordered_map(work, blocks_of(chunks), n_threads)]
+    return np.concatenate([np.empty((0, len(centroids)), dtype), *parts])
+
+
+class Labelling(NamedTuple):
+    """What labelling found, for each cluster: rows, their weight (their number, where they have none), their squared distances summed."""
+
+    counts: Array
+    mass: Array
+    sse: Array
+
+
+def label_rows(
+    source: Source, centroids: Array, *, n_threads: int = 1, on_labels: Callable[[Array], None] | None = None, on_rows: OnRows = ignore
+) -> Labelling:
+    """Give every row of `source` to its nearest centroid; `on_labels` gets the labels in order, block by block."""
+    K = len(centroids)
+    counts, mass, sse = np.zeros(K, np.int64), np.zeros(K), np.zeros(K)
+    with closing(read(source)) as chunks:
+        for block, labels, squares in assign_blocks(blocks_of(chunks), centroids, n_threads, source.columns):
+            counts += np.bincount(labels, minlength=K)
+            mass += np.bincount(labels, block.weights, minlength=K)
+            sse += np.bincount(labels, squares if block.weights is None else block.weights * squares, minlength=K)
+            if on_labels is not None:
+                on_labels(labels)
+            on_rows(len(labels))
+    return Labelling(counts, mass, sse)
 
 
 def _of_width(rows: Array, n: int) -> Array:
@@ -68,10 +101,6 @@ def _first_bad(block: Block, squares: Array) -> NonFiniteError:
     values = np.asarray(block.rows[row], np.float64)
     column = int(np.argmax(np.where(np.isfinite(values), np.abs(values), np.inf)))
     return NonFiniteError(row, column, float(values[column]))
-
-
-def _blocks(X: Array, weights: Array | None = None) -> Iterator[Block]:
-    return blocks_of(ArraySource(X, weights=weights).chunks())
 
 
 @_compiled

@@ -70,6 +70,7 @@ def common(
         "ckm fit data.npy -k 10 --save-sketch data.ckm -o centroids.json",
         "ckm fit data.parquet -k 10 --polish 2 -o centroids.csv",
         "ckm fit data.csv -k 5 --json | jq .weights",
+        "zcat log.csv.gz | ckm fit - -k 5 --columns lat,lon -o centroids.csv",
     )
 )
 def fit(
@@ -80,6 +81,8 @@ def fit(
     sse: Annotated[bool, typer.Option("--sse", help="Also report the SSE: one more pass over the data.")] = False,
     polish: o.Polish = 0,
     columns: o.Columns = None,
+    weight_column: o.WeightColumn = None,
+    nan: o.Nan = "error",
     sketch_size: o.Size = None,
     scale: o.Scale = "auto",
     distribution: o.Distribution = "multiscale",
@@ -101,18 +104,18 @@ def fit(
     rows, which become the weights. Each costs rows x K x columns multiply-adds, as `ckm predict` does.
     """
     from ckm import results
-    from ckm.labels import open_for
 
     steps.check_search(decoder, init, holds_rows=pool > 0)
+    variance = steps.parse_scale(scale)
     inputs = results.find_inputs(files)
     results.check_outputs([results.Output(output, results.CENTROIDS), results.Output(save_sketch, results.SKETCHES)], inputs)
+    source = steps.open_rows(inputs, columns, weight_column, nan, again="--polish" if polish else "--sse" if sse else None)
     s = ckm.sketch(
-        inputs,
+        source,
         n_clusters=clusters,
         sketch_size=sketch_size,
-        scale=steps.parse_scale(scale),
+        scale=variance,
         distribution=distribution,
-        columns=steps.split(columns),
         pool=pool,
         random_state=seed,
         n_jobs=jobs,
@@ -123,7 +126,6 @@ def fit(
     solution = steps.decode(s, clusters, decoder, init, n_init, seed, jobs, quiet)
     more: dict[str, Any] = {"rows": s.count, "sketch_size": s.frequencies.m, "seed": seed}
     if polish or sse:
-        source = open_for(inputs, solution.columns, s.frequencies.n)
         solution, measured = steps.measure(source, solution, polish, jobs, quiet)
         more |= measured
     steps.deliver(solution, more, output, json, quiet)
@@ -144,6 +146,8 @@ def sketch(
     sketch_size: o.Size = None,
     like: Annotated[Path | None, typer.Option(metavar="FILE", help="Use an earlier sketch's frequencies, so that both can merge.")] = None,
     columns: o.Columns = None,
+    weight_column: o.WeightColumn = None,
+    nan: o.Nan = "error",
     scale: o.Scale = "auto",
     distribution: o.Distribution = "multiscale",
     pool: Annotated[int, typer.Option(metavar="N", min=0, help="Keep N sampled rows in the file, to start decoding from.")] = 0,
@@ -171,6 +175,8 @@ def sketch(
         scale=steps.parse_scale(scale),
         distribution=distribution,
         columns=steps.split(columns),
+        weight_column=weight_column,
+        nan=steps.check_nan(nan),
         pool=pool,
         random_state=seed,
         n_jobs=jobs,

@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ckm.assignment import assign, distances
+from ckm.assignment import assign, distances, label_rows
 from ckm.candidates import FROM_ROWS, require_init
 from ckm.checks import require_enough, whole_number
 from ckm.choosing import resolve_size
@@ -25,8 +25,8 @@ from ckm.runners.local import thread_count
 from ckm.seeding import seed_of, stream
 from ckm.sketches import Sketch
 from ckm.sketching import sketch as make_sketch
-from ckm.sources.arrays import ArraySource
-from ckm.sources.frames import as_frame, frame_rows
+from ckm.sources import Source
+from ckm.validation import Rows, opened_to_read_twice, validated
 
 _ROWS_AT_HAND = 1000  # how many rows init="sample" and "k++" draw from when no pool is asked for
 
@@ -150,21 +150,28 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
         Parameters
         ----------
-        X : array or data frame (n_samples, n_features)
+        X : array, sparse matrix or data frame (n_samples, n_features); or anything else that `ckm.sketch` reads, files for instance
+            What is not in memory is read in bounded memory and not kept: there are no `labels_` then; use `predict`, which reads it again.
         y : ignored
         sample_weight : array (n_samples,), optional
             A weight of two counts as a row given twice: exactly so for the sums of a sketch, and for the whole fit while the rows fit in
             the pool; polish adds rows up to rounding.
         """
         self._forget()
-        rows, weights = self._validated(X, sample_weight, reset=True)
-        self._check_parameters(len(rows) if weights is None else int(np.count_nonzero(weights)))
+        rows = validated(self, X, sample_weight, reset=True)
+        self._check_parameters(rows)
         self._begin(rows.dtype)
-        self._hold(self._sketch(rows, weights, self._seed, pool=self.pool or (_ROWS_AT_HAND if self.init in FROM_ROWS else 0)))
+        self._hold(self._sketch(rows, self._seed, pool=self.pool or (_ROWS_AT_HAND if self.init in FROM_ROWS else 0)))
         self._decode()
         self._pool = None  # the pool lives during the fit
-        self._polish(rows, weights)
+        self._polish(rows)
         return self
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+        """`fit`, and the cluster of each row; what is not in memory is read once more for it."""
+        X = opened_to_read_twice(X)
+        self.fit(X, sample_weight=sample_weight)
+        return self.labels_ if hasattr(self, "labels_") else self.predict(X)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add the rows of X to the sketch. Centroids are decoded when they are next asked for.
@@ -173,34 +180,34 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         forgotten, further batches are decoded without one.
         """
         first = not hasattr(self, "sketch_")
-        rows, weights = self._validated(X, sample_weight, reset=first)
+        rows = validated(self, X, sample_weight, reset=first)
         self._check_parameters(None)
         if first:
             self._begin(rows.dtype)
-            self._hold(self._sketch(rows, weights, self._seed, pool=self.pool))
+            self._hold(self._sketch(rows, self._seed, pool=self.pool))
         else:
             # Each batch draws its pool from a stream of its own.
             seed = int(stream(self._seed, "pool", self.sketch_.count).integers(2**63))
             so_far = replace(self.sketch_, pool=self._pool)
-            self._hold(so_far + self._sketch(rows, weights, seed, pool=self.pool, like=so_far))
+            self._hold(so_far + self._sketch(rows, seed, pool=self.pool, like=so_far))
         for name in ("labels_", "inertia_", "n_iter_"):  # they belonged to an earlier fit
             self.__dict__.pop(name, None)
         return self
 
     def predict(self, X: Any) -> Array:
         """The nearest centroid of each row."""
-        rows, _ = self._validated_for_use(X)
-        return assign(rows, self.cluster_centers_, n_threads=thread_count(self.n_jobs))[0]
+        rows = self._validated_for_use(X)
+        return assign(rows.source, self.cluster_centers_, n_threads=thread_count(self.n_jobs))[0]
 
     def transform(self, X: Any) -> Array:
         """The distance from each row to each centroid."""
-        rows, _ = self._validated_for_use(X)
-        return distances(rows, self.cluster_centers_, thread_count(self.n_jobs), rows.dtype)
+        rows = self._validated_for_use(X)
+        return distances(rows.source, self.cluster_centers_, thread_count(self.n_jobs), rows.dtype)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the sum of squared distances to the nearest centroid (equation 1): larger is better."""
-        rows, weights = self._validated_for_use(X, sample_weight)
-        return -assign(rows, self.cluster_centers_, weights, thread_count(self.n_jobs))[1]
+        rows = self._validated_for_use(X, sample_weight)
+        return -assign(rows.source, self.cluster_centers_, n_threads=thread_count(self.n_jobs))[1]
 
     @property
     def solution_(self) -> Solution:
@@ -249,13 +256,12 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.sketch_ = sketch.without_pool()
         self._solution = self._polished = None
 
-    def _sketch(self, rows: Array, weights: Array | None, seed: int, *, pool: int, like: Sketch | None = None) -> Sketch:
+    def _sketch(self, rows: Rows, seed: int, *, pool: int, like: Sketch | None = None) -> Sketch:
         options: dict[str, Any] = {"like": like}
         if like is None:
             options = {"n_clusters": self.n_clusters, "sketch_size": self._size(), "scale": self.scale, "distribution": self.distribution}
-        source = ArraySource(rows, tuple(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None)
         options |= {"kernel": self.kernel, "n_jobs": self.n_jobs, "progress": self.verbose > 0}
-        return make_sketch(source, sample_weight=weights, pool=pool, random_state=seed, **options)
+        return make_sketch(rows.source, pool=pool, random_state=seed, **options)
 
     def _size(self) -> Any:
         return None if self.sketch_size == "auto" else self.sketch_size
@@ -267,17 +273,25 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             if finding.status is not Status.SMALL_SKETCH:  # which `decode` has said
                 warnings.warn(finding.sentence, ClustersWarning, stacklevel=3)
 
-    def _polish(self, rows: Array, weights: Array | None) -> None:
-        """Pass over the rows as often as asked, then label them; the solution stays what was decoded."""
-        passes, threads = whole_number(self.polish, "polish", 0), thread_count(self.n_jobs)
-        with rows_bar("Polishing", passes * len(rows), enabled=self.verbose > 0 and passes > 0) as on_rows:
-            moved = polish(ArraySource(rows), self.solution_.centroids, passes, weights=weights, n_threads=threads, on_rows=on_rows)
+    def _polish(self, rows: Rows) -> None:
+        """Pass over the rows as often as asked, then label those in memory; the solution stays what was decoded."""
+        passes, threads, source = whole_number(self.polish, "polish", 0), thread_count(self.n_jobs), rows.source
+        total = None if source.n_rows is None else passes * source.n_rows
+        with rows_bar("Polishing", total, enabled=self.verbose > 0 and passes > 0) as on_rows:
+            moved = polish(source, self.solution_.centroids, passes, n_threads=threads, on_rows=on_rows)
         self.n_iter_ = len(moved.sse)
         centroids = read_only(moved.centroids, self._dtype)  # as `predict` will see them
-        self.labels_, self.inertia_ = assign(rows, centroids, weights, threads)
+        if rows.in_memory:
+            self.labels_, self.inertia_ = assign(source, centroids, n_threads=threads)
         if passes:
-            mass = np.bincount(self.labels_, weights, minlength=len(centroids))
+            mass = np.bincount(self.labels_, rows.weights, minlength=len(centroids)) if rows.in_memory else self._measure(source, centroids)
             self._polished = centroids, read_only(mass / mass.sum())
+
+    def _measure(self, source: Source, centroids: Array) -> Array:
+        """The weight of each cluster, and on the way the SSE."""
+        found = label_rows(source, centroids, n_threads=thread_count(self.n_jobs))
+        self.inertia_ = float(found.sse.sum())
+        return found.mass
 
     def _check_polish(self, *, at_hand: bool) -> None:
         if whole_number(self.polish, "polish", 0) and not at_hand:
@@ -285,39 +299,27 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                 f"polish={self.polish} visits all rows again, and neither partial_fit nor from_sketch has them; set polish=0, or use fit."
             )
 
-    def _check_parameters(self, n_rows: int | None) -> None:
-        """Find out now what decoding would object to after the pass."""
+    def _check_parameters(self, rows: Rows | None) -> None:
+        """Find out now what decoding would object to after the pass; `partial_fit` has no rows that stay at hand."""
         n_clusters = whole_number(self.n_clusters, "n_clusters", 1)
         whole_number(self.n_init, "n_init", 1)
         whole_number(self.pool, "pool", 0)
-        self._check_polish(at_hand=n_rows is not None)
+        self._check_polish(at_hand=rows is not None and rows.source.rereadable)
         resolve_size(n_clusters, self._size(), self.n_features_in_)
         resolve_decoder(self.decoder)
         so_far = self.__dict__.get("sketch_")
-        require_init(self.init, has_rows=n_rows is not None or (self.pool > 0 if so_far is None else self._pool is not None))
+        require_init(self.init, has_rows=rows is not None or (self.pool > 0 if so_far is None else self._pool is not None))
         if so_far is not None:
             require_enough(so_far.frequencies.m, n_clusters, self.n_features_in_)
-        if n_rows is not None:
-            require_rows(n_rows, n_clusters)
+        if rows is not None and rows.n_rows is not None:
+            require_rows(rows.n_rows, n_clusters)
 
-    def _validated_for_use(self, X: Any, sample_weight: Any = None) -> tuple[Array, Array | None]:
+    def _validated_for_use(self, X: Any, sample_weight: Any = None) -> Rows:
         check_is_fitted(self, "sketch_")
-        return self._validated(X, sample_weight, reset=False)
-
-    def _validated(self, X: Any, sample_weight: Any, *, reset: bool) -> tuple[Array, Array | None]:
-        """Float rows and weights, after scikit-learn's own checks of shape, type, names and finiteness."""
-        frame = as_frame(X)
-        if frame is not None:
-            rows = frame_rows(frame)
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            rows = check_array(rows, dtype=[np.float64, np.float32], estimator=self, input_name="X")
-        else:
-            rows = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
-        if sample_weight is None:
-            return rows, None
-        return rows, _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+        return validated(self, X, sample_weight, reset=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.sparse = True
         return tags

@@ -1,28 +1,16 @@
-"""Label every row of a source in one pass and bounded memory, with each cluster's rows and SSE; write labels as CSV, `.npy` or Parquet."""
+"""Files of labels: the source they are for, and how they are written, as CSV, `.npy` or Parquet."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, Protocol
 
 import numpy as np
 
-from ckm.assignment import assign_blocks
 from ckm.errors import CkmError, MismatchError, OutputError
-from ckm.progress import OnRows, ignore
 from ckm.readonly import Array
-from ckm.runners.local import blocks_of
 from ckm.sources import Source, Wanted, open_source
-from ckm.sources.reading import read
-
-
-class Labelling(NamedTuple):
-    """What labelling found, for each cluster: rows, their weight (their number, where they have none), their squared distances summed."""
-
-    counts: Array
-    mass: Array
-    sse: Array
 
 
 def open_for(
@@ -33,23 +21,6 @@ def open_for(
     if source.n_features != n:
         raise MismatchError(f"{paths[0]} has {source.n_features} columns where {made} has {n}; give the data it was made for.")
     return source
-
-
-def label_rows(
-    source: Source, centroids: Array, *, n_threads: int = 1, on_labels: Callable[[Array], None] | None = None, on_rows: OnRows = ignore
-) -> Labelling:
-    """Give every row of `source` to its nearest centroid; `on_labels` gets the labels in order, block by block."""
-    K = len(centroids)
-    counts, mass, sse = np.zeros(K, np.int64), np.zeros(K), np.zeros(K)
-    with closing(read(source)) as chunks:
-        for block, labels, squares in assign_blocks(blocks_of(chunks), centroids, n_threads, source.columns):
-            counts += np.bincount(labels, minlength=K)
-            mass += np.bincount(labels, block.weights, minlength=K)
-            sse += np.bincount(labels, squares if block.weights is None else block.weights * squares, minlength=K)
-            if on_labels is not None:
-                on_labels(labels)
-            on_rows(len(labels))
-    return Labelling(counts, mass, sse)
 
 
 class LabelWriter(Protocol):

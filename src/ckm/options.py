@@ -5,14 +5,25 @@ from typing import Annotated
 
 import typer
 
-Files = Annotated[list[str], typer.Argument(metavar="FILES", help="Data: .npy, .csv or .parquet, by name or quoted pattern.")]
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILES",
+        help="Data: names, quoted patterns or folders of .parquet, .csv (.gz, .zst), .arrow, .feather, .npy, .h5 or .zarr files "
+        "(data.h5::rows for an array inside one); or - for CSV or an Arrow stream on standard input.",
+    ),
+]
 Clusters = Annotated[int, typer.Option("--clusters", "-k", metavar="K", min=1, help="How many clusters to find.")]
 Size = Annotated[int | None, typer.Option("--sketch-size", "-m", metavar="M", min=1, help="Frequencies in the sketch (default: 5 K n).")]
 Scale = Annotated[str, typer.Option(metavar="auto|FLOAT", help="Variance that frequencies are scaled to; auto estimates it from rows.")]
 Distribution = Annotated[
     str, typer.Option(metavar="LAW", help="Frequencies' law: multiscale, adapted-radius (the paper's), folded-gaussian or gaussian.")
 ]
-Columns = Annotated[str | None, typer.Option(metavar="A,B,C", help="Columns of a table to use, in this order (default: all).")]
+Columns = Annotated[
+    str | None, typer.Option(metavar="A,B,C", help="Columns of a table to use, in this order (default: all that hold numbers).")
+]
+WeightColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column that holds each row's weight; it is not clustered.")]
+Nan = Annotated[str, typer.Option(metavar="error|drop", help="Rows with missing values: refuse them, or leave them out and say how many.")]
 Decoder = Annotated[str, typer.Option(metavar="NAME", help="How centroids are found: auto (density), density or clompr.")]
 Init = Annotated[str, typer.Option(metavar="NAME", help="Where searches start: auto, range, or (from pooled rows) sample, k++.")]
 Replicates = Annotated[int, typer.Option("--n-init", metavar="N", min=1, help="Decode N times and keep the best.")]

@@ -12,8 +12,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from ckm.assignment import Labelling
 from ckm.decoding import Solution
-from ckm.labels import Labelling
 from ckm.readonly import Array
 from ckm.results import centroids_csv, coordinate_names
 from ckm.sketches import Sketch

@@ -11,12 +11,29 @@ from typing import Any, TextIO
 import typer
 import typer.core
 
-from ckm.errors import CkmError, PhaseWarning, ScaleWarning, SmallSketchWarning
+from ckm.errors import (
+    CkmError,
+    ColumnsWarning,
+    HeadWarning,
+    MissingRowsWarning,
+    PhaseWarning,
+    ScaleWarning,
+    SmallSketchWarning,
+)
 
-_OPTIONS = {"n_clusters": "clusters", "sketch_size": "sketch-size", "random_state": "seed", "n_jobs": "jobs", "n_init": "n-init"}
+_SHOWN = (ColumnsWarning, HeadWarning, MissingRowsWarning, PhaseWarning, ScaleWarning, SmallSketchWarning)
+_OPTIONS = {
+    "n_clusters": "clusters",
+    "sketch_size": "sketch-size",
+    "random_state": "seed",
+    "n_jobs": "jobs",
+    "n_init": "n-init",
+    "weight_column": "weight-column",
+}
+_NAMES = re.compile(r"columns=\['([^\]]*)'\]")
 # Names with an underscore can only be arguments; the others are also plain words, and are arguments where `=` follows.
 _ARGUMENT = re.compile(
-    rf"(?<![\w.])({'|'.join(_OPTIONS)}|(?:columns|decoder|distribution|init|like|pool|scale)(?==(?!\[)))(=?)(?=(['\w]?))"
+    rf"(?<![\w.])({'|'.join(_OPTIONS)}|(?:columns|decoder|distribution|init|like|nan|pool|scale)(?==(?!\[)))(=?)(?=(['\w]?))"
 )
 
 
@@ -33,7 +50,7 @@ class ReportingGroup(typer.core.TyperGroup):
 def reported() -> Iterator[None]:
     """Turn expected failures into one line on standard error and an exit status: 1, 130 (Ctrl-C) or 141 (closed pipe)."""
     with warnings.catch_warnings():
-        for category in (PhaseWarning, ScaleWarning, SmallSketchWarning):
+        for category in _SHOWN:
             warnings.simplefilter("always", category)
         warnings.showwarning = _show_warning
         try:
@@ -62,6 +79,7 @@ def in_shell_words(message: str) -> str:
     >>> in_shell_words("use sketch_size=500 (5 K n), or give like=; n_clusters must be at least 1")
     'use --sketch-size 500 (5 K n), or give --like; --clusters must be at least 1'
     """
+    message = _NAMES.sub(lambda found: "--columns " + found[1].replace("', '", ","), message)
     return _ARGUMENT.sub(lambda found: f"--{_OPTIONS.get(found[1], found[1])}{' ' if found[2] and found[3] else ''}", message)
 
 

@@ -2,7 +2,7 @@
 
 import csv
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,8 @@ import ckm
 from ckm.shell import say
 
 if TYPE_CHECKING:  # imported inside the functions, so that help appears at once
+    from ckm.assignment import Labelling
     from ckm.decoding import Solution
-    from ckm.labels import Labelling
     from ckm.readonly import Array
     from ckm.sketches import Sketch
     from ckm.sources import Source
@@ -43,6 +43,24 @@ def parse_scale(text: str) -> float | str:
     return scale
 
 
+def check_nan(nan: str) -> str:
+    """'error' or 'drop'."""
+    if nan not in ("error", "drop"):
+        raise typer.BadParameter(f"{nan!r} is neither 'error' nor 'drop'.", param_hint="--nan")
+    return nan
+
+
+def open_rows(inputs: "Sequence[Path]", columns: str | None, weight_column: str | None, nan: str, again: str | None) -> "Source":
+    """The rows of files or standard input; `again` is the option that wants them more than once."""
+    from ckm.sketching import open_rows as open_source
+    from ckm.sources import Wanted
+
+    source = open_source(list(inputs), Wanted(split(columns), weight_column), nan=check_nan(nan))
+    if again is not None and not source.rereadable:
+        raise typer.BadParameter("It reads the data again, and standard input comes once only; write it to a file.", param_hint=again)
+    return source
+
+
 def split(names: str | None) -> list[str] | None:
     """Comma-separated names; quotes protect a comma inside one."""
     return None if names is None else next(csv.reader([names], skipinitialspace=True), [])
@@ -65,7 +83,7 @@ def label(
     source: "Source", centroids: "Array", jobs: int | None, quiet: bool, on_labels: "Callable[[Array], None] | None" = None
 ) -> "Labelling":
     """Label every row, with a progress bar."""
-    from ckm.labels import label_rows
+    from ckm.assignment import label_rows
     from ckm.progress import rows_bar
     from ckm.runners.local import thread_count
 
@@ -92,7 +110,7 @@ def measure(source: "Source", solution: "Solution", passes: int, jobs: int | Non
     empty = int((labelling.counts == 0).sum())
     if empty:
         say(f"Warning: {empty} of {len(labelling.counts)} centroids are nearest to no row; ask for fewer clusters.")
-    solution = replace(solution, centroids=moved.centroids, weights=labelling.counts / labelling.counts.sum())
+    solution = replace(solution, centroids=moved.centroids, weights=labelling.mass / labelling.mass.sum())
     return solution, {"sse": sse, "polish": {"passes": made, "settled": moved.settled, "sse_before": list(moved.sse)}}
 
 

@@ -57,23 +57,24 @@ def choose(wanted: Wanted, present: Sequence[tuple[Any, str | None]], where: str
     """
     names = [name for name, _ in present]
     held = dict(present) | dict(extra or {})
+    left_out: list[tuple[Any, str | None]] = []
     if wanted.columns is not None:
         chosen = require_columns(wanted.columns, list(held))
     elif wanted.like is not None and all(isinstance(name, str) for name in names):
         chosen = _as_in(wanted, list(held), where)
     else:
         chosen = [name for name, holds in present if holds is None and name != wanted.weight]
-        no_numbers = [(name, holds) for name, holds in present if holds is not None]
-        _tell_left_out([*no_numbers, *((name, "a key of folders") for name in extra or {})], where)
+        left_out = [*((name, holds) for name, holds in present if holds is not None), *((name, "a key of folders") for name in extra or {})]
     if wanted.weight is not None:
         require_columns([wanted.weight], list(held))
         if wanted.weight in chosen:
             raise ParameterError(f"Column {wanted.weight!r} holds the weights, so it cannot be clustered too; leave it out of columns=.")
     if not chosen:
-        seen = ", ".join(f"{name}: {holds}" for name, holds in present if holds is not None) or "there are none"
-        raise DataError(f"{where} has no columns of numbers ({seen}); convert some, or give it at least one.")
+        seen = ", ".join(f"{name}: {holds}" for name, holds in left_out) or "there are none"
+        raise DataError(f"In {where} no column holds numbers ({seen}); convert one, or give it some.")
     result = Chosen(chosen, wanted.weight)
     require_numbers(result, present, where, held)
+    _tell_left_out(left_out, where)
     return result
 
 

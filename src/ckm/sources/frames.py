@@ -3,7 +3,6 @@
 from typing import Any
 
 import narwhals as nw
-import numpy as np
 from narwhals.exceptions import DuplicateError
 
 from ckm.errors import DataError
@@ -80,4 +79,8 @@ def frame_rows(frame: nw.DataFrame[Any]) -> Array:
 def to_array(frame: nw.DataFrame[Any]) -> Array:
     """A frame of numbers as an array; nulls become NaN, which the kernels refuse with their place."""
     array = frame.to_numpy()
-    return array if array.dtype.kind in "biuf" else array.astype(np.float64)
+    if array.dtype.kind in "biuf":
+        return array
+    from ckm.sources.arrow import to_rows  # columns of several types, or with nulls, which NumPy has no type for
+
+    return to_rows([frame[name].to_arrow() for name in frame.columns], len(frame))

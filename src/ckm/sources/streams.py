@@ -38,6 +38,9 @@ class _Prefixed:
             missing -= len(more)
         return b"".join(taken)
 
+    def close(self) -> None:
+        """It is not ours to close."""
+
     def readable(self) -> bool:
         return True
 

@@ -1,0 +1,71 @@
+"""What the estimator's methods are given, as a source of rows, once it has passed scikit-learn's checks or our own."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
+
+from ckm.errors import DataError, MismatchError
+from ckm.readonly import Array
+from ckm.sketching import open_rows
+from ckm.sources import IN_MEMORY, Source, Wanted, kind_of, open_source
+from ckm.sources.arrays import ArraySource
+from ckm.sources.frames import as_frame, frame_rows
+from ckm.sources.sparse import SparseSource
+
+
+class Rows(NamedTuple):
+    """The rows as a source, with their precision; their weights and whether they stay at hand; how many count, where that is known."""
+
+    source: Source
+    dtype: np.dtype
+    weights: Array | None = None
+    in_memory: bool = False
+
+    @property
+    def n_rows(self) -> int | None:
+        """The number of rows whose weight is not zero."""
+        return self.source.n_rows if self.weights is None else int(np.count_nonzero(self.weights))
+
+
+def validated(model: Any, X: Any, sample_weight: Any, *, reset: bool) -> Rows:
+    """Rows and weights, after scikit-learn's own checks of shape, type, names and finiteness where they are in memory."""
+    kind = "source" if isinstance(X, Source) else kind_of(X)
+    if kind not in IN_MEMORY:
+        return _opened(model, X, sample_weight, reset)
+    if kind == "frames":
+        frame = as_frame(X)
+        assert frame is not None
+        rows = frame_rows(frame)
+        validate_data(model, X, reset=reset, skip_check_array=True)
+        rows = check_array(rows, dtype=[np.float64, np.float32], estimator=model, input_name="X")
+    else:
+        rows = validate_data(model, X, reset=reset, dtype=[np.float64, np.float32], accept_sparse="csr")
+    weights = None
+    if sample_weight is not None:
+        weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+    names = tuple(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
+    source = SparseSource(rows, names, weights) if kind == "sparse" else ArraySource(rows, names, weights)
+    return Rows(source, rows.dtype, weights, True)
+
+
+def _opened(model: Any, X: Any, sample_weight: Any, reset: bool) -> Rows:
+    """Rows that are not in memory; the columns that a model was fitted to are found by name, in any order."""
+    names = None if reset or not hasattr(model, "feature_names_in_") else tuple(model.feature_names_in_)
+    source = open_rows(X, Wanted(like=names, made="this model"), sample_weight)
+    if reset:
+        model.n_features_in_ = source.n_features
+        model.__dict__.pop("feature_names_in_", None)
+        if source.columns is not None:
+            model.feature_names_in_ = np.array(source.columns, dtype=object)
+    elif source.n_features != model.n_features_in_:
+        raise MismatchError(f"X has {source.n_features} columns where this model has {model.n_features_in_}; give the same columns.")
+    return Rows(source, np.dtype(np.float64))
+
+
+def opened_to_read_twice(X: Any) -> Any:
+    """What is not in memory as an open source, known to be readable more than once."""
+    source = X if isinstance(X, Source) or kind_of(X) in IN_MEMORY else open_source(X)
+    if isinstance(source, Source) and not source.rereadable:
+        raise DataError("Labels of all rows take a second pass, and this data can be read once only; use fit, or write it to a file.")
+    return source
