@@ -9,12 +9,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from sklearn.metrics import adjusted_rand_score
 
 import ckm
 from ckm.assignment import assign
@@ -335,3 +338,64 @@ def test_demo_without_matplotlib_says_how_to_get_the_picture(tmp_path: Path, mon
     out, _ = run("demo", "--rows", 2000)
     assert "pip install 'compressive-kmeans[plot]'" in out
     assert not (tmp_path / "demo/demo.png").exists()
+
+
+# Checkpoints
+
+
+def test_a_stopped_pass_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("sketch", "part-*.parquet", "-k", 3, "-o", "whole.ckm", "--pool", 20)
+    with monkeypatch.context() as patch:
+        stop_after_one_block(patch)
+        _, err = run("sketch", "part-*.parquet", "-k", 3, "-o", "s.ckm", "--pool", 20, "--checkpoint", "s.part", expect=130)
+    assert "Stopped. What has been added up so far is in s.part; the same command with --resume goes on from there." in err
+    assert not Path("s.ckm").exists()
+    _, err = run("sketch", "part-*.parquet", "-k", 3, "-o", "s.ckm", "--pool", 20, "--checkpoint", "s.part", expect=1)
+    assert "There is a checkpoint s.part already; go on from it with --resume, or remove it" in err
+    _, err = run("sketch", "part-*.parquet", "-k", 3, "-o", "s.ckm", "--pool", 21, "--checkpoint", "s.part", "--resume", expect=1)
+    assert "was begun with --pool 20, and now --pool 21 is asked for" in err
+    run("sketch", "part-*.parquet", "-k", 3, "-o", "s.ckm", "--pool", 20, "--checkpoint", "s.part", "--resume")
+    assert Path("s.ckm").read_bytes() == Path("whole.ckm").read_bytes()
+    assert not Path("s.part").exists(), "it is not needed any more"
+
+
+def stop_after_one_block(patch: pytest.MonkeyPatch) -> None:
+    from ckm.kernels import numba as kernel
+
+    seen, tally = [0], kernel.tally
+
+    def interrupted(*args: Any) -> Any:
+        seen[0] += 1
+        if seen[0] > 1:
+            raise KeyboardInterrupt
+        return tally(*args)
+
+    patch.setattr(kernel, "tally", interrupted)
+
+
+# Standardised columns
+
+
+def test_standardised_columns_do_not_depend_on_units(folder: Path) -> None:
+    frame = pd.read_parquet("data.parquet")
+    name = frame.columns[0]
+    frame.assign(**{name: 1000 * frame[name]}).to_parquet("grams.parquet")
+    records = {}
+    for file in ("data", "grams"):
+        run("fit", f"{file}.parquet", "-k", 3, "--standardize", "--sse", "-o", f"{file}.json")
+        records[file] = json.loads(Path(f"{file}.json").read_text())
+        out, _ = run("predict", f"{file}.parquet", "-c", f"{file}.json", "-o", f"{file}.npy", "--json")
+        assert json.loads(out)["sse"] == pytest.approx(records[file]["sse"])
+    a, b = records["data"], records["grams"]
+    assert b["sse"] == pytest.approx(a["sse"], rel=1e-3)
+    assert adjusted_rand_score(np.load("data.npy"), np.load("grams.npy")) == 1
+    assert np.array(b["units"])[0] == pytest.approx(1000 * a["units"][0])
+    assert np.sort(np.array(b["centroids"])[:, 0]) == pytest.approx(1000 * np.sort(np.array(a["centroids"])[:, 0]), rel=1e-2)
+
+
+def test_csv_has_no_place_for_units(folder: Path) -> None:
+    for command in (("fit", "data.parquet", "-k", 3, "--standardize"), ("decode", "s.ckm", "-k", 3)):
+        if command[0] == "decode":
+            run("sketch", "data.parquet", "-k", 3, "--standardize", "-o", "s.ckm")
+        _, err = run(*command, "-o", "c.csv", expect=1)
+        assert "CSV has no place for the units of standardised columns; name a .json file" in err

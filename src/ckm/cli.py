@@ -83,6 +83,7 @@ def fit(
     columns: o.Columns = None,
     weight_column: o.WeightColumn = None,
     nan: o.Nan = "error",
+    standardize: o.Standardize = False,
     sketch_size: o.Size = None,
     scale: o.Scale = "auto",
     distribution: o.Distribution = "multiscale",
@@ -109,6 +110,7 @@ def fit(
     variance = steps.parse_scale(scale)
     inputs = results.find_inputs(files)
     results.check_outputs([results.Output(output, results.CENTROIDS), results.Output(save_sketch, results.SKETCHES)], inputs)
+    results.require_place_for_units(output, standardize)
     source = steps.open_rows(inputs, columns, weight_column, nan, again="--polish" if polish else "--sse" if sse else None)
     s = ckm.sketch(
         source,
@@ -116,6 +118,7 @@ def fit(
         sketch_size=sketch_size,
         scale=variance,
         distribution=distribution,
+        standardize=standardize,
         pool=pool,
         random_state=seed,
         n_jobs=jobs,
@@ -137,6 +140,7 @@ def fit(
         "ckm sketch part-1.csv -m 2000 --pool 1000 -o part-1.ckm",
         "ckm sketch part-2.csv --like part-1.ckm --pool 1000 -o part-2.ckm",
         "ckm sketch 'logs/*.parquet' -k 50 --columns lat,lon -o logs.ckm",
+        "ckm sketch logs/ -k 50 -o logs.ckm --checkpoint logs.part --resume",
     )
 )
 def sketch(
@@ -148,9 +152,12 @@ def sketch(
     columns: o.Columns = None,
     weight_column: o.WeightColumn = None,
     nan: o.Nan = "error",
+    standardize: o.Standardize = False,
     scale: o.Scale = "auto",
     distribution: o.Distribution = "multiscale",
     pool: Annotated[int, typer.Option(metavar="N", min=0, help="Keep N sampled rows in the file, to start decoding from.")] = 0,
+    checkpoint: o.Checkpoint = None,
+    resume: o.Resume = False,
     seed: o.Seed = 0,
     jobs: o.Jobs = None,
     json: o.Json = False,
@@ -160,29 +167,38 @@ def sketch(
 
     The size comes from -k, -m or --like. The file holds averages and, unless --pool asks for them, no rows. To sketch data in
     parts, give every part after the first --like the first: the merged sketch is then the sketch of all the rows, bit for bit.
+
+    With --checkpoint a long pass survives: whatever stops it, the same command with --resume goes on, and ends with the same bits. The
+    checkpoint is removed once the sketch is written.
     """
-    from ckm import report, results
+    from ckm import checkpoints, report, results
 
     if clusters is None and sketch_size is None and like is None:
         raise typer.BadParameter("The size of the sketch is not known; give -k K, -m M, or --like FILE.", param_hint="-k / -m / --like")
     inputs = results.find_inputs(files)
     results.check_outputs([results.Output(output, results.SKETCHES)], [*inputs, *([like] if like else [])])
-    s = ckm.sketch(
-        inputs,
-        n_clusters=clusters,
-        sketch_size=sketch_size,
-        like=like,
-        scale=steps.parse_scale(scale),
-        distribution=distribution,
-        columns=steps.split(columns),
-        weight_column=weight_column,
-        nan=steps.check_nan(nan),
-        pool=pool,
-        random_state=seed,
-        n_jobs=jobs,
-        progress=not quiet,
-    )
+    with steps.kept(checkpoint):
+        s = ckm.sketch(
+            inputs,
+            n_clusters=clusters,
+            sketch_size=sketch_size,
+            like=like,
+            scale=steps.parse_scale(scale),
+            distribution=distribution,
+            columns=steps.split(columns),
+            weight_column=weight_column,
+            nan=steps.check_nan(nan),
+            standardize=standardize,
+            pool=pool,
+            random_state=seed,
+            n_jobs=jobs,
+            checkpoint=checkpoint,
+            resume=resume,
+            progress=not quiet,
+        )
     s.save(output)
+    if checkpoint is not None:
+        checkpoints.remove(checkpoint)
     say(f"Sketched {s.count:,} rows of {s.frequencies.n} columns into {s.frequencies.m} frequencies: {output}", quiet)
     if json:
         report.print_json(report.sketch_record(s))
@@ -243,6 +259,7 @@ def decode(
     results.check_outputs([results.Output(output, results.CENTROIDS)], [sketch])
     s = ckm.load(sketch)
     steps.check_search(decoder, init, holds_rows=s.pool is not None)
+    results.require_place_for_units(output, s.frequencies.units is not None)
     solution = steps.decode(s, clusters, decoder, init, n_init, seed, jobs, quiet)
     steps.deliver(solution, {"rows": s.count, "sketch_size": s.frequencies.m, "seed": seed}, output, json, quiet)
 
@@ -271,16 +288,18 @@ def predict(
     """
     from ckm import report, results
     from ckm.labels import open_for, writing_labels
+    from ckm.sources.adapters import in_units
 
     inputs = results.find_inputs(files)
     results.check_outputs([results.Output(output, results.LABELS)], [*inputs, centroids])
     found = results.read_centroids(centroids)
-    source = open_for(inputs, found.columns, found.values.shape[1], str(centroids))
+    source = in_units(open_for(inputs, found.columns, found.values.shape[1], str(centroids)), found.units)
+    values = found.values if found.units is None else found.values / found.units
     if output is None:
-        labelling = steps.label(source, found.values, jobs, quiet)
+        labelling = steps.label(source, values, jobs, quiet)
     else:
         with writing_labels(output) as writer:
-            labelling = steps.label(source, found.values, jobs, quiet, writer.write)
+            labelling = steps.label(source, values, jobs, quiet, writer.write)
     record = report.labelling_record(labelling)
     say(f"Labelled {record['rows']:,} rows, SSE {record['sse']:.6g}{'' if output is None else f': {output}'}", quiet)
     if json:

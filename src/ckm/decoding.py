@@ -153,6 +153,8 @@ class Solution(Frozen):
         The data's column names.
     decoder : str
         Which decoder found it.
+    units : array (n,), optional
+        The unit of each column, where they were standardised: distances to centroids count in these.
     """
 
     centroids: Array
@@ -163,6 +165,7 @@ class Solution(Frozen):
     findings: tuple[Finding, ...]
     columns: tuple[str, ...] | None
     decoder: str
+    units: Array | None = None
 
     def __post_init__(self) -> None:
         for name in ("centroids", "weights", "raw_weights"):
@@ -251,7 +254,8 @@ def decode(
     total = alpha.sum()
     weights = alpha / total if total > 0 else np.full(K, 1 / K)
     findings = diagnose(problem, C, weights, None if name == "clompr" else best, known)
-    return Solution(np.clip(centroids, sketch.lower, sketch.upper), weights, alpha, best, problem.noise, findings, sketch.columns, name)
+    centroids = np.clip(centroids, sketch.lower, sketch.upper)
+    return Solution(centroids, weights, alpha, best, problem.noise, findings, sketch.columns, name, sketch.frequencies.units)
 
 
 def resolve_decoder(name: str) -> tuple[str, Decoder]:

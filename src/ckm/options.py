@@ -24,6 +24,13 @@ Columns = Annotated[
 ]
 WeightColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column that holds each row's weight; it is not clustered.")]
 Nan = Annotated[str, typer.Option(metavar="error|drop", help="Rows with missing values: refuse them, or leave them out and say how many.")]
+Standardize = Annotated[
+    bool, typer.Option("--standardize", help="Measure each column in units of its standard deviation; centroids stay in the data's own.")
+]
+Checkpoint = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write down here every ten seconds, and when stopped, what has been added up so far.")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on from --checkpoint, where there is one: the result is the same.")]
 Decoder = Annotated[str, typer.Option(metavar="NAME", help="How centroids are found: auto (density), density or clompr.")]
 Init = Annotated[str, typer.Option(metavar="NAME", help="Where searches start: auto, range, or (from pooled rows) sample, k++.")]
 Replicates = Annotated[int, typer.Option("--n-init", metavar="N", min=1, help="Decode N times and keep the best.")]

@@ -56,10 +56,11 @@ def _same_file(a: Path, b: Path) -> bool:
 
 
 class Centroids(NamedTuple):
-    """Centroids (K, n) as read from a file, and the names of their coordinates."""
+    """Centroids (K, n) as read from a file, the names of their coordinates, and the units that distances to them count in."""
 
     values: Array
     columns: tuple[str, ...] | None
+    units: Array | None = None
 
 
 def coordinate_names(columns: tuple[str, ...] | None, n: int) -> tuple[str, ...]:
@@ -79,6 +80,7 @@ def solution_record(solution: Solution, **more: Any) -> dict[str, Any]:
         "status": solution.status.value,
         "findings": [{"status": finding.status.value, "message": finding.sentence} for finding in solution.findings],
         "decoder": solution.decoder,
+        "units": None if solution.units is None else solution.units.tolist(),
         **more,
     }
 
@@ -91,6 +93,12 @@ def centroids_csv(solution: Solution) -> str:
     for k, (weight, centroid) in enumerate(zip(solution.weights.tolist(), solution.centroids.tolist(), strict=True)):
         writer.writerow([k, weight, *centroid])
     return text.getvalue()
+
+
+def require_place_for_units(path: Path | None, standardised: bool) -> None:
+    """Refuse to write standardised centroids where their units would be lost, and with them what is near."""
+    if standardised and path is not None and path.suffix.lower() == ".csv":
+        raise OutputError(f"Cannot write {path}: CSV has no place for the units of standardised columns; name a .json file.")
 
 
 def write_centroids(path: Path, solution: Solution, record: dict[str, Any]) -> None:
@@ -106,12 +114,14 @@ def read_centroids(path: Path) -> Centroids:
     if reader is None:
         raise InputFileError(f"Cannot read centroids from {path}: the name must end in {' or '.join(readers)}.")
     try:
-        values, columns = reader(path.read_text(encoding="utf-8"))
-        centroids = Centroids(np.array(values, np.float64), columns)
+        values, columns, units = reader(path.read_text(encoding="utf-8"))
+        centroids = Centroids(np.array(values, np.float64), columns, None if units is None else np.array(units, np.float64))
         if centroids.values.ndim != 2 or 0 in centroids.values.shape or not np.isfinite(centroids.values).all():
             raise ValueError("its coordinates are not a table of finite numbers")
         if columns is not None and len(columns) != centroids.values.shape[1]:
             raise ValueError(f"it names {len(columns)} columns for {centroids.values.shape[1]} coordinates")
+        if (u := centroids.units) is not None and not (u.shape == centroids.values.shape[1:] and np.isfinite(u).all() and (u > 0).all()):
+            raise ValueError("its units are not a positive number for each column")
     except OSError as error:
         raise InputFileError(f"Cannot read centroids from {path}: {error.strerror or error}; check the name.") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -120,7 +130,10 @@ def read_centroids(path: Path) -> Centroids:
     return centroids
 
 
-def _from_csv(text: str) -> tuple[list[list[float]], tuple[str, ...] | None]:
+_Read = tuple[list[list[float]], tuple[str, ...] | None, list[float] | None]
+
+
+def _from_csv(text: str) -> _Read:
     header, *rows = list(csv.reader(io.StringIO(text))) or [[]]
     if header[:2] != ["cluster", "weight"]:
         raise ValueError(f"its first line is {','.join(header)[:40]!r}, not cluster,weight,...")
@@ -130,10 +143,10 @@ def _from_csv(text: str) -> tuple[list[list[float]], tuple[str, ...] | None]:
             raise ValueError(f"line {line} has {len(row)} fields where the first has {len(header)}")
     # A CSV cannot say that its data had no names; the ones made up for it tell.
     names = None if columns == coordinate_names(None, len(columns)) else columns
-    return [[float(x) for x in row[2:]] for row in rows if row], names
+    return [[float(x) for x in row[2:]] for row in rows if row], names, None
 
 
-def _from_json(text: str) -> tuple[list[list[float]], tuple[str, ...] | None]:
+def _from_json(text: str) -> _Read:
     record = json.loads(text)
     columns = record["columns"]
-    return record["centroids"], None if columns is None else tuple(map(str, columns))
+    return record["centroids"], None if columns is None else tuple(map(str, columns)), record.get("units")

@@ -33,8 +33,11 @@ _OPTIONS = {
 _NAMES = re.compile(r"columns=\['([^\]]*)'\]")
 # Names with an underscore can only be arguments; the others are also plain words, and are arguments where `=` follows.
 _ARGUMENT = re.compile(
-    rf"(?<![\w.])({'|'.join(_OPTIONS)}|(?:columns|decoder|distribution|init|like|nan|pool|scale)(?==(?!\[)))(=?)(?=(['\w]?))"
+    rf"(?<![\w.])({'|'.join(_OPTIONS)}|(?:checkpoint|columns|decoder|distribution|init|like|nan|pool|scale)(?==(?!\[)))(=?)(?=(['\w]?))"
 )
+
+
+_FLAG = re.compile(r"\b(resume|standardize)=True")
 
 
 class ReportingGroup(typer.core.TyperGroup):
@@ -79,6 +82,7 @@ def in_shell_words(message: str) -> str:
     >>> in_shell_words("use sketch_size=500 (5 K n), or give like=; n_clusters must be at least 1")
     'use --sketch-size 500 (5 K n), or give --like; --clusters must be at least 1'
     """
+    message = _FLAG.sub(r"--\1", message)
     message = _NAMES.sub(lambda found: "--columns " + found[1].replace("', '", ","), message)
     return _ARGUMENT.sub(lambda found: f"--{_OPTIONS.get(found[1], found[1])}{' ' if found[2] and found[3] else ''}", message)
 

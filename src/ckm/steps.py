@@ -2,7 +2,9 @@
 
 import csv
 import math
-from collections.abc import Callable, Sequence
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,6 +68,23 @@ def split(names: str | None) -> list[str] | None:
     return None if names is None else next(csv.reader([names], skipinitialspace=True), [])
 
 
+@contextmanager
+def kept(checkpoint: Path | None) -> Iterator[None]:
+    """Around a pass with a checkpoint: a polite request to end (SIGTERM) is as good as Ctrl-C, and either says how to go on."""
+    if checkpoint is None:
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        if checkpoint.exists():
+            say(f"Stopped. What has been added up so far is in {checkpoint}; the same command with --resume goes on from there.")
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def decode(s: "Sketch", clusters: int, decoder: str, init: str, n_init: int, seed: int, jobs: int | None, quiet: bool) -> "Solution":
     """Centroids from a sketch, with a warning for each thing found wrong with them."""
     from ckm.diagnosis import Status
@@ -96,10 +115,12 @@ def measure(source: "Source", solution: "Solution", passes: int, jobs: int | Non
     from ckm.polish import polish
     from ckm.progress import rows_bar
     from ckm.runners.local import thread_count
+    from ckm.sources.adapters import in_units
 
+    source, units = in_units(source, solution.units), 1.0 if solution.units is None else solution.units
     total = None if source.n_rows is None else passes * source.n_rows
     with rows_bar("Polishing", total, enabled=not quiet and passes > 0) as on_rows:
-        moved = polish(source, solution.centroids, passes, n_threads=thread_count(jobs), on_rows=on_rows)
+        moved = polish(source, solution.centroids / units, passes, n_threads=thread_count(jobs), on_rows=on_rows)
     labelling = label(source, moved.centroids, jobs, quiet)
     sse = float(labelling.sse.sum())
     if not passes:
@@ -110,7 +131,7 @@ def measure(source: "Source", solution: "Solution", passes: int, jobs: int | Non
     empty = int((labelling.counts == 0).sum())
     if empty:
         say(f"Warning: {empty} of {len(labelling.counts)} centroids are nearest to no row; ask for fewer clusters.")
-    solution = replace(solution, centroids=moved.centroids, weights=labelling.mass / labelling.mass.sum())
+    solution = replace(solution, centroids=moved.centroids * units, weights=labelling.mass / labelling.mass.sum())
     return solution, {"sse": sse, "polish": {"passes": made, "settled": moved.settled, "sse_before": list(moved.sse)}}
 
 

@@ -1,4 +1,4 @@
-"""Sources around sources: weights given beside the rows, and rows with missing values left out."""
+"""Sources around sources: weights given beside the rows, rows with missing values left out, columns in other units."""
 
 from collections.abc import Iterator
 
@@ -75,6 +75,22 @@ class WithoutMissing(_Around):
             return f"the weight of row {chunk.row_numbers()[row]}"
         place = chunk.located(NonFiniteError(0, int(np.argmax(missing)), np.nan), row, self.columns).place()
         return place[:1].lower() + place[1:]
+
+
+class InUnits(_Around):
+    """The rows of a source with each column divided by its unit."""
+
+    def __init__(self, source: Source, units: Array) -> None:
+        super().__init__(source)
+        self._units = units
+
+    def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
+        return (chunk._replace(rows=chunk.rows / self._units) for chunk in self.inside.chunks(start))
+
+
+def in_units(source: Source, units: Array | None) -> Source:
+    """The source, with its columns in these units where there are some."""
+    return source if units is None else InUnits(source, units)
 
 
 def _missing(chunk: Chunk) -> Array:
