@@ -61,14 +61,16 @@ class DatasetSource(StreamSource):
         super().__init__(lambda: self._batches(dataset), n, self._chosen.columns, once=False, background=True)
 
     def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> tuple[Array, Array]:
-        """From some files or row groups, spread over all of them."""
+        """From some files or row groups, spread over all of them; a dataset with a filter is read once."""
+        try:
+            fragments = [part for fragment in self._dataset.get_fragments() for part in _row_groups(fragment)]
+        except ValueError:  # a filter, which fragments know nothing of
+            return super().sample(size, rng, weights)
         if weights is not None:
             return super().sample(size, rng, weights)
-        fragments = [part for fragment in self._dataset.get_fragments() for part in _row_groups(fragment)]
         rows = sum(fragment.count_rows() for fragment in fragments)
         picked = parts_to_sample(len(fragments), rows, size, self.n_features, rng)
-        scan = {"schema": self._dataset.schema} | dict(getattr(self._dataset, "_scan_options", {}))  # where `filter` keeps its condition
-        batches = (Chunk(*batch) for i in picked for batch in self._batches(fragments[i], **scan))
+        batches = (Chunk(*batch) for i in picked for batch in self._batches(fragments[i], schema=self._dataset.schema))
         return draw(batches, size, self.n_features, rng)
 
     def _batches(self, scanned: Any, **scan: Any) -> Iterator[Batch]:

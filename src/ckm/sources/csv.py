@@ -13,7 +13,7 @@ from ckm.readonly import Array
 from ckm.sources.arrow import ERRORS, unreadable
 from ckm.sources.base import BEGINNING, Chunk, Place, Source, draw, rows_per_chunk, spread
 from ckm.sources.columns import Wanted, choose, require_numbers
-from ckm.sources.lines import BLOCK, Layout, layout_of, lines, parse, runs_of
+from ckm.sources.lines import BLOCK, Layout, after_line, layout_of, lines, parse, runs_of
 
 _RUNS = 64  # that a sample is cut from
 _RUN_BYTES = 2**17
@@ -86,7 +86,7 @@ class CsvSource(Source):
         inside = start > self._layouts[i].header
         with _opened(self._paths[i], start - inside) as file:  # a byte earlier: a line may begin right here
             for number, block in enumerate(lines(file, run, self.parts[i])):
-                yield block[block.find(b"\n") + 1 :] if inside and not number else block
+                yield block[after_line(block) :] if inside and not number else block
 
     def _runs_of_compressed(self, run: int, rng: np.random.Generator) -> Iterator[tuple[int, bytes]]:
         """Lines drawn while files go by: of every run that is met, each has the same chance to be among those kept."""

@@ -19,7 +19,7 @@ class FrameSource(RandomAccessSource):
         if frame.shape[1] == 0:
             require_table(frame.shape, "The data frame")
         chosen = choose_columns(frame, wanted)
-        self._frame = frame.select(chosen.names)
+        self._frame = _only(frame, chosen.names)
         self.columns = chosen.columns
         self.n_rows, self.n_features = self._frame.shape
         self.weights = frame_weights(frame, chosen)
@@ -59,14 +59,18 @@ def as_frame(data: Any) -> nw.DataFrame[Any] | None:
 
 def frame_batch(frame: nw.DataFrame[Any], chosen: Chosen, row: int) -> Batch:
     """The chosen columns of a frame whose first row is number `row`."""
-    return Batch(to_array(frame.select(chosen.names)), frame_weights(frame, chosen, row))
+    return Batch(to_array(_only(frame, chosen.names)), frame_weights(frame, chosen, row))
 
 
 def frame_weights(frame: nw.DataFrame[Any], chosen: Chosen, row: int = 0) -> Array | None:
     """The column that holds weights, where there is one."""
     if chosen.weight is None:
         return None
-    return checked_weights(to_array(frame.select([chosen.weight]))[:, 0], f"Column {chosen.weight!r}", row)
+    return checked_weights(to_array(_only(frame, [chosen.weight]))[:, 0], f"Column {chosen.weight!r}", row)
+
+
+def _only(frame: nw.DataFrame[Any], names: list[Any]) -> nw.DataFrame[Any]:
+    return frame.select(nw.nth(*map(frame.columns.index, names)))  # by number, since names may be numbers
 
 
 def frame_rows(frame: nw.DataFrame[Any]) -> Array:
@@ -83,4 +87,4 @@ def to_array(frame: nw.DataFrame[Any]) -> Array:
         return array
     from ckm.sources.arrow import to_rows  # columns of several types, or with nulls, which NumPy has no type for
 
-    return to_rows([frame[name].to_arrow() for name in frame.columns], len(frame))
+    return to_rows([column.to_arrow() for column in frame.iter_columns()], len(frame))

@@ -45,16 +45,16 @@ def layout_of(file: Readable, where: str) -> Layout:
 
 def read_layout(block: bytes, where: str) -> Layout:
     """What the first lines tell. A first line of numbers is a row, not a header: columns are then called x0, x1, ..."""
-    first = block.split(b"\n", 1)[0]
+    first = block[: after_line(block)] or block
     try:
-        fields = next(csv.reader([first.removeprefix(_MARK).decode().rstrip("\r")]), [])
+        fields = next(csv.reader([first.removeprefix(_MARK).decode().rstrip("\r\n")]), [])
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputFileError(
             f"Cannot read {where}: its first line is not CSV in utf-8 ({error}); check the file, or write it again."
         ) from error
     nameless = all(map(_is_number, fields))
     names = [f"x{i}" for i in range(len(fields))] if nameless else [name.strip() for name in fields]
-    header = (len(_MARK) if block.startswith(_MARK) else 0) if nameless else min(len(first) + 1, len(block))
+    header = (len(_MARK) if block.startswith(_MARK) else 0) if nameless else len(first)
     body = block[header:]
     try:
         schema = _read(body, names, pa_csv.ConvertOptions()).schema if body.strip() else pa.schema([(name, pa.null()) for name in names])
@@ -70,7 +70,7 @@ def lines(file: Readable, size: int, where: str) -> Iterator[bytes]:
     """Blocks of about `size` bytes that end with a line. A line break within quotes ends none."""
     held, quoted = list[bytes](), False
     while piece := _bytes_of(file, size, where):
-        end = piece.rfind(b"\n") + 1 or piece.rfind(b"\r") + 1  # as very old files end their lines
+        end = piece.rfind(b"\n") + 1 or piece.rfind(b"\r") + 1
         within = quoted ^ bool(piece.count(b'"', 0, end) % 2)
         if end and (not within or len(held) > _PATIENCE):
             yield b"".join([*held, piece[:end]])
@@ -80,6 +80,11 @@ def lines(file: Readable, size: int, where: str) -> Iterator[bytes]:
             quoted ^= bool(piece.count(b'"') % 2)
     if any(held):
         yield b"".join(held)
+
+
+def after_line(block: bytes) -> int:
+    """Where the line after the first one begins; zero where there is none."""
+    return block.find(b"\n") + 1 or block.find(b"\r") + 1  # as very old files end their lines
 
 
 def runs_of(block: bytes, size: int) -> Iterator[bytes]:

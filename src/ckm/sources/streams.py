@@ -27,19 +27,24 @@ class _Prefixed:
 
     closed = False
 
-    def __init__(self, first: bytes, rest: Any) -> None:
-        self._first, self._rest = first, rest
+    def __init__(self, first: bytes, rest: Any, ours: bool = False) -> None:
+        self._first, self._rest, self._ours = first, rest, ours
 
     def read(self, size: int) -> bytes:
         taken, self._first = [self._first[:size]], self._first[size:]
         missing = size - len(taken[0])
-        while missing > 0 and (more := self._rest.read(missing)):
+        while missing > 0 and not self.closed:
+            more = self._rest.read(missing)
             taken.append(more)
             missing -= len(more)
+            if not more:
+                self.close()
         return b"".join(taken)
 
     def close(self) -> None:
-        """It is not ours to close."""
+        self.closed = True
+        if self._ours:
+            self._rest.close()
 
     def readable(self) -> bool:
         return True
@@ -54,7 +59,7 @@ class _Prefixed:
 def open_path(path: Path, wanted: Wanted) -> Source:
     """Standard input, or a named pipe."""
     if path != STANDARD_INPUT:
-        return _open(path.open("rb", buffering=0), str(path), wanted, background=True)
+        return _open(path.open("rb", buffering=0), str(path), wanted, background=True, ours=True)
     try:
         # Unbuffered and our own: a thread that waits for it must not hold a lock that the interpreter needs to end.
         file: Any = io.FileIO(sys.stdin.fileno(), closefd=False)
@@ -71,8 +76,8 @@ def open_data(data: Any, wanted: Wanted) -> Source:
     return _open(data, os.fspath(name) if isinstance(name, (str, os.PathLike)) else "the stream", wanted, background=False)
 
 
-def _open(file: Any, name: str, wanted: Wanted, background: bool) -> Source:
-    stream = _decompressed(file, name)
+def _open(file: Any, name: str, wanted: Wanted, background: bool, ours: bool = False) -> Source:
+    stream = _decompressed(file, name, ours)
     first = _first_bytes(stream, name)
     if first[:4] in _NEED_A_FILE:
         raise InputFileError(
@@ -90,11 +95,11 @@ def _open(file: Any, name: str, wanted: Wanted, background: bool) -> Source:
     return stream_source(reader.schema, lambda chosen: reader, wanted, once=True, name=name, background=background)
 
 
-def _decompressed(file: Any, name: str) -> Any:
+def _decompressed(file: Any, name: str, ours: bool) -> Any:
     if isinstance(file.read(0), str):
         raise InputFileError(f"{name} is open for text; open it for bytes, with open(name, 'rb').")
     first = _first_bytes(file, name)
-    stream = _Prefixed(first, file)
+    stream = _Prefixed(first, file, ours)
     compression = _COMPRESSIONS.get(first[:2])
     return stream if compression is None else pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), compression)
 
