@@ -1,0 +1,57 @@
+"""A stream that drifts: keep a sketch of each hour, decode a sliding window, or forget the past bit by bit. Draws drift.png."""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import ckm
+
+HOURS, ROWS, WINDOW, EVERY, K = 24, 4000, 4, 4, 3
+rng = np.random.default_rng(0)
+
+
+def means(hour: int) -> np.ndarray:
+    """Three clusters that go around in a circle, once in two days."""
+    angles = 2 * np.pi * (np.arange(K) / K + hour / 48)
+    return 10 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def arrive(hour: int) -> np.ndarray:
+    """The rows of one hour."""
+    return means(hour)[rng.integers(K, size=ROWS)] + rng.normal(size=(ROWS, 2))
+
+
+def miss(sketch: ckm.Sketch, hour: int) -> float:
+    """How far the true means are from the nearest decoded centroid, on average."""
+    found = ckm.decode(sketch, K, random_state=0).centroids
+    return float(np.linalg.norm(means(hour)[:, None] - found, axis=2).min(axis=1).mean())
+
+
+# Frequencies for the whole journey: the ring that the clusters move on, and clusters of variance one.
+frequencies = ckm.draw_frequencies(60, 2, scale=1.0, spread=50.0, seed=0)
+hours, everything, window, faded = [], *[ckm.Sketch.empty(frequencies)] * 3
+misses = {"everything so far": [], f"the last {WINDOW} hours": [], "fading by a third an hour": []}
+for hour in range(HOURS):
+    hours.append(ckm.sketch(arrive(hour), like=frequencies))  # this is kept; the rows are not
+    everything = everything + hours[-1]
+    window = window + hours[-1]
+    if hour >= WINDOW:
+        window = window - hours[-1 - WINDOW]  # forgets that hour exactly
+    faded = faded.scaled(2 / 3) + hours[-1]
+    if hour % EVERY == EVERY - 1:
+        for name, sketch in zip(misses, (everything, window, faded), strict=True):
+            misses[name].append(miss(sketch, hour))
+
+for name, values in misses.items():
+    print(f"{name:26}: centroids miss the present means by {np.mean(values):.2f} on average")
+
+figure = Figure(figsize=(8, 4), layout="constrained")
+axes = figure.add_subplot(xlabel="hour", ylabel="distance from present means to centroids")
+for name, values in misses.items():
+    axes.plot(range(EVERY - 1, HOURS, EVERY), values, marker="o", label=name)
+axes.legend(frameon=False)
+path = Path(tempfile.mkdtemp()) / "drift.png"
+figure.savefig(path, dpi=120)
+print(f"Drawn in {path}.")
