@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import replace
 from functools import reduce
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +18,9 @@ from ckm.distributions import adapted_radii, structure
 from ckm.errors import NonFiniteError, ParameterError
 from ckm.hadamard import factors, padded, row_length, rows, shrinkage, signs_shape
 from ckm.kernels import load_kernel
+from ckm.storage import deserialise, serialise
 from ckm.tally import Tally
+from sketch_files import LEFT_OUT, forge
 from test_kernels import assert_moments_agree, assert_same_bits, awkward_rows, frozen, make_rows, z_of
 
 exact_kernel = load_kernel("numba")
@@ -310,6 +313,35 @@ def test_the_bits_are_pinned() -> None:
 
 
 # From end to end
+
+
+def clusters_in(n: int, seed: int = 0) -> np.ndarray:
+    return ckm.datasets.gaussian_mixture(3000, 3, n, separation=10, random_state=seed).rows
+
+
+def test_sketches_are_saved_and_go_on(tmp_path: Path) -> None:
+    X = clusters_in(20)
+    s = ckm.sketch(X, n_clusters=3, distribution="structured", random_state=0)
+    s.save(tmp_path / "s.ckm")
+    again = ckm.load(tmp_path / "s.ckm")
+    assert again == s
+    assert again.frequencies == s.frequencies
+    assert serialise(again) == serialise(s) == (tmp_path / "s.ckm").read_bytes()
+    assert ckm.sketch(X[:100], like=tmp_path / "s.ckm") + ckm.sketch(X[100:], like=s.frequencies) == s
+    dense = ckm.sketch(X, n_clusters=3, random_state=0)
+    assert len(serialise(s)) < len(serialise(dense))
+    with pytest.raises(ckm.errors.MismatchError):
+        s + dense
+
+
+def test_forged_structures_are_refused() -> None:
+    f = make(3, 10, 0)
+    data = serialise(ckm.sketch(np.eye(3), like=f))
+    assert deserialise(forge(data)).frequencies == f
+    assert f.signs is not None
+    for signs in (LEFT_OUT, f.signs[:2], f.signs * 0, f.signs.astype(np.float32), f.signs[None]):
+        with pytest.raises(ckm.errors.SketchFileError):
+            deserialise(forge(data, tensors={"signs": signs}))
 
 
 def test_rows_too_far_out_are_warned_of() -> None:
