@@ -43,11 +43,20 @@ def fma(a: Fraction, b: Fraction, c: Fraction) -> Fraction:
 
 def pair(turns: Sequence[float], row: Sequence[float], origin: Sequence[float]) -> tuple[int, int]:
     """What one row adds to one frequency's cosine and sine sums, in units of 2**-22."""
-    t = [Fraction(float(value)) for value in turns]
-    x = [float32(float64(Fraction(float(a)) - Fraction(float(b)))) for a, b in zip(row, origin, strict=True)]
+    t, x = [Fraction(float(value)) for value in turns], centred(row, origin)
     p = float32(t[0] * x[0])
     for d in range(1, len(t)):
         p = fma(t[d], x[d], p)
+    return wave(p)
+
+
+def centred(row: Sequence[float], origin: Sequence[float]) -> list[Fraction]:
+    """The row less the origin, in float32."""
+    return [float32(float64(Fraction(float(a)) - Fraction(float(b)))) for a, b in zip(row, origin, strict=True)]
+
+
+def wave(p: Fraction) -> tuple[int, int]:
+    """The cosine and sine of p turns, in units of 2**-22."""
     r = float32(p - round(p))
     q = float32(r * r)
     cosine = Fraction(COSINE[-1])
@@ -60,6 +69,36 @@ def pair(turns: Sequence[float], row: Sequence[float], origin: Sequence[float]) 
     integers = (cosine - 3) / UNIT, (sine - 3) / UNIT
     assert all(value.denominator == 1 for value in integers)
     return int(integers[0]), int(integers[1])
+
+
+def structured_pairs(
+    turns: Sequence[float],
+    signs: Sequence[Sequence[int]],
+    row: Sequence[float],
+    origin: Sequence[float],
+    units: Sequence[float] | None = None,
+) -> list[tuple[int, int]]:
+    """What one row adds to the sums of each structured frequency."""
+    p = len(signs[0])
+    k = p.bit_length() - 1
+    factors = [[int(d) * Fraction(1, 2 ** ((k + 1) // 2)) for d in of_round] for of_round in signs]
+    for i, unit in enumerate(units if units is not None else ()):
+        factors[0][i] = float32(float64(factors[0][i] / Fraction(float(unit))))
+    pairs = []
+    for j, t in enumerate(turns):
+        if j % p == 0:
+            block = j // p
+            u = [*centred(row, origin), *[Fraction(0)] * (p - len(origin))]
+            for d in (factors[0], factors[1 + 2 * block], factors[2 + 2 * block]):
+                u = [float32(d[i] * u[i]) for i in range(p)]
+                stride = p // 2
+                while stride:
+                    for i in range(p):
+                        if not i & stride:
+                            u[i], u[i + stride] = float32(u[i] + u[i + stride]), float32(u[i] - u[i + stride])
+                    stride //= 2
+        pairs.append(wave(float32(Fraction(float(t)) * u[j % p])))
+    return pairs
 
 
 def sums(turns: Sequence[Sequence[float]], rows: Sequence[Sequence[float]], origin: Sequence[float]) -> list[list[int]]:

@@ -76,6 +76,8 @@ def test_radii_of_the_other_laws(name: str, n: int, radius: object) -> None:
 def test_directions_are_uniform_and_do_not_depend_on_the_radius(name: str, n: int) -> None:
     omega = DISTRIBUTIONS[name](np.random.default_rng(n), 100_000, n)
     assert omega.shape == (100_000, n)
+    omega = omega[(omega != 0).any(axis=1)]  # in few dimensions, what is cut off a structured row may leave nothing
+    assert len(omega) >= 95_000
     radius = np.linalg.norm(omega, axis=1)
     directions = omega / radius[:, None]
     far = radius > np.median(radius)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ckm.checks import FREQUENCIES_PER_PARAMETER, positive_variance, require_enough, whole_number
-from ckm.distributions import DEFAULT_DISTRIBUTION, law
+from ckm.distributions import DEFAULT_DISTRIBUTION, MULTISCALE, law
 from ckm.errors import MismatchError, ParameterError, ScaleWarning
 from ckm.frequencies import Frequencies, draw_frequencies
 from ckm.readonly import Array
@@ -119,4 +119,4 @@ def _scale_of(pilot: Pilot, K: int, distribution: str, seed: int) -> float:
         )
         return 1.0
     rng = stream(seed, "scale")
-    return cluster_variance(pilot, K, rng) if distribution == "multiscale" else estimate_scale(pilot, rng)
+    return cluster_variance(pilot, K, rng) if distribution in MULTISCALE else estimate_scale(pilot, rng)

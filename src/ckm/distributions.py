@@ -1,7 +1,7 @@
 """The laws that frequencies are drawn from, at unit scale (sigma^2 = 1).
 
 Each law maps (rng, m, n) to an (m, n) array. A frequency is a radius times a direction that is uniform on the sphere:
-omega = R phi / sigma (Section 3.1 of the paper). "multiscale" is ours; the others are those of Keriven et al. (2016).
+omega = R phi / sigma (Section 3.1 of the paper). "multiscale" and "structured" are ours; the others are those of Keriven et al. (2016).
 """
 
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import gammaincc, gammainccinv
 
+from ckm import hadamard
 from ckm.errors import ParameterError
 from ckm.readonly import Array
 
@@ -50,13 +51,30 @@ def multiscale(rng: np.random.Generator, m: int, n: int, reach: float = 1.0) -> 
     the data reaches so far (`reach` is its variance along an axis) that clusters are specks in it, every other frequency is low enough to
     tell where they are.
     """
+    variances = _variances(rng, m, n, reach)
+    return adapted_radius(rng, m, n) * variances[:, None] ** -0.5
+
+
+def _variances(rng: np.random.Generator, m: int, n: int, reach: float) -> Array:
     low, high = SCALES
-    variances = low * (high / low) ** rng.random(m)
+    variances: Array = low * (high / low) ** rng.random(m)
     if reach > SPECKS:
         coarse = variances[::2]
         lowest = max(high, reach / _COARSE / max(1.0, m / (5 * n)) ** (2 / n))
         coarse[:] = lowest * (reach / lowest) ** rng.random(len(coarse))
-    return adapted_radius(rng, m, n) * variances[:, None] ** -0.5
+    return variances
+
+
+def structure(rng: np.random.Generator, m: int, n: int, reach: float = 1.0) -> tuple[Array, Array]:
+    """Lengths (m,) and signs of structured frequencies (`ckm.hadamard`): radii of "multiscale", corrected for what padding cuts off."""
+    radii = adapted_radii(rng, m) * _variances(rng, m, n, reach) ** -0.5
+    return radii / hadamard.row_length(n), hadamard.draw_signs(rng, m, n)
+
+
+def structured(rng: np.random.Generator, m: int, n: int, reach: float = 1.0) -> Array:
+    """As "multiscale", with directions that a fast transform multiplies by: for data of many columns."""
+    lengths, signs = structure(rng, m, n, reach)
+    return lengths[:, None] * hadamard.rows(hadamard.factors(signs), m, n)
 
 
 def folded_gaussian(rng: np.random.Generator, m: int, n: int) -> Array:
@@ -71,12 +89,14 @@ def gaussian(rng: np.random.Generator, m: int, n: int) -> Array:
 
 
 DEFAULT_DISTRIBUTION = "multiscale"
+MULTISCALE = ("multiscale", "structured")  # laws whose radii follow the variance of clusters and the reach of the data
 
 DISTRIBUTIONS: dict[str, Law] = {
     "multiscale": multiscale,
     "adapted-radius": adapted_radius,
     "folded-gaussian": folded_gaussian,
     "gaussian": gaussian,
+    "structured": structured,
 }
 
 

@@ -12,8 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
+from ckm import hadamard
 from ckm.checks import positive_variance, whole_number
-from ckm.distributions import DEFAULT_DISTRIBUTION, law, multiscale
+from ckm.distributions import DEFAULT_DISTRIBUTION, law, multiscale, structure
 from ckm.errors import ParameterError
 from ckm.readonly import Array, Frozen, read_only
 from ckm.seeding import seed_of, stream
@@ -25,9 +26,9 @@ class Frequencies(Frozen):
 
     Parameters
     ----------
-    turns : float32 array (m, n)
+    turns : float32 array (m, n), or (m,) with `signs`
         Omega divided by 2 pi. Phases are counted in turns and in float32, and `omega` is *defined* as 2 pi times this,
-        so that a sketch means the same thing on every machine.
+        so that a sketch means the same thing on every machine. Of structured frequencies, the lengths alone.
     origin : float64 array (n,)
         What is subtracted from every row first, so that float32 phases lose nothing on data far from zero.
     scale : float
@@ -40,6 +41,8 @@ class Frequencies(Frozen):
         The data's mean squared distance from the origin along an axis, where it is known: a pool is sampled by it.
     units : float64 array (n,) or None
         The unit of each column, where columns were standardised: distances, `scale` and `spread` are then measured in these units.
+    signs : int8 array (1 + 2 blocks, p) or None
+        What makes frequencies structured: frequency j is 2 pi turns[j] times row j of the matrices that `ckm.hadamard` makes of these.
 
     Two values are equal when their frequencies and origin are, bit for bit; `fingerprint` names that equality.
     """
@@ -51,6 +54,7 @@ class Frequencies(Frozen):
     seed: int | None = None
     spread: float | None = None
     units: Array | None = None
+    signs: Array | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "turns", read_only(self.turns, np.float32))
@@ -59,7 +63,10 @@ class Frequencies(Frozen):
         object.__setattr__(self, "seed", None if self.seed is None else int(self.seed))
         object.__setattr__(self, "spread", None if self.spread is None else positive_variance(self.spread))
         object.__setattr__(self, "units", None if self.units is None else read_only(self.units, np.float64))
-        if self.turns.ndim != 2 or self.origin.shape != self.turns.shape[1:] or 0 in self.turns.shape:
+        if self.signs is not None:
+            object.__setattr__(self, "signs", read_only(self.signs, np.int8))
+            self._check_structure(self.signs)
+        elif self.turns.ndim != 2 or self.origin.shape != self.turns.shape[1:] or 0 in self.turns.shape:
             raise ParameterError(
                 f"Frequencies need turns of shape (m, n) and an origin of shape (n,), both at least 1; "
                 f"got {self.turns.shape} and {self.origin.shape}."
@@ -70,6 +77,18 @@ class Frequencies(Frozen):
             self.units.shape == self.origin.shape and np.isfinite(self.units).all() and (self.units > 0).all()
         ):
             raise ParameterError(f"Units must be {self.n} positive numbers, one for each column.")
+        if self.signs is not None and not (np.isfinite(self.factors).all() and self.factors.all()):
+            raise ParameterError("Units must be numbers that float32 can divide by; rescale the data so that they are.")
+
+    def _check_structure(self, signs: Array) -> None:
+        if self.turns.ndim != 1 or self.origin.ndim != 1 or 0 in (self.turns.size, self.origin.size):
+            raise ParameterError(
+                f"Structured frequencies need turns of shape (m,) and an origin of shape (n,), both at least 1; "
+                f"got {self.turns.shape} and {self.origin.shape}."
+            )
+        expected = hadamard.signs_shape(self.m, self.n)
+        if signs.shape != expected or not (np.abs(signs) == 1).all():
+            raise ParameterError(f"{self.m} structured frequencies in dimension {self.n} need signs of shape {expected}, each 1 or -1.")
 
     @property
     def m(self) -> int:
@@ -79,7 +98,7 @@ class Frequencies(Frozen):
     @property
     def n(self) -> int:
         """The dimension of the data."""
-        return int(self.turns.shape[1])
+        return len(self.origin)
 
     @cached_property
     def step(self) -> Array:
@@ -97,13 +116,32 @@ class Frequencies(Frozen):
     @cached_property
     def omega(self) -> Array:
         """The frequencies in radians, float64 (m, n)."""
-        return read_only(2 * np.pi * self.turns.astype(np.float64))
+        turns = self.turns.astype(np.float64)
+        if self.signs is not None:
+            turns = turns[:, None] * hadamard.rows(self.factors, self.m, self.n)
+        return read_only(2 * np.pi * turns)
+
+    @cached_property
+    def factors(self) -> Array:
+        """Of structured frequencies, what numbers are multiplied by before each round, float32 (1 + 2 blocks, p)."""
+        assert self.signs is not None
+        return read_only(hadamard.factors(self.signs, self.units))
+
+    def most_turns(self, reach: Array) -> float:
+        """An upper bound of the phases, in turns, of rows no farther from the origin than `reach` (n,) along each column."""
+        if self.signs is None:
+            return float((np.abs(self.turns) @ reach).max())
+        farthest = np.linalg.norm(reach if self.units is None else reach / self.units)
+        return float(np.abs(self.turns).max() * hadamard.row_length(self.n, whole=True) * farthest)
 
     @cached_property
     def fingerprint(self) -> str:
         """A name for these frequencies and this origin: 64 hexadecimal digits."""
-        digest = hashlib.sha256(f"ckm frequencies {self.m} {self.n}\n".encode())
+        kind = "frequencies" if self.signs is None else "structured frequencies"
+        digest = hashlib.sha256(f"ckm {kind} {self.m} {self.n}\n".encode())
         digest.update(self.turns.astype("<f4").tobytes())
+        if self.signs is not None:
+            digest.update(self.factors.astype("<f4").tobytes())
         digest.update(self.origin.astype("<f8").tobytes())
         return digest.hexdigest()
 
@@ -131,8 +169,8 @@ def draw_frequencies(
     units: Array | None = None,
     seed: int = 0,
 ) -> Frequencies:
-    """Draw m frequencies in dimension n from a law scaled to the variance `scale`; "multiscale" also sees variances up to `spread`. Where
-    columns have `units`, both are measured in them.
+    """Draw m frequencies in dimension n from a law scaled to the variance `scale`; "multiscale" and "structured" also see variances up to
+    `spread`. Where columns have `units`, both are measured in them.
 
     Parties that may not share rows can agree on these first: the same arguments give the same frequencies.
 
@@ -141,16 +179,21 @@ def draw_frequencies(
     """
     m, n, seed, scale = whole_number(m, "m", 1), whole_number(n, "n", 1), seed_of(seed), positive_variance(scale)
     rng = stream(seed, "frequencies")
-    if distribution == "multiscale" and spread is not None:
-        unit = multiscale(rng, m, n, positive_variance(spread) / scale)
+    reach = 1.0 if spread is None else positive_variance(spread) / scale
+    signs = None
+    if distribution == "structured":
+        unit, signs = structure(rng, m, n, reach)
+    elif distribution == "multiscale":
+        unit = multiscale(rng, m, n, reach)
     else:
         unit = law(distribution)(rng, m, n)
     origin = np.zeros(n) if origin is None else origin
-    return Frequencies(scaled_turns(unit, scale, units), origin, scale, distribution, seed, spread, units)
+    turns = scaled_turns(unit, scale, None if distribution == "structured" else units)
+    return Frequencies(turns, origin, scale, distribution, seed, spread, units, signs)
 
 
 def scaled_turns(unit: Array, scale: float, units: Array | None = None) -> Array:
-    """Turns of frequencies that were drawn at sigma^2 = 1."""
+    """Turns of frequencies (or of their lengths) that were drawn at sigma^2 = 1."""
     with np.errstate(over="ignore"):
         turns = unit / (2 * np.pi * math.sqrt(positive_variance(scale)))
         return np.asarray((turns if units is None else turns / units).astype(np.float32))

@@ -28,7 +28,7 @@ from ckm.seeding import seed_of
 from ckm.sketches import Sketch
 from ckm.tally import UNIT, Tally, second_moment_shape
 
-VERSION = 2  # since version 2 a file knows the data's spread, the columns' units, and by what odds its pool was sampled
+VERSION = 2  # since version 2 a file knows the data's spread, the columns' units, frequencies' structure, and the odds of its pool
 _KEY = "ckm"
 _MAX_HEADER = 64 * 2**20
 
@@ -132,6 +132,8 @@ def _tensors(sketch: Sketch, version: int) -> dict[str, Array]:
     tensors |= {"first": t.first, "second": t.second}
     if f.units is not None:
         tensors["units"] = f.units
+    if f.signs is not None:
+        tensors["signs"] = f.signs
     if sketch.pool is not None:
         p = sketch.pool
         tensors |= {"pool.rows": p.rows, "pool.weights": p.weights, "pool.keys": p.keys}
@@ -160,7 +162,8 @@ def _sketch(metadata: dict[str, Any], tensors: dict[str, Array]) -> Sketch:
     scale, weight, count = float(metadata["scale"]), float(metadata["weight"]), int(metadata["count"])
     seed = None if metadata["seed"] is None else seed_of(metadata["seed"])
     spread = None if metadata["version"] == 1 or metadata["spread"] is None else float(metadata["spread"])
-    f = Frequencies(tensors["turns"], tensors["origin"], scale, str(metadata["distribution"]), seed, spread, tensors.get("units"))
+    drawn = scale, str(metadata["distribution"]), seed, spread, tensors.get("units"), tensors.get("signs")
+    f = Frequencies(tensors["turns"], tensors["origin"], *drawn)
     t = Tally(
         tensors["sums"], weight, count, tensors["lower"], tensors["upper"], tensors["first"], tensors["second"], bool(metadata["tight"])
     )

@@ -12,6 +12,7 @@ from numba import njit
 
 from ckm.errors import NonFiniteError
 from ckm.frequencies import Frequencies
+from ckm.kernels import structured
 from ckm.kernels.arithmetic import ONE, THREE_BITS
 from ckm.kernels.vectors import BLOCK, TILE, dot, extent, sum_tile, weigh_tile
 from ckm.readonly import Array
@@ -25,6 +26,8 @@ _compiled = njit(nogil=True, cache=True, error_model="numpy")
 
 def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -> Tally:
     """The tally of `rows`; integer sums when they are unweighted."""
+    if frequencies.signs is not None:
+        return structured.tally(frequencies, rows, weights)
     m, n = frequencies.m, frequencies.n
     full = len(second_moment_shape(m, n)) == 2
     sums = np.zeros((2, m), np.int64 if weights is None else np.float64)

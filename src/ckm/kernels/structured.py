@@ -1,0 +1,190 @@
+"""The compiled kernel for structured frequencies: the fast transform of `arithmetic.py`, with the same exact sums as dense ones have.
+
+LANES rows at a time lie along vectors. A block of rows is read and goes through the first round once; then, for every p frequencies,
+through the other two, and from the last pass into cosines, sines and sums without touching memory in between.
+"""
+
+import numpy as np
+from numba import njit
+
+from ckm.errors import NonFiniteError
+from ckm.frequencies import Frequencies
+from ckm.hadamard import ROUNDS, padded
+from ckm.kernels import butterflies as b
+from ckm.kernels.arithmetic import ONE, THREE_BITS
+from ckm.kernels.scratch import aligned
+from ckm.kernels.tiles import take_tile
+from ckm.kernels.transform import first_pass, later_passes, passes_of, transform
+from ckm.kernels.vectors import LANES
+from ckm.readonly import Array
+from ckm.tally import Tally, second_moment_shape
+
+_GROUPS = 16  # of LANES rows in a block, at most: sums of 256 integers below 2**22 fit in int32
+_BLOCK_NUMBERS = 2**18  # float32 numbers in a block of rows, at most: they stay in the second-level cache
+
+_compiled = njit(nogil=True, cache=True, error_model="numpy")
+_inlined = njit(nogil=True, error_model="numpy", inline="always")
+
+
+# What the compiled functions share, as plain tuples: named ones would tie the cache on disk to this version of the file.
+_Plan = tuple[Array, Array, Array]
+_Room = tuple[Array, Array, Array, Array, Array, Array]
+
+
+def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -> Tally:
+    """The tally of `rows`; integer sums when they are unweighted."""
+    m, n = frequencies.m, frequencies.n
+    full = len(second_moment_shape(m, n)) == 2
+    columns = n + -n % LANES
+    sums = np.zeros((2, m), np.int64 if weights is None else np.float64)
+    notes = np.zeros((4, columns))
+    notes[0], notes[1] = np.inf, -np.inf
+    second = np.zeros((n, n) if full else (0, 0))
+    origin = np.concatenate([frequencies.origin, np.zeros(columns - n)])
+    beta = None if weights is None else _sealed(np.ascontiguousarray(weights, np.float64))
+    room = _room(padded(n), columns if full else LANES, exact=weights is None)
+    bad = _sweep(_plan(frequencies), origin, _sealed(rows), beta, room, notes, sums, second)
+    if bad >= 0:
+        row, column = divmod(int(bad), n)
+        raise NonFiniteError(row, column, float(rows[row, column]))
+    lower, upper, first, diagonal = notes[:, :n]
+    weight = float(len(rows)) if beta is None else float(beta.sum())
+    return Tally(sums, weight, len(rows), lower, upper, first, np.tril(second) + np.tril(second, -1).T if full else diagonal)
+
+
+def _sealed(array: Array) -> Array:
+    """A view that cannot be written to: one type for the compiler, whatever it is given."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _plan(frequencies: Frequencies) -> _Plan:
+    """The factors of each round (p + 2 blocks p,), turns (blocks p,), both float32, and the sweeps of each pass."""
+    factors = frequencies.factors
+    p = factors.shape[1]
+    turns = np.zeros(len(factors) // (ROUNDS - 1) * p, np.float32)
+    turns[: frequencies.m] = frequencies.turns
+    return factors.ravel(), turns, passes_of(p)
+
+
+def _room(p: int, columns: int, exact: bool) -> _Room:
+    """Rows transposed (groups p, LANES), and their weights (groups, LANES); numbers at work (p, LANES) and sums (2 p, LANES) of one group;
+    a tile of rows from the edge of the data; and LANES rows less the origin, as many columns of them as are needed at a time.
+    """
+    groups = max(1, min(_GROUPS, _BLOCK_NUMBERS // (p * LANES)))
+    x, work = aligned((groups * p, LANES), np.float32), aligned((p, LANES), np.float32)
+    sums = aligned((2 * p, LANES), np.int32 if exact else np.float64)
+    edge, v = aligned((LANES, LANES), np.float64), aligned((LANES, columns), np.float64)
+    return x, np.empty((groups, LANES)), work, sums, edge, v
+
+
+@_compiled
+def _sweep(plan, origin, rows, beta, room, notes, totals, second):  # type: ignore[no-untyped-def]
+    """Add every row to the totals; returns the flat position of the first value that is not finite in float32, or -1."""
+    (x, weights, work, lane_sums, _, _), (factors, _, passes) = room, plan
+    m, p, most = totals.shape[1], len(work), len(weights)
+    for start in range(0, len(rows), most * LANES):
+        stop = min(start + most * LANES, len(rows))
+        groups = (stop - start + LANES - 1) // LANES
+        for g in range(groups):
+            bad = _load(rows, start + g * LANES, stop, origin, beta, room, g, notes, second)
+            if bad >= 0:
+                return bad
+            transform(x, g * p, factors, 0, x, g * p, p, passes)
+        padding = (groups * LANES - (stop - start)) * ONE if beta is None else 0
+        for j in range(0, m, p):
+            _add_frequencies(plan, j, min(p, m - j), groups, beta, room)
+            for f in range(min(p, m - j)):
+                totals[0, j + f] += b.add_lanes(lane_sums, 2 * f) - padding
+                totals[1, j + f] += b.add_lanes(lane_sums, 2 * f + 1)
+    return -1
+
+
+@_inlined
+def _load(rows, start, stop, origin, beta, room, g, notes, second):  # type: ignore[no-untyped-def]
+    """Rows from `start` on, at most LANES, into x[g p :], padded with zeros; with their bounds and moments. Returns as `_sweep` does."""
+    x, weights, work, _, edge, v = room
+    n, size, p, full = rows.shape[1], min(LANES, stop - start), len(work), len(second) > 0
+    for r in range(LANES):
+        weights[g, r] = 0.0 if r >= size else 1.0 if beta is None else beta[start + r]
+    finite = True
+    for d in range(0, n, LANES):
+        at = d if full else 0
+        if size == LANES and d + LANES <= n:
+            finite &= take_tile(rows, start, d, origin, d, weights, g, notes, v, at, x, g * p + d)
+        else:
+            _copy_edge(rows, start, size, d, edge)
+            finite &= take_tile(edge, 0, 0, origin, d, weights, g, notes, v, at, x, g * p + d)
+            _clear(x, g * p + d, g * p + d + LANES, size)
+    _clear(x, g * p + n, (g + 1) * p, 0)
+    if not finite:
+        return _first_bad(rows, start, start + size, origin)
+    if full:
+        _add_products(weights, g, v, second)
+    return -1
+
+
+@_compiled
+def _copy_edge(rows, start, size, d, edge):  # type: ignore[no-untyped-def]
+    """Repeat the last row, which changes no bounds, and let the columns that are missing be zero."""
+    for r in range(LANES):
+        for e in range(LANES):
+            edge[r, e] = rows[start + min(r, size - 1), d + e] if d + e < rows.shape[1] else 0.0
+
+
+@_compiled
+def _clear(x, start, stop, lane):  # type: ignore[no-untyped-def]
+    for i in range(start, stop):
+        for k in range(lane, LANES):
+            x[i, k] = 0
+
+
+@_compiled
+def _first_bad(rows, start, stop, origin):  # type: ignore[no-untyped-def]
+    n = rows.shape[1]
+    for r in range(start, stop):
+        for d in range(n):
+            if not np.isfinite(np.float32(np.float64(rows[r, d]) - origin[d])):
+                return r * n + d
+    return -1
+
+
+@_compiled
+def _add_products(weights, g, v, second):  # type: ignore[no-untyped-def]
+    """The lower triangle of second += v^T diag(weights[g]) v."""
+    for d in range(len(second)):
+        for r in range(LANES):
+            a = weights[g, r] * v[r, d]
+            for e in range(d + 1):
+                second[d, e] += a * v[r, e]
+
+
+@_compiled
+def _fill(sums, value):  # type: ignore[no-untyped-def]
+    start = sums.dtype.type(value)  # of integers, wrapped
+    for i in range(len(sums)):
+        for k in range(LANES):
+            sums[i, k] = start
+
+
+@_inlined
+def _add_frequencies(plan, j, count, groups, beta, room):  # type: ignore[no-untyped-def]
+    """The sums of `count` frequencies from the j-th on, over the rows of all groups, one sum for each lane."""
+    (x, weights, work, sums, _, _), (factors, turns, passes) = room, plan
+    p, last = len(work), len(passes) - 1
+    _fill(sums, 0 if beta is not None else -groups * THREE_BITS)
+    for g in range(groups):
+        transform(x, g * p, factors, p + 2 * j, work, 0, p, passes)
+        size = first_pass(work, 0, factors, 2 * p + 2 * j, work, 0, p, passes)
+        for w in range(0, count, size):
+            later_passes(work, w, size, p, passes, last)
+            left = min(size, count - w)
+            if beta is None and passes[last] == 4:
+                b.sum_pass_4(work, w, turns, j + w, sums, left)
+            elif beta is None:
+                b.sum_pass_3(work, w, turns, j + w, sums, left)
+            elif passes[last] == 4:
+                b.weigh_pass_4(work, w, turns, j + w, sums, left, weights, g)
+            else:
+                b.weigh_pass_3(work, w, turns, j + w, sums, left, weights, g)

@@ -1,0 +1,351 @@
+"""Structured frequencies: what they are, and the same laws of kernels, values and files as dense ones obey."""
+
+import hashlib
+from dataclasses import replace
+from functools import reduce
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import ckm
+import oracle
+import specified
+from ckm import Frequencies, draw_frequencies
+from ckm.distributions import adapted_radii, structure
+from ckm.errors import NonFiniteError, ParameterError
+from ckm.hadamard import factors, padded, row_length, rows, shrinkage, signs_shape
+from ckm.kernels import load_kernel
+from ckm.storage import deserialise, serialise
+from ckm.tally import Tally
+from sketch_files import LEFT_OUT, forge
+from test_kernels import assert_moments_agree, assert_same_bits, awkward_rows, frozen, make_rows, z_of
+
+exact_kernel = load_kernel("numba")
+
+# On both sides of the columns and rows of a tile, 16, of the shortest transform, 64, and of a block of rows, 256.
+dimensions = st.one_of(st.integers(1, 20), st.sampled_from([31, 32, 33, 63, 64, 65, 100, 130]))
+sizes = st.tuples(dimensions, st.integers(1, 150), st.one_of(st.integers(0, 40), st.integers(250, 262), st.integers(0, 600)))
+seeds = st.integers(0, 2**32 - 1)
+dtypes = st.sampled_from([np.float32, np.float64])
+
+
+def make(n: int, m: int, seed: int, shift: float = 0.0, units: np.ndarray | None = None) -> Frequencies:
+    rng = np.random.default_rng([seed, 1])
+    origin, scale = shift + rng.normal(size=n), 10 ** rng.uniform(-1, 2)
+    return draw_frequencies(m, n, distribution="structured", origin=origin, scale=scale, units=units, seed=seed)
+
+
+def phase_error(f: Frequencies, X: np.ndarray) -> float:
+    """How far float32 may put cosines and sines from the truth, beside the 1e-6 of the polynomials and of rounding to 2**-22.
+
+    Each of the 3 k sweeps is a rotation but for a factor, and moves the whole vector by at most u = 2**-24 of its length; so do the casts
+    of x, and the last product. To first order a phase is off by at most (3 k + 2) u times the length of its row of B, uncut, times |x|.
+    """
+    if not len(X):
+        return 0.0
+    p = padded(f.n)
+    length = float(np.abs(f.turns).max()) * row_length(f.n, whole=True)
+    farthest = np.linalg.norm((X.astype(np.float64) - f.origin) / (1 if f.units is None else f.units), axis=1).max()
+    return float(2 * np.pi * (3 * np.log2(p) + 2) * 2.0**-24 * length * farthest)
+
+
+def assert_close_to_oracle(z: np.ndarray, f: Frequencies, X: np.ndarray, beta: np.ndarray | None = None) -> None:
+    expected = np.array(oracle.sketch(X.tolist(), f.omega.tolist(), f.origin.tolist(), None if beta is None else beta.tolist()))
+    error = z - expected
+    assert max(np.abs(error.real).max(), np.abs(error.imag).max()) <= 1e-6 + phase_error(f, X)
+
+
+# What they are
+
+
+def literal_rows(signs: np.ndarray, m: int, n: int) -> np.ndarray:
+    """H D3 H D2 H D1 by its definition, H_ij = (-1)^(number of bits that i and j share)."""
+    p = signs.shape[1]
+    H = np.array([[(-1.0) ** (i & j).bit_count() for j in range(p)] for i in range(p)])
+    D = signs * 2.0 ** -np.ceil(np.log2(p) / 2)
+    blocks = [H @ np.diag(D[2 * b + 2]) @ H @ np.diag(D[2 * b + 1]) @ H @ np.diag(D[0]) for b in range(-(-m // p))]
+    return np.vstack(blocks)[:m, :n]
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (64, 64), (150, 37), (130, 128), (300, 200)])
+def test_omega_is_the_product_of_hadamard_matrices_and_signs(m: int, n: int) -> None:
+    f = draw_frequencies(m, n, distribution="structured", seed=m)
+    assert f.signs is not None
+    assert f.signs.shape == signs_shape(m, n)
+    assert f.turns.shape == (m,)
+    expected = literal_rows(f.signs, m, n)
+    assert np.array_equal(rows(f.factors, m, n), expected)  # sums of powers of two: nothing is rounded
+    assert np.array_equal(f.omega, 2 * np.pi * (f.turns.astype(np.float64)[:, None] * expected))
+
+
+@pytest.mark.parametrize("p", [64, 128, 1024])
+def test_a_whole_block_is_orthogonal(p: int) -> None:
+    _, signs = structure(np.random.default_rng(0), p, p)
+    B = rows(factors(signs), p, p) / row_length(p)
+    assert np.abs(B @ B.T - np.eye(p)).max() <= 1e-12
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 40, 100, 700])
+def test_lengths_are_the_adapted_radii_at_many_scales(n: int) -> None:
+    """The radii of "multiscale", on average over what padding cuts off."""
+    m = 20_000
+    lengths, signs = structure(np.random.default_rng(1), m, n)
+    radii = adapted_radii(np.random.default_rng(1), m)
+    variances = (lengths * row_length(n) / radii) ** -2
+    assert variances.min() >= 0.5 * (1 - 1e-9)
+    assert variances.max() <= 8 * (1 + 1e-9)
+    assert abs(np.log2(variances).mean() - 1) <= 4 * np.sqrt(16 / 12 / m)  # uniform from -1 to 3
+    cut = np.linalg.norm(rows(factors(signs), 64 * padded(n), n), axis=1) / row_length(n) if n <= 100 else np.ones(1)
+    assert abs((cut**2).mean() - 1) <= 1e-9  # columns of B have one length, so whole blocks have it on average
+
+
+def test_a_reach_makes_every_other_frequency_low() -> None:
+    near, far = (draw_frequencies(2000, 50, distribution="structured", spread=spread, seed=3) for spread in (2.0, 1000.0))
+    assert np.median(far.turns[::2]) < np.median(near.turns[::2]) / 3
+    assert np.allclose(np.sort(far.turns[1::2]).mean(), np.sort(near.turns[1::2]).mean(), rtol=0.1)
+
+
+@given(n=st.integers(1, 5000))
+def test_the_length_of_the_transform(n: int) -> None:
+    p = padded(n)
+    assert p >= max(n, 64)
+    assert p == 64 or p < 2 * n
+    assert p & (p - 1) == 0
+    assert 0.35 <= shrinkage(p) * np.sqrt(p) <= 1
+
+
+def test_units_divide_columns() -> None:
+    units = 10.0 ** np.arange(-3, 4)
+    plain, divided = make(7, 100, 0), make(7, 100, 0, units=units)
+    np.testing.assert_allclose(divided.omega * units, plain.omega, rtol=1e-7)
+    assert divided != plain
+    X = make_rows(7, 50, 0)
+    z, divided_z = (z_of(exact_kernel(f, X * u + (1 - u) * f.origin, None)) for f, u in ((plain, 1.0), (divided, units)))
+    assert np.abs(z - divided_z).max() <= 2e-6 + 2 * phase_error(plain, X)
+    assert_close_to_oracle(divided_z, divided, X * units + (1 - units) * divided.origin)
+    assert abs(divided.most_turns(units) - plain.most_turns(np.ones(7))) <= 1e-6 * plain.most_turns(np.ones(7))
+
+
+def test_they_are_small_and_frozen() -> None:
+    f = draw_frequencies(10_000, 1000, distribution="structured")
+    assert f.signs is not None
+    assert f.turns.nbytes + f.signs.nbytes <= 70_000
+    assert not f.signs.flags.writeable
+    assert (f.m, f.n, f.distribution) == (10_000, 1000, "structured")
+
+
+def test_the_fingerprint_covers_signs() -> None:
+    f = make(5, 70, 0)
+    assert f.signs is not None
+    flipped = f.signs.copy()
+    flipped[3, 11] *= -1
+    assert replace(f, signs=flipped) != f
+    assert replace(f, signs=f.signs.copy()) == f
+    assert replace(f, origin=f.origin + 1).fingerprint != f.fingerprint
+    assert (
+        golden_input()[0].fingerprint == "b4d433e05d674fe7fc84f7eadb45d01d1a2e6a4a8eb299cee8a92e8666c3e2b4"
+    )  # files and remote workers name frequencies by it
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"signs": np.ones((3, 64))}, r"need signs of shape \(5, 64\)"),
+        ({"signs": np.zeros((5, 64))}, "each 1 or -1"),
+        ({"turns": np.ones((70, 5))}, r"turns of shape \(m,\)"),
+        ({"turns": np.ones(0)}, r"turns of shape \(m,\)"),
+        ({"turns": np.full(70, np.inf)}, "finite"),
+        ({"origin": np.zeros((5, 1))}, r"origin of shape \(n,\)"),
+        ({"origin": np.zeros(65)}, r"signs of shape \(3, 128\)"),
+        ({"signs": None}, r"turns of shape \(m, n\)"),
+        ({"units": np.full(5, 1e50)}, "float32 can divide by"),
+        ({"units": np.full(5, 1e-50)}, "float32 can divide by"),
+    ],
+)
+def test_impossible_structures_are_refused(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        replace(make(5, 70, 0), **change)
+
+
+# Laws of kernels
+
+
+@settings(max_examples=20)
+@given(size=sizes, seed=seeds, dtype=dtypes, shift=st.sampled_from([0.0, 1e3]))
+@example(size=(130, 150, 300), seed=0, dtype=np.float32, shift=0.0)
+def test_z_is_equation_3(kernel: str, size: tuple[int, int, int], seed: int, dtype: type, shift: float) -> None:
+    n, m, count = size
+    f, X = make(n, m, seed, shift), make_rows(n, max(min(count, 60), 1), seed, dtype, shift)
+    before = X.copy()
+    assert_close_to_oracle(z_of(load_kernel(kernel)(f, X, None)), f, X)
+    assert np.array_equal(X, before)
+
+
+@settings(max_examples=20)
+@given(size=sizes, seed=seeds, dtype=dtypes)
+def test_weighted_z_is_equation_3(kernel: str, size: tuple[int, int, int], seed: int, dtype: type) -> None:
+    n, m, count = size
+    f, X = make(n, m, seed), make_rows(n, max(min(count, 60), 1), seed, dtype)
+    beta = frozen(np.random.default_rng(seed).gamma(0.5, size=len(X)) + 1e-3)
+    before = beta.copy()
+    assert_close_to_oracle(z_of(load_kernel(kernel)(f, X, beta)), f, X, beta)
+    assert np.array_equal(beta, before)
+
+
+@given(size=sizes, seed=seeds, weighted=st.booleans())
+def test_no_rows_add_nothing(size: tuple[int, int, int], seed: int, weighted: bool) -> None:
+    n, m, count = size
+    f, X = make(n, m, seed), make_rows(n, count, seed)
+    beta = frozen(np.full(count, 1.5)) if weighted else None
+    nothing, some = exact_kernel(f, X[:0], None if beta is None else beta[:0]), exact_kernel(f, X, beta)
+    for total in (nothing + some, some + nothing, Tally.empty(m, n) + some):
+        assert_same_bits(total, some)
+
+
+@given(size=sizes, seed=seeds)
+def test_weights_equal_repetition(size: tuple[int, int, int], seed: int) -> None:
+    n, m, count = size
+    f, X = make(n, m, seed), make_rows(n, max(count, 1), seed)
+    times = np.random.default_rng(seed).integers(1, 4, size=len(X))
+    weighted, repeated = exact_kernel(f, X, times.astype(np.float64)), exact_kernel(f, np.repeat(X, times, axis=0), None)
+    assert np.array_equal(weighted.sums, repeated.sums)
+    assert weighted.weight == repeated.weight
+
+
+@given(size=sizes, seed=seeds, dtype=dtypes, weighted=st.booleans())
+@example(size=(20, 1000, 300), seed=0, dtype=np.float32, weighted=True)  # moments of pairs of columns
+def test_bounds_and_moments_are_numpys(size: tuple[int, int, int], seed: int, dtype: type, weighted: bool) -> None:
+    n, m, count = size
+    f, X = make(n, m, seed), make_rows(n, max(count, 1), seed, dtype)
+    beta = frozen(np.random.default_rng(seed).uniform(0.1, 3, size=len(X)))
+    tally = exact_kernel(f, X, beta if weighted else None)
+    assert tally.count == len(X)
+    assert np.array_equal(tally.lower, X.min(axis=0))
+    assert np.array_equal(tally.upper, X.max(axis=0))
+    assert_moments_agree(tally, f, X, beta if weighted else np.ones(len(X)))
+
+
+@given(size=sizes, seed=seeds, dtype=dtypes, cuts=st.lists(st.integers(0, 600), max_size=5))
+@example(size=(100, 130, 600), seed=0, dtype=np.float32, cuts=[1, 15, 16, 17, 255, 256, 257])
+def test_order_split_and_merge_change_no_bit(size: tuple[int, int, int], seed: int, dtype: type, cuts: list[int]) -> None:
+    n, m, count = size
+    f, X = make(n, m, seed), make_rows(n, count, seed, dtype)
+    whole = exact_kernel(f, X, None)
+    assert whole.exact
+    shuffled = X[np.random.default_rng(seed).permutation(count)]
+    assert_same_bits(exact_kernel(f, shuffled, None), whole)
+    parts = [exact_kernel(f, np.ascontiguousarray(part), None) for part in np.split(shuffled, sorted(min(c, count) for c in cuts))]
+    assert_same_bits(reduce(Tally.__add__, reversed(parts)), whole)
+    if len(parts) > 1:
+        again = reduce(Tally.__add__, parts) - parts[-1]
+        assert np.array_equal(again.sums, reduce(Tally.__add__, parts[:-1]).sums)
+
+
+@pytest.mark.parametrize("n", [700, 2000])
+def test_long_transforms_of_few_rows_at_a_time(n: int) -> None:
+    """Beyond the first-level cache passes go through parts of the numbers, and blocks hold fewer rows."""
+    f, X = draw_frequencies(n + 200, n, distribution="structured", scale=1.0), make_rows(n, 300, 0)
+    whole = exact_kernel(f, X, None)
+    assert np.abs(z_of(whole) - z_of(load_kernel("reference")(f, X, None))).max() <= 1e-6
+    parts = [exact_kernel(f, X[a:b], None) for a, b in ((0, 7), (7, 300))]
+    assert_same_bits(parts[0] + parts[1], whole)
+
+
+@pytest.mark.parametrize("n", [64, 300, 1024])
+def test_float32_costs_nothing_on_normalised_data(n: int) -> None:
+    f, X = draw_frequencies(500, n, distribution="structured", scale=1.0), np.random.default_rng(n).normal(size=(64, n))
+    error = z_of(exact_kernel(f, X, None)) - z_of(load_kernel("reference")(f, X, None))
+    assert np.abs(error).max() <= 1e-6
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("row", "column", "value"), [(0, 0, np.nan), (17, 99, np.inf), (299, 50, -1e300), (270, 16, np.nan)])
+def test_values_that_are_not_finite_are_placed(weighted: bool, row: int, column: int, value: float) -> None:
+    f, X = make(100, 30, 0), make_rows(100, 300, 0).copy()
+    X[row, column] = X[-1, -1] = value
+    with pytest.raises(NonFiniteError) as caught:
+        exact_kernel(f, X, np.ones(300) if weighted else None)
+    assert (caught.value.row, caught.value.column) == (row, column)
+
+
+@pytest.mark.parametrize("layout", ["F", "every other row", "every other column"])
+def test_any_layout_gives_the_same_sketch(layout: str) -> None:
+    f, values = make(70, 40, 1), np.random.default_rng(1).integers(0, 9, size=(40, 70)).astype(np.float32)
+    X = {"F": np.asfortranarray(values), "every other row": np.repeat(values, 2, axis=0)[::2]}.get(
+        layout, np.repeat(values, 2, axis=1)[:, ::2]
+    )
+    for n_jobs in (1, 2):
+        assert_same_bits(ckm.sketch(X, like=f, n_jobs=n_jobs).tally, exact_kernel(f, values, None))
+
+
+# The specified arithmetic
+
+
+@pytest.mark.parametrize(("n", "m", "standardised"), [(1, 3, False), (3, 70, True), (64, 5, True), (70, 130, False)])
+def test_every_pair_is_the_specified_integer(n: int, m: int, standardised: bool) -> None:
+    f = make(n, m, n, units=np.random.default_rng(n).gamma(1, 3, size=n) if standardised else None)
+    for row in np.concatenate([make_rows(n, 2, n), awkward_rows(n)]):
+        expected = specified.structured_pairs(f.turns, f.signs, row, f.origin, f.units)
+        assert exact_kernel(f, row[None], None).sums.T.tolist() == [list(pair) for pair in expected]
+
+
+def golden_input() -> tuple[Frequencies, np.ndarray]:
+    """From integer arithmetic alone, so that they are the same under every version of everything."""
+
+    def integers(count: int, multiplier: int) -> np.ndarray:
+        return np.array([(k * multiplier + 12345) % 2**24 - 2**23 for k in range(1, count + 1)], np.float64)
+
+    turns, origin = np.abs(integers(150, 1103515245)) / 2**23, integers(100, 69069) / 2**18
+    signs = np.where(integers(5 * 128, 134775813) < 0, -1, 1).reshape(5, 128)
+    data = integers(300 * 100, 22695477).reshape(300, 100) / 2**20 + origin.round()
+    return Frequencies(turns, origin, 1.0, "structured", signs=signs), data
+
+
+def test_the_bits_are_pinned() -> None:
+    f, X = golden_input()
+    assert (
+        hashlib.sha256(exact_kernel(f, X, None).sums.astype("<i8").tobytes()).hexdigest()
+        == "ef23c3df91ecba00e846d314f10c6512d0d42bfdf5b1610b75ee9994e8eb6d1b"
+    )
+
+
+# From end to end
+
+
+def clusters_in(n: int, seed: int = 0) -> np.ndarray:
+    return ckm.datasets.gaussian_mixture(3000, 3, n, separation=10, random_state=seed).rows
+
+
+def test_sketches_are_saved_and_go_on(tmp_path: Path) -> None:
+    X = clusters_in(20)
+    s = ckm.sketch(X, n_clusters=3, distribution="structured", random_state=0)
+    s.save(tmp_path / "s.ckm")
+    again = ckm.load(tmp_path / "s.ckm")
+    assert again == s
+    assert again.frequencies == s.frequencies
+    assert serialise(again) == serialise(s) == (tmp_path / "s.ckm").read_bytes()
+    assert ckm.sketch(X[:100], like=tmp_path / "s.ckm") + ckm.sketch(X[100:], like=s.frequencies) == s
+    dense = ckm.sketch(X, n_clusters=3, random_state=0)
+    assert len(serialise(s)) < len(serialise(dense))
+    with pytest.raises(ckm.errors.MismatchError):
+        s + dense
+
+
+def test_forged_structures_are_refused() -> None:
+    f = make(3, 10, 0)
+    data = serialise(ckm.sketch(np.eye(3), like=f))
+    assert deserialise(forge(data)).frequencies == f
+    assert f.signs is not None
+    for signs in (LEFT_OUT, f.signs[:2], f.signs * 0, f.signs.astype(np.float32), f.signs[None]):
+        with pytest.raises(ckm.errors.SketchFileError):
+            deserialise(forge(data, tensors={"signs": signs}))
+
+
+def test_rows_too_far_out_are_warned_of() -> None:
+    f = draw_frequencies(20, 100, distribution="structured", scale=1e-6)
+    with pytest.warns(ckm.errors.PhaseWarning):
+        ckm.sketch(np.full((2, 100), 1e5), like=f)
+    ckm.sketch(np.full((2, 100), 1.0), like=f)
