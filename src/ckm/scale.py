@@ -27,6 +27,7 @@ _FREQUENCIES = 500
 _BLOCKS = 30
 _ROWS_PER_CLUSTER = 4  # at least, or the variance left is that of chance
 _PASSES = 10  # of k-means: a scale need not be exact
+_FAR, _FEW, _FEWER = 1e4, 0.01, 0.1  # the gap, and the shares of all rows and of those that vary that may lie beyond it
 _ROUNDS = 3  # more rounds end at scales so small that the decoder's Diracs no longer look like clusters
 
 
@@ -54,7 +55,37 @@ def draw_pilot(source: Source, rng: np.random.Generator) -> Pilot:
         centred = as_float32(rows - centre)
     if not np.isfinite(centred).all():
         _report_first_bad(source, centre)
-    return Pilot(*distinct_rows(rows, beta))
+    pilot = Pilot(*distinct_rows(rows, beta))
+    return _without_far_out(pilot) if len(pilot.rows) else pilot
+
+
+def _without_far_out(pilot: Pilot) -> Pilot:
+    """The pilot without rows that are so far out, and so few, that they would take scale and origin away from all others.
+
+    In some column, a gap separates them from the rest: the nearest of them lies 10 000 times as far from the median as any other row. They
+    are a mistake, most likely. The sketch counts them all the same.
+    """
+    far = np.logical_or.reduce([_beyond_a_gap(column, pilot.weights) for column in pilot.rows.T])
+    if pilot.weights[far].sum() > _FEW * pilot.weights.sum():
+        return pilot
+    return Pilot(pilot.rows[~far], pilot.weights[~far])
+
+
+def _beyond_a_gap(column: Array, weights: Array) -> Array:
+    """Which values are few and far from all others; a value that most rows share does not make a gap."""
+    by_value = np.argsort(column, kind="stable")
+    middle = column[by_value[np.searchsorted(np.cumsum(weights[by_value]), weights.sum() / 2)]]
+    order = np.argsort(np.abs(column - middle), kind="stable")
+    distance, mass = np.abs(column - middle)[order], np.cumsum(weights[order])
+    outside = mass[-1] - mass[:-1]
+    varied = mass[:-1] - mass[np.searchsorted(distance, 0.0, side="right") - 1]
+    with np.errstate(over="ignore"):
+        gap = (distance[:-1] > 0) & (distance[1:] > _FAR * distance[:-1])
+    places = np.flatnonzero(gap & (outside <= _FEW * mass[-1]) & (outside <= _FEWER * varied))
+    far = np.zeros(len(column), bool)
+    if len(places):
+        far[order[places[0] + 1 :]] = True
+    return far
 
 
 def cluster_variance(pilot: Pilot, K: int, rng: np.random.Generator) -> float:

@@ -169,9 +169,13 @@ def parts_to_sample(count: int, rows: int, size: int, n_features: int, rng: np.r
     All of them, where the rows are few; else enough to hold several times the sample, and at least sixteen: whole parts, so that rows
     sorted within each do no harm, from as many stretches, so that rows sorted over all of them do little.
     """
-    enough = max(4 * size, _SAMPLED_BYTES // (8 * n_features))
-    wanted = max(_SAMPLED_PARTS, -(-enough * count // max(rows, 1)))
+    wanted = max(_SAMPLED_PARTS, -(-rows_to_sample(size, n_features) * count // max(rows, 1)))
     return spread(count, wanted, rng)
+
+
+def rows_to_sample(size: int, n_features: int) -> int:
+    """How many rows are enough to look at for a sample of `size`."""
+    return max(4 * size, _SAMPLED_BYTES // (8 * n_features))
 
 
 def spread(count: int, wanted: int, rng: np.random.Generator) -> Array:

@@ -15,8 +15,8 @@ from ckm.sources.base import BEGINNING, Chunk, Place, Source, draw, rows_per_chu
 from ckm.sources.columns import Wanted, choose, require_numbers
 from ckm.sources.lines import BLOCK, Layout, after_line, layout_of, lines, parse, runs_of
 
-_RUNS = 64  # that a sample is cut from
-_RUN_BYTES = 2**17
+_RUNS = 256  # that a sample is cut from
+_RUN_BYTES = 2**15
 _FILES = 16  # compressed ones that a sample reads, at least
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
@@ -89,18 +89,19 @@ class CsvSource(Source):
                 yield block[after_line(block) :] if inside and not number else block
 
     def _runs_of_compressed(self, run: int, rng: np.random.Generator) -> Iterator[tuple[int, bytes]]:
-        """Lines drawn while files go by: of every run that is met, each has the same chance to be among those kept."""
+        """Lines kept while files go by: every run at first, and one in two of them, and one in two of the rest, each time they are many."""
         wanted = max(_FILES, _RUNS * run * len(self._paths) // max(1, sum(self._sizes)))
-        kept, met = list[tuple[int, bytes]](), 0
+        kept, met, stride, offset = list[tuple[int, bytes]](), 0, 1, 0
         for i in spread(len(self._paths), wanted, rng).tolist():
             with _opened(self._paths[i], self._layouts[i].header) as file:
                 for part in (part for block in lines(file, BLOCK, self.parts[i]) for part in runs_of(block, run)):
-                    if met < _RUNS:
+                    if met % stride == offset:
                         kept.append((i, part))
-                    elif (slot := int(rng.integers(met + 1))) < _RUNS:
-                        kept[slot] = (i, part)
                     met += 1
-        yield from kept
+                    if len(kept) == 2 * _RUNS:
+                        half = int(rng.integers(2))
+                        kept, stride, offset = kept[half::2], 2 * stride, offset + half * stride
+        return iter(kept)
 
 
 def open_files(paths: Sequence[Path], wanted: Wanted) -> CsvSource:

@@ -17,9 +17,10 @@ from ckm.sources.base import (
     require_numeric,
     require_table,
     rows_per_chunk,
+    rows_to_sample,
 )
 
-_RUNS = 64  # that a sample of an array without chunks is cut from
+_RUNS = 256  # that a sample is cut from
 
 
 class Stored(Protocol):
@@ -76,26 +77,35 @@ class StoredSource(Source):
         step = rows_per_chunk(self.n_features)
         for i in range(start.part, len(self._parts)):
             first = start.row if i == start.part else 0
-            for run in self._runs(i, step):
+            starts = self._starts(i, step)
+            for low in starts[first // starts.step :]:
+                run = self._run(i, low, starts)
                 if run.high > first:
-                    yield self._fetch(run._replace(low=max(run.low, first)))
+                    yield self._fetch(run._replace(low=max(low, first)))
 
     def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> tuple[Array, Array]:
         """From runs of rows spread over the arrays."""
         if weights is not None:
             return super().sample(size, rng, weights)
-        step = min(rows_per_chunk(self.n_features), max(1, self.n_rows // _RUNS, size // _RUNS))
-        runs = [run for i in range(len(self._parts)) for run in self._runs(i, step)]
-        picked = parts_to_sample(len(runs), self.n_rows, size, self.n_features, rng)
-        return draw((self._fetch(runs[i]) for i in picked), size, self.n_features, rng)
+        step = max(1, rows_to_sample(size, self.n_features) // _RUNS)
+        ends = np.cumsum([len(self._starts(i, step)) for i in range(len(self._parts))])
+        picked = parts_to_sample(int(ends[-1]), self.n_rows, size, self.n_features, rng)
+        return draw(map(self._fetch, self._picked(picked, ends, step)), size, self.n_features, rng)
 
-    def _runs(self, i: int, step: int) -> Iterator[_Run]:
-        """The rows of one array in runs of about `step`, which begin where storage does."""
+    def _picked(self, picked: Array, ends: Array, step: int) -> Iterator[_Run]:
+        """The runs with these numbers, counted over all arrays."""
+        for number in picked:
+            i = int(np.searchsorted(ends, number, side="right"))
+            starts = self._starts(i, step)
+            yield self._run(i, starts[int(number - ends[i])], starts)
+
+    def _starts(self, i: int, step: int) -> range:
+        """Where runs of about `step` rows of an array begin, which is where storage does."""
         part = self._parts[i]
-        step = max(part.together, step - step % part.together)
-        count = part.array.shape[0]
-        for low in range(0, count, step):
-            yield _Run(i, low, min(low + step, count))
+        return range(0, part.array.shape[0], max(part.together, step - step % part.together))
+
+    def _run(self, i: int, low: int, starts: range) -> _Run:
+        return _Run(i, low, min(low + starts.step, starts.stop))
 
     def _fetch(self, run: _Run) -> Chunk:
         part = self._parts[run.part]

@@ -1,0 +1,195 @@
+"""Reading ahead in a thread: the same items, errors where they are asked for, and no thread left behind."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import ckm
+from ckm.errors import CkmError, DataError, NonFiniteError
+from ckm.sources import BEGINNING, Chunk, Place, Source
+from ckm.sources.reading import JOINED_ROWS, prefetched, read
+from every_source import as_table, values, write_csv, write_parquet
+
+
+def readers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "ckm-reader"]
+
+
+@pytest.fixture(autouse=True)
+def no_thread_left() -> Iterator[None]:
+    yield
+    assert readers() == []
+
+
+def test_items_come_in_order() -> None:
+    assert list(prefetched(iter(range(1000)))) == list(range(1000))
+    assert list(prefetched(iter(()))) == []
+
+
+def test_another_thread_makes_them_a_few_ahead() -> None:
+    made: list[int] = []
+
+    def numbers() -> Iterator[int]:
+        for i in range(100):
+            assert threading.current_thread().name == "ckm-reader"
+            made.append(i)
+            yield i
+
+    for i in prefetched(numbers(), ahead=3):
+        deadline = time.monotonic() + 10
+        while len(made) < min(i + 4, 100) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        assert len(made) == min(i + 4, 100)  # three ahead of the one at hand, and never more
+
+
+def test_errors_travel() -> None:
+    def numbers() -> Iterator[int]:
+        yield 1
+        raise DataError("the second is missing")
+
+    items = prefetched(numbers())
+    assert next(items) == 1
+    with pytest.raises(DataError, match="the second is missing") as caught:
+        next(items)
+    assert any(entry.name == "numbers" for entry in caught.traceback)
+    assert list(items) == []
+
+
+def test_whoever_stops_early_ends_the_thread() -> None:
+    closed = threading.Event()
+
+    def numbers() -> Iterator[int]:
+        try:
+            while True:
+                yield 1
+        finally:
+            closed.set()
+
+    items = prefetched(numbers())
+    next(items)
+    items.close()
+    assert closed.wait(10)
+    never_begun = prefetched(numbers())
+    never_begun.close()
+    for _ in prefetched(numbers()):
+        break  # and forgotten
+
+
+def test_a_reader_that_waits_forever_does_not_hold_anyone_up() -> None:
+    never = threading.Event()
+
+    def numbers() -> Iterator[int]:
+        yield 1
+        never.wait()
+
+    items = prefetched(numbers())
+    next(items)
+    began = time.monotonic()
+    items.close()
+    assert time.monotonic() - began < 30
+    assert len(readers()) == 1
+    never.set()
+    readers()[0].join(10)
+
+
+class Counted(Source):
+    """Batches that say how far they were read."""
+
+    def __init__(self, batches: list[np.ndarray], fail_at: int = -1) -> None:
+        self.columns, self.n_features, self.n_rows = None, batches[0].shape[1], sum(map(len, batches))
+        self._batches, self._fail_at, self.read = batches, fail_at, 0
+
+    def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
+        row = 0
+        for i, rows in enumerate(self._batches):
+            if i == self._fail_at:
+                raise DataError("Cannot read on.")
+            self.read += 1
+            yield Chunk(rows, None, Place(row=row), Place(row=row + len(rows)))
+            row += len(rows)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_sketch_that_fails_stops_the_reader(n_jobs: int) -> None:
+    batches = [np.ones((20_000, 2)) for _ in range(200)]
+    batches[3] = batches[3].copy()
+    batches[3][17, 1] = np.nan
+    source = Counted(batches)
+    with pytest.raises(NonFiniteError, match="Row 60017, column 1"):
+        ckm.sketch(source, like=ckm.draw_frequencies(4, 2), n_jobs=n_jobs)
+    assert source.read < 50
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_source_that_fails_fails_the_sketch(n_jobs: int) -> None:
+    with pytest.raises(DataError, match=r"Cannot read on\."):
+        ckm.sketch(Counted([np.ones((20_000, 2))] * 9, fail_at=7), like=ckm.draw_frequencies(4, 2), n_jobs=n_jobs)
+
+
+def test_small_chunks_are_joined_and_keep_their_places() -> None:
+    X = np.arange(6 * JOINED_ROWS, dtype=float).reshape(-1, 2)
+    sizes = [1, 0, 5, 100, 7000, 9000, 20_000, 3, 0]
+    batches = np.split(X, np.cumsum(sizes))
+    chunks = list(read(Counted(batches)))
+    assert np.array_equal(np.concatenate([chunk.rows for chunk in chunks]), X)
+    for chunk, after in pairwise(chunks):  # a large one is not copied to join it
+        assert len(chunk.rows) + len(after.rows) > 2 * JOINED_ROWS
+    row = 0
+    for chunk in chunks:
+        assert chunk.start.row == row
+        row += len(chunk.rows)
+        assert chunk.after.row == row
+
+
+def test_files_are_read_by_one_thread_and_not_joined_across(tmp_path: Path) -> None:
+    X = values(300)
+    paths = [write_parquet(as_table(part), tmp_path / f"{i}.parquet") for i, part in enumerate(np.split(X, 3))]
+    chunks = list(read(ckm.sources.open_source(paths)))
+    assert [chunk.name for chunk in chunks] == list(map(str, paths))
+    assert readers() == []
+
+
+def test_interrupting_a_pipe_that_is_silent(tmp_path: Path) -> None:
+    """The reader waits for input that does not come; Ctrl-C still ends everything at once, quietly."""
+    command = [sys.executable, "-c", "from ckm.cli import main; main()", "sketch", "-", "-m", "10", "-o", str(tmp_path / "s.ckm")]
+    head = write_csv(as_table(values(5)), tmp_path / "x.csv").read_bytes()
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); " + command[2]
+    with subprocess.Popen([command[0], "-c", code, *command[3:]], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.write(head)
+        process.stdin.flush()
+        time.sleep(3)
+        process.send_signal(2)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.decode() == "Interrupted.\n"
+
+
+def test_reading_in_the_background_gives_the_same_bits(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(200_000, 3)).astype(np.float32)
+    path = write_parquet(pa.table({name: X[:, i] for i, name in enumerate("abc")}), tmp_path / "x.parquet", row_group_size=30_000)
+    f = ckm.draw_frequencies(20, 3)
+    one = ckm.sketch(path, like=f, n_jobs=1, pool=50, random_state=0)
+    two = ckm.sketch(path, like=f, n_jobs=2, pool=50, random_state=0)
+    assert one == two
+    assert np.array_equal(one.tally.sums, ckm.sketch(X, like=f).tally.sums)
+    assert one.pool is not None
+    assert two.pool is not None
+    assert np.array_equal(one.pool.rows, two.pool.rows)
+    assert np.array_equal(one.tally.first, two.tally.first)
+
+
+def test_errors_of_the_reader_are_ours(tmp_path: Path) -> None:
+    path = write_parquet(as_table(values()), tmp_path / "x.parquet")
+    data = path.read_bytes()
+    path.write_bytes(data[:4] + b"\xff" * 40 + data[44:])
+    with pytest.raises(CkmError, match=r"Cannot read .*x\.parquet"):
+        ckm.sketch(path, like=ckm.draw_frequencies(4, 3))
