@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
+from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -18,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 import ckm
 import oracle
 from ckm import CompressiveKMeans
-from ckm.errors import ClustersWarning, DataError, MismatchError, ParameterError
+from ckm.errors import ClustersWarning, DataError, HeadWarning, MismatchError, ParameterError
 from ckm.runners.local import BLOCK_ROWS
 
 
@@ -117,8 +120,7 @@ def test_batches_make_the_sketch_of_the_whole(clusters: np.ndarray) -> None:
     m = model()
     for batch in batches:
         m.partial_fit(batch)
-    first = ckm.sketch(batches[0], n_clusters=3, pool=1000, random_state=0)
-    assert m.sketch_ == ckm.sketch(clusters, like=first)
+    assert m.sketch_ == ckm.sketch(clusters, n_clusters=3, pool=1000, random_state=0), "few rows wait, and choose the frequencies together"
     assert m.sketch_.count == len(clusters)
     assert not hasattr(m, "labels_")
     assert np.array_equal(m.predict(clusters), distances(clusters, m.cluster_centers_).argmin(axis=1))
@@ -134,7 +136,8 @@ def test_batches_are_decoded_when_asked(clusters: np.ndarray, monkeypatch: pytes
     assert calls == [1]
     m.partial_fit(clusters)
     assert calls == [1]
-    m.weights_
+    with pytest.warns(HeadWarning, match=r"come from the first 2,000 rows.*like="):
+        m.weights_
     assert calls == [1, 1]
 
 
@@ -154,9 +157,7 @@ def test_weighted_batches(clusters: np.ndarray) -> None:
     m = model()
     for part in np.array_split(np.arange(len(clusters)), 3):
         m.partial_fit(clusters[part], sample_weight=w[part])
-    first = np.array_split(np.arange(len(clusters)), 3)[0]
-    like = ckm.sketch(clusters[first], n_clusters=3, sample_weight=w[first], random_state=0)
-    assert m.sketch_ == ckm.sketch(clusters, like=like, sample_weight=w)
+    assert m.sketch_ == ckm.sketch(clusters, n_clusters=3, sample_weight=w, random_state=0)
 
 
 def test_fit_starts_again(clusters: np.ndarray, fitted: CompressiveKMeans) -> None:
@@ -235,7 +236,8 @@ def test_pickle(clusters: np.ndarray, batches: bool) -> None:
     assert again.sketch_ == m.sketch_
     assert np.array_equal(again.predict(clusters), m.predict(clusters))
     again.partial_fit(clusters)
-    assert again.sketch_.count == 2 * len(clusters)
+    with pytest.warns(HeadWarning) if batches else nullcontext():  # after fit, all of its rows have chosen the frequencies
+        assert again.sketch_.count == 2 * len(clusters)
 
 
 def test_no_rows_are_kept_after_fit(clusters: np.ndarray) -> None:
@@ -469,3 +471,65 @@ def test_fewer_clusters_than_asked_for_are_said() -> None:
     X = np.repeat(np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]]), 500, axis=0)
     with pytest.warns(ClustersWarning, match="ask for fewer"):
         CompressiveKMeans(6, random_state=0).fit(X)
+
+
+# Standardised columns
+
+
+@pytest.mark.parametrize("polish", [0, 2])
+def test_standardised_columns_do_not_depend_on_units(clusters: np.ndarray, polish: int) -> None:
+    units = np.array([1.0, 1000.0])
+    a, b = (model(standardize=True, polish=polish).fit(X) for X in (clusters, clusters * units))
+    assert np.array_equal(a.labels_, b.labels_)
+    assert b.inertia_ == pytest.approx(a.inertia_)
+    assert b.cluster_centers_ == pytest.approx(a.cluster_centers_ * units, rel=1e-4)
+    assert np.array_equal(b.predict(clusters * units), b.labels_)
+    assert b.score(clusters * units) == pytest.approx(-b.inertia_)
+    assert b.transform(clusters * units) == pytest.approx(a.transform(clusters), rel=1e-4)
+
+
+def test_standard_units_are_those_of_the_columns(clusters: np.ndarray) -> None:
+    X = clusters * [1.0, 1000.0]
+    m = model(standardize=True).fit(X)
+    assert m.sketch_.frequencies.units == pytest.approx(X.std(axis=0))
+    nearest = KMeans(3, n_init=5, random_state=0).fit(X / X.std(axis=0))
+    assert m.inertia_ == pytest.approx(nearest.inertia_, rel=1e-3)
+    again = CompressiveKMeans.from_sketch(m.sketch_, 3, random_state=0)
+    assert adjusted_rand_score(again.predict(X), m.labels_) > 0.99
+    grown = model(standardize=True).partial_fit(X[:700]).partial_fit(X[700:])
+    assert grown.sketch_ == m.sketch_
+
+
+def test_a_constant_column_has_a_unit(clusters: np.ndarray) -> None:
+    X = np.hstack([clusters, np.full((len(clusters), 1), 7.0)])
+    m = model(standardize=True).fit(X)
+    assert m.sketch_.frequencies.units[2] == 1
+    assert m.cluster_centers_[:, 2] == pytest.approx(7)
+
+
+# scikit-learn's callbacks
+
+
+def test_callbacks_hear_of_every_stage(clusters: np.ndarray) -> None:
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
+
+    class Listener:
+        def __init__(self) -> None:
+            self.heard: list[str] = []
+
+        def setup(self, estimator: Any, context: Any) -> None:
+            self.heard.append("setup")
+
+        def teardown(self, estimator: Any, context: Any) -> None:
+            self.heard.append("teardown")
+
+        def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+            self.heard.append(f"{context.task_name} begins")
+
+        def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+            self.heard.append(f"{context.task_name} ends")
+
+    listener = Listener()
+    model().set_callbacks(listener).fit(clusters)
+    stages = [f"{name} {what}" for name in ("sketch", "decode", "label") for what in ("begins", "ends")]
+    assert listener.heard == ["setup", "fit begins", *stages, "fit ends", "teardown"]

@@ -28,6 +28,16 @@ class Choice(NamedTuple):
     distribution: str = DEFAULT_DISTRIBUTION
     standardize: bool = False
 
+    def given_scale(self) -> float | None:
+        """The scale, known to be a variance; None where it is to be estimated."""
+        return None if isinstance(self.scale, str) and self.scale == "auto" else positive_variance(self.scale)
+
+    def check(self) -> None:
+        """Refuse now what would be refused once there are rows."""
+        resolve_size(self.n_clusters, self.sketch_size, 1)
+        law(self.distribution)
+        self.given_scale()
+
 
 def resolve_size(n_clusters: int | None, sketch_size: int | None, n_features: int) -> int:
     """The number m of frequencies: `sketch_size`, else five for each of the K n coordinates to be found (Section 4.3)."""
@@ -65,7 +75,7 @@ def choose_frequencies(source: Source, choice: Choice, model: Sketch | None, see
     n = source.n_features
     m = resolve_size(choice.n_clusters, choice.sketch_size, n)
     law(choice.distribution)
-    given = None if isinstance(choice.scale, str) and choice.scale == "auto" else positive_variance(choice.scale)
+    given = choice.given_scale()
     pilot = draw_pilot(source, stream(seed, "pilot"))
     empty = not len(pilot.rows)
     origin, units = np.zeros(n) if empty else pilot.origin, None

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ckm.assignment import assign, distances, label_rows
+from ckm.callbacks import CallbackSupportMixin, begin_fit, stage, with_callbacks
 from ckm.candidates import FROM_ROWS, require_init
 from ckm.checks import require_enough, whole_number
 from ckm.choosing import resolve_size
@@ -23,15 +24,17 @@ from ckm.progress import rows_bar
 from ckm.readonly import Array, read_only
 from ckm.runners.local import thread_count
 from ckm.seeding import seed_of, stream
+from ckm.sketcher import Sketcher
 from ckm.sketches import Sketch
 from ckm.sketching import sketch as make_sketch
 from ckm.sources import Source
+from ckm.sources.adapters import in_units
 from ckm.validation import Rows, opened_to_read_twice, validated
 
 _ROWS_AT_HAND = 1000  # how many rows init="sample" and "k++" draw from when no pool is asked for
 
 
-class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """K-means from one pass over the data (Keriven, Tremblay, Traonmilin, Gribonval, 2017).
 
     `fit` computes a sketch of the data, m complex numbers whatever the number of rows, and decodes it to K centroids:
@@ -47,6 +50,9 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         The variance that frequencies are scaled to; "auto" estimates it from a sample of the rows.
     distribution : {"multiscale", "adapted-radius", "folded-gaussian", "gaussian"}, default="multiscale"
         The law that frequencies are drawn from.
+    standardize : bool, default=False
+        Measure each column in units of its standard deviation, as a sample of the rows has it. Distances, `inertia_` and `score` are then
+        in these units; `cluster_centers_` stay in the data's own.
     decoder : {"auto", "density", "clompr"}, default="auto"
         How centroids are recovered: "density" (also "auto") is made for a small SSE, "clompr" is Algorithm 1 of the paper.
     init : {"auto", "range", "sample", "k++"}, default="auto"
@@ -97,9 +103,12 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     ((3, 2), (5,))
     """
 
+    _growing: Sketcher | None  # batches are added to it; None where all rows were sketched at once
+    _base: Sketch | None  # what was there before the first batch
+    _sketch: Sketch
     _pool: Pool | None
-    _solution: Solution | None
-    _polished: tuple[Array, Array] | None  # centroids and weights that take the place of the solution's
+    _solution: Solution
+    _polished: tuple[Array, Array]  # centroids and weights that take the place of the solution's
 
     def __init__(
         self,
@@ -108,6 +117,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         sketch_size: int | str = "auto",
         scale: float | str = "auto",
         distribution: str = DEFAULT_DISTRIBUTION,
+        standardize: bool = False,
         decoder: str = "auto",
         init: str = "auto",
         n_init: int = 1,
@@ -122,6 +132,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.sketch_size = sketch_size
         self.scale = scale
         self.distribution = distribution
+        self.standardize = standardize
         self.decoder = decoder
         self.init = init
         self.n_init = n_init
@@ -145,6 +156,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         model._decode()
         return model
 
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Sketch the rows of X and decode the sketch; then polish, where asked.
 
@@ -161,10 +173,15 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         rows = validated(self, X, sample_weight, reset=True)
         self._check_parameters(rows)
         self._begin(rows.dtype)
-        self._hold(self._sketch(rows, self._seed, pool=self.pool or (_ROWS_AT_HAND if self.init in FROM_ROWS else 0)))
-        self._decode()
-        self._pool = None  # the pool lives during the fit
-        self._polish(rows)
+        with begin_fit(self) as stages:
+            with stage(stages, self, "sketch"):
+                pool = self.pool or (_ROWS_AT_HAND if self.init in FROM_ROWS else 0)
+                self._hold(make_sketch(rows.source, random_state=self._seed, progress=self.verbose > 0, **self._options(pool)))
+            with stage(stages, self, "decode"):
+                self._decode()
+            self._pool = None  # the pool lives during the fit
+            with stage(stages, self, "label"):
+                self._polish(rows)
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
@@ -176,46 +193,58 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add the rows of X to the sketch. Centroids are decoded when they are next asked for.
 
-        The first batch decides the frequencies, so it should look like the rest; or begin with `from_sketch`. After `fit`, whose pool is
-        forgotten, further batches are decoded without one.
+        The first 16 384 rows (or those that came before centroids were first asked for) decide the frequencies, so they should look like
+        the rest, and a warning says so; or begin with `from_sketch`. After `fit`, whose pool is forgotten, further batches are decoded
+        without one.
         """
-        first = not hasattr(self, "sketch_")
+        first = not hasattr(self, "_growing")
         rows = validated(self, X, sample_weight, reset=first)
         self._check_parameters(None)
         if first:
             self._begin(rows.dtype)
-            self._hold(self._sketch(rows, self._seed, pool=self.pool))
-        else:
-            # Each batch draws its pool from a stream of its own.
+            self._growing = Sketcher(random_state=self._seed, **self._options(self.pool))
+        elif self._growing is None:  # on top of what was fitted, or came from a sketch; its pool is drawn from a stream of its own
             seed = int(stream(self._seed, "pool", self.sketch_.count).integers(2**63))
-            so_far = replace(self.sketch_, pool=self._pool)
-            self._hold(so_far + self._sketch(rows, seed, pool=self.pool, like=so_far))
-        for name in ("labels_", "inertia_", "n_iter_"):  # they belonged to an earlier fit
+            self._base = replace(self.sketch_, pool=self._pool)
+            how: dict[str, Any] = {"pool": self.pool, "kernel": self.kernel, "n_jobs": self.n_jobs}
+            self._growing = Sketcher(like=self._base, random_state=seed, **how)
+        self._growing.update(rows.source)
+        for name in ("_sketch", "_solution", "_polished", "labels_", "inertia_", "n_iter_"):  # they belonged to fewer rows
             self.__dict__.pop(name, None)
         return self
 
     def predict(self, X: Any) -> Array:
         """The nearest centroid of each row."""
         rows = self._validated_for_use(X)
-        return assign(rows.source, self.cluster_centers_, n_threads=thread_count(self.n_jobs))[0]
+        return assign(self._measured(rows.source), self._measured_centers(), n_threads=thread_count(self.n_jobs))[0]
 
     def transform(self, X: Any) -> Array:
         """The distance from each row to each centroid."""
         rows = self._validated_for_use(X)
-        return distances(rows.source, self.cluster_centers_, thread_count(self.n_jobs), rows.dtype)
+        return distances(self._measured(rows.source), self._measured_centers(), thread_count(self.n_jobs), rows.dtype)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the sum of squared distances to the nearest centroid (equation 1): larger is better."""
         rows = self._validated_for_use(X, sample_weight)
-        return -assign(rows.source, self.cluster_centers_, n_threads=thread_count(self.n_jobs))[1]
+        return -assign(self._measured(rows.source), self._measured_centers(), n_threads=thread_count(self.n_jobs))[1]
+
+    @property
+    def sketch_(self) -> Sketch:
+        """The sketch of all rows so far, without those of a pool."""
+        if "_sketch" not in self.__dict__:
+            growing = self.__dict__.get("_growing")
+            if growing is None:
+                raise AttributeError("This model has seen no rows yet; call fit or partial_fit, or begin with from_sketch.")
+            total = growing.result() if self._base is None else self._base + growing.result()
+            self._pool, self._sketch = total.pool, total.without_pool()
+        return self._sketch
 
     @property
     def solution_(self) -> Solution:
         """What the decoder found, decoded now if rows were added since."""
-        check_is_fitted(self, "sketch_")
-        if self._solution is None:
+        check_is_fitted(self, "_growing")
+        if "_solution" not in self.__dict__:
             self._decode()
-        assert self._solution is not None
         return self._solution
 
     @property
@@ -233,7 +262,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def _found(self) -> tuple[Array, Array]:
         """Centroids and weights: the polished ones, else the decoded ones."""
         solution = self.solution_
-        return (solution.centroids, solution.weights) if self._polished is None else self._polished
+        return self.__dict__.get("_polished") or (solution.centroids, solution.weights)
 
     @property
     def _n_features_out(self) -> int:
@@ -241,50 +270,58 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def _forget(self) -> None:
         """Drop what was fitted before, so that a fit that fails leaves no half of an old one."""
-        for name in ("sketch_", "labels_", "inertia_", "n_iter_", "_pool", "_solution", "_polished"):
+        for name in ("_growing", "_base", "_sketch", "_pool", "_solution", "_polished", "labels_", "inertia_", "n_iter_"):
             self.__dict__.pop(name, None)
 
     def _begin(self, dtype: Any) -> None:
         self._forget()
         # None draws from NumPy's global state, as everywhere in scikit-learn.
         random_state = check_random_state(None) if self.random_state is None else self.random_state
-        self._seed, self._dtype = seed_of(random_state), dtype
+        self._seed, self._dtype, self._base = seed_of(random_state), dtype, None
 
     def _hold(self, sketch: Sketch) -> None:
         """Keep a new sketch, its rows apart from it, to be decoded when asked."""
-        self._pool = sketch.pool
-        self.sketch_ = sketch.without_pool()
-        self._solution = self._polished = None
+        self._growing, self._pool, self._sketch = None, sketch.pool, sketch.without_pool()
 
-    def _sketch(self, rows: Rows, seed: int, *, pool: int, like: Sketch | None = None) -> Sketch:
-        options: dict[str, Any] = {"like": like}
-        if like is None:
-            options = {"n_clusters": self.n_clusters, "sketch_size": self._size(), "scale": self.scale, "distribution": self.distribution}
-        options |= {"kernel": self.kernel, "n_jobs": self.n_jobs, "progress": self.verbose > 0}
-        return make_sketch(rows.source, pool=pool, random_state=seed, **options)
+    def _options(self, pool: int) -> dict[str, Any]:
+        """How rows are sketched, unless an earlier sketch says so."""
+        how: dict[str, Any] = {"pool": pool, "kernel": self.kernel, "n_jobs": self.n_jobs, "standardize": self.standardize}
+        return how | {"n_clusters": self.n_clusters, "sketch_size": self._size(), "scale": self.scale, "distribution": self.distribution}
+
+    def _measured(self, source: Source) -> Source:
+        """The rows in the units that distances count in."""
+        return in_units(source, self.sketch_.frequencies.units)
+
+    def _measured_centers(self) -> Array:
+        """The centroids in those units."""
+        units = self.sketch_.frequencies.units
+        return self.cluster_centers_ if units is None else self.cluster_centers_ / units
 
     def _size(self) -> Any:
         return None if self.sketch_size == "auto" else self.sketch_size
 
     def _decode(self) -> None:
+        sketch = self.sketch_
         search: dict[str, Any] = {"decoder": self.decoder, "init": self.init, "n_init": self.n_init, "n_jobs": self.n_jobs}
-        self._solution = decode(replace(self.sketch_, pool=self._pool), self.n_clusters, random_state=self._seed, **search)
+        self._solution = decode(replace(sketch, pool=self._pool), self.n_clusters, random_state=self._seed, **search)
         for finding in self._solution.findings:
             if finding.status is not Status.SMALL_SKETCH:  # which `decode` has said
                 warnings.warn(finding.sentence, ClustersWarning, stacklevel=3)
 
     def _polish(self, rows: Rows) -> None:
         """Pass over the rows as often as asked, then label those in memory; the solution stays what was decoded."""
-        passes, threads, source = whole_number(self.polish, "polish", 0), thread_count(self.n_jobs), rows.source
+        passes, threads, source = whole_number(self.polish, "polish", 0), thread_count(self.n_jobs), self._measured(rows.source)
+        units = 1.0 if self.sketch_.frequencies.units is None else self.sketch_.frequencies.units
         total = None if source.n_rows is None else passes * source.n_rows
         with rows_bar("Polishing", total, enabled=self.verbose > 0 and passes > 0) as on_rows:
-            moved = polish(source, self.solution_.centroids, passes, n_threads=threads, on_rows=on_rows)
+            moved = polish(source, self.solution_.centroids / units, passes, n_threads=threads, on_rows=on_rows)
         self.n_iter_ = len(moved.sse)
-        centroids = read_only(moved.centroids, self._dtype)  # as `predict` will see them
+        centroids = read_only(moved.centroids * units, self._dtype)  # as `predict` will see them
         if rows.in_memory:
-            self.labels_, self.inertia_ = assign(source, centroids, n_threads=threads)
+            self.labels_, self.inertia_ = assign(source, centroids / units, n_threads=threads)
         if passes:
-            mass = np.bincount(self.labels_, rows.weights, minlength=len(centroids)) if rows.in_memory else self._measure(source, centroids)
+            K, near = len(centroids), centroids / units
+            mass = np.bincount(self.labels_, rows.weights, minlength=K) if rows.in_memory else self._measure(source, near)
             self._polished = centroids, read_only(mass / mass.sum())
 
     def _measure(self, source: Source, centroids: Array) -> Array:
@@ -307,7 +344,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self._check_polish(at_hand=rows is not None and rows.source.rereadable)
         resolve_size(n_clusters, self._size(), self.n_features_in_)
         resolve_decoder(self.decoder)
-        so_far = self.__dict__.get("sketch_")
+        so_far = self.__dict__.get("_sketch")
         require_init(self.init, has_rows=rows is not None or (self.pool > 0 if so_far is None else self._pool is not None))
         if so_far is not None:
             require_enough(so_far.frequencies.m, n_clusters, self.n_features_in_)
@@ -315,7 +352,7 @@ class CompressiveKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             require_rows(rows.n_rows, n_clusters)
 
     def _validated_for_use(self, X: Any, sample_weight: Any = None) -> Rows:
-        check_is_fitted(self, "sketch_")
+        check_is_fitted(self, "_growing")
         return validated(self, X, sample_weight, reset=False)
 
     def __sklearn_tags__(self) -> Any:

@@ -7,12 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from ckm.choosing import Choice, resolve_like, resolve_size
+from ckm.checks import whole_number
+from ckm.choosing import Choice, resolve_like
 from ckm.distributions import DEFAULT_DISTRIBUTION
 from ckm.errors import DataError, HeadWarning, NonFiniteError
 from ckm.frequencies import Frequencies
+from ckm.kernels import load_kernel
 from ckm.readonly import Array
-from ckm.runners.local import BLOCK_ROWS
+from ckm.runners.local import BLOCK_ROWS, thread_count
 from ckm.seeding import seed_of, stream
 from ckm.sketches import Sketch
 from ckm.sketching import open_rows, sketch
@@ -64,10 +66,11 @@ class Sketcher:
         self._choice = Choice(n_clusters, sketch_size, scale, distribution, standardize)
         self._like, self._nan = resolve_like(like), nan
         self._wanted = Wanted(columns, weight_column, None if self._like is None else self._like.columns)
-        self._how: dict[str, Any] = {"pool": pool, "n_jobs": n_jobs, "kernel": kernel}
+        self._how: dict[str, Any] = {"pool": whole_number(pool, "pool", 0), "n_jobs": thread_count(n_jobs), "kernel": kernel}
         self._seed = seed_of(random_state)
+        load_kernel(kernel)
         if self._like is None:
-            resolve_size(n_clusters, sketch_size, 1)  # what is wrong with these is told now
+            self._choice.check()
         self._total: Sketch | None = None
         self._waiting, self._rows = list[tuple[Array, Array | None]](), 0
         self._head = 0  # rows that chose the frequencies, while no more have come
