@@ -340,6 +340,16 @@ def test_demo_without_matplotlib_says_how_to_get_the_picture(tmp_path: Path, mon
     assert not (tmp_path / "demo/demo.png").exists()
 
 
+def test_verbose_says_what_is_done(folder: Path) -> None:
+    done = shell("fit", "data.parquet", "-k", 3, "-m", 60, "--pool", 0, "-v")
+    assert "variance" in done.stderr
+    assert "sketching 2 columns with 60 frequencies (multiscale)" in done.stderr
+    assert re.search(r"sketched 3000 rows in \d+\.\d\d s", done.stderr)
+    assert re.search(r"3 atoms of one width: cost \d", done.stderr)
+    assert re.search(r"decoded in \d+\.\d\d s", done.stderr)
+    assert "atoms" not in shell("fit", "data.parquet", "-k", 3, "-m", 60, "--pool", 0).stderr
+
+
 # Checkpoints
 
 

@@ -84,7 +84,7 @@ def label_rows(
             sse += np.bincount(labels, squares if block.weights is None else block.weights * squares, minlength=K)
             if on_labels is not None:
                 on_labels(labels)
-            on_rows(len(labels))
+            on_rows(len(labels), block.n_bytes)
     return Labelling(counts, mass, sse)
 
 

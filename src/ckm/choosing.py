@@ -1,5 +1,6 @@
 """Which frequencies a sketch gets: those of an earlier one, or new ones at the scale of a pilot."""
 
+import logging
 import os
 import warnings
 from pathlib import Path
@@ -17,6 +18,8 @@ from ckm.seeding import stream
 from ckm.sketches import Sketch
 from ckm.sources import Source
 from ckm.storage import load
+
+_log = logging.getLogger(__name__)
 
 
 class Choice(NamedTuple):
@@ -88,6 +91,7 @@ def choose_frequencies(source: Source, choice: Choice, model: Sketch | None, see
         else given
     )
     spread = None if empty else total_variance(pilot) / n or None
+    _log.info("pilot of %d distinct rows: variance %.4g within clusters, %.4g in all, along an axis", len(pilot.rows), sigma2, spread or 0)
     return draw_frequencies(m, n, scale=sigma2, distribution=choice.distribution, origin=origin, spread=spread, units=units, seed=seed)
 
 

@@ -95,6 +95,7 @@ def fit(
     jobs: o.Jobs = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
+    verbose: o.Verbose = False,
 ) -> None:
     """Find K centroids of the rows in FILES, in one pass.
 
@@ -162,6 +163,7 @@ def sketch(
     jobs: o.Jobs = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
+    verbose: o.Verbose = False,
 ) -> None:
     """Sketch the rows in FILES in one pass, for decoding later.
 
@@ -249,6 +251,7 @@ def decode(
     jobs: o.Jobs = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
+    verbose: o.Verbose = False,
 ) -> None:
     """Find K centroids from a sketch alone; any K, again and again.
 
@@ -280,6 +283,7 @@ def predict(
     jobs: o.Jobs = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
+    verbose: o.Verbose = False,
 ) -> None:
     """Give every row of FILES the number of its nearest centroid.
 

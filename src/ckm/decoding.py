@@ -1,6 +1,8 @@
 """`decode(sketch, K)`: centroids from a sketch alone, in time that does not depend on the number of rows."""
 
+import logging
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +28,8 @@ from ckm.readonly import Array, Frozen, read_only
 from ckm.runners.local import thread_count
 from ckm.seeding import seed_of, stream
 from ckm.sketches import Sketch
+
+_log = logging.getLogger(__name__)
 
 _SMOOTH_POINTS = 30_000  # drawn from a mixture that explains the sketch
 _ROWS_TO_START_FROM = 10  # for each cluster; fewer rows are a worse place to start from than the moments
@@ -87,10 +91,13 @@ def by_density(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.r
 def _separate_clusters(problem: Problem, K: int, prior: Prior, rng: np.random.Generator) -> Found | None:
     """Centroids at the atoms of a mixture, if K atoms of one width explain the sketch and hardly overlap: then nothing is left to doubt."""
     start = begin_mixture(problem, K, prior, rng, search=True)
-    if start.own_share(rng) < _CROWDED:
+    if (share := start.own_share(rng)) < _CROWDED:
+        _log.info("%d atoms of one width overlap (%.2f of their variance is their own)", K, share)
         return None
     mixture = recover_mixture(problem, start, prior, rng)
-    if mixture.cost > problem.noise or mixture.own_share(rng) < _SEPARATE:
+    share = mixture.own_share(rng)
+    _log.info("%d atoms of one width: cost %.2f times the noise, %.2f of their variance their own", K, mixture.cost / problem.noise, share)
+    if mixture.cost > problem.noise or share < _SEPARATE:
         return None
     points = np.clip(mixture.draw(rng, max(_SMOOTH_POINTS, 400 * K)), problem.lower, problem.upper)
     C, alpha, _ = place(points, None, K, rng, n_init=1, start=mixture.C, search=False)
@@ -98,6 +105,7 @@ def _separate_clusters(problem: Problem, K: int, prior: Prior, rng: np.random.Ge
 
 
 def _any_measure(problem: Problem, K: int, prior: Prior, rows: Rows | None, rng: np.random.Generator, threads: int) -> Found:
+    _log.info("matching several mixtures of more atoms")
     measure = recover_measure(problem, K, prior, rows, rng, threads)
     C, alpha, _ = place(measure.points, measure.weights, K, rng)
     return Found(C, alpha, measure.cost, doubtful=True)
@@ -116,6 +124,7 @@ def _beside_known(problem: Problem, K: int, rows: Rows, known: Array, rng: np.ra
     A handful of rows far out may have most of the SSE, and be too few for the sketch to show where they are.
     """
     far, others = rows.only(known), rows.only(~known)
+    _log.info("%d rows far out are known and set aside; matching several mixtures to the others", len(far.values))
     rest = problem.without(far.values, far.weights, others.values.min(axis=0), others.values.max(axis=0))
     measure = recover_measure(rest, K, make_prior(rest, others), others, rng, threads)
     left = 1 - far.weights.sum()
@@ -246,10 +255,11 @@ def decode(
     name, search = resolve_decoder(decoder)
     _require_decodable(sketch, K)
     problem, candidates = Problem.of(sketch), _starting_rows(sketch, rows)
-    seed, threads = seed_of(random_state), thread_count(n_jobs)
+    seed, threads, began = seed_of(random_state), thread_count(n_jobs), time.perf_counter()
     with _alone():
         found = [search(problem, K, init, candidates, stream(seed, "decode", i), threads) for i in range(replicates)]
     C, alpha, best, _, _, known = min(found, key=lambda f: (f.doubtful, f.cost, f.spread))
+    _log.info("decoded in %.2f s: cost %.3g, noise %.3g", time.perf_counter() - began, best, problem.noise)
     centroids = sketch.frequencies.absolute(C)
     total = alpha.sum()
     weights = alpha / total if total > 0 else np.full(K, 1 / K)

@@ -1,9 +1,19 @@
 """The options that several commands share, each with its help: written once, so that they mean the same everywhere."""
 
+import logging
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+
+def talk(verbose: bool) -> bool:
+    """Let the library's log be heard on standard error."""
+    if verbose:
+        logging.basicConfig(format="%(message)s", force=True)
+        logging.getLogger("ckm").setLevel(logging.INFO)
+    return verbose
+
 
 Files = Annotated[
     list[str],
@@ -17,7 +27,11 @@ Clusters = Annotated[int, typer.Option("--clusters", "-k", metavar="K", min=1, h
 Size = Annotated[int | None, typer.Option("--sketch-size", "-m", metavar="M", min=1, help="Frequencies in the sketch (default: 5 K n).")]
 Scale = Annotated[str, typer.Option(metavar="auto|FLOAT", help="Variance that frequencies are scaled to; auto estimates it from rows.")]
 Distribution = Annotated[
-    str, typer.Option(metavar="LAW", help="Frequencies' law: multiscale, adapted-radius (the paper's), folded-gaussian or gaussian.")
+    str,
+    typer.Option(
+        metavar="LAW",
+        help="Frequencies' law: multiscale, structured (wide data), adapted-radius (the paper's), folded-gaussian or gaussian.",
+    ),
 ]
 Columns = Annotated[
     str | None, typer.Option(metavar="A,B,C", help="Columns of a table to use, in this order (default: all that hold numbers).")
@@ -40,4 +54,5 @@ Jobs = Annotated[int | None, typer.Option(metavar="N", help="Threads (default: e
 CentroidsOut = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write centroids here: .csv or .json.")]
 SketchOut = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Write the sketch here: a name ending in .ckm.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say what is being done, and how long it took.", callback=talk)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes; warnings and errors only.")]

@@ -1,5 +1,7 @@
 """`sketch(...)`: one pass over any data, ending in a `Sketch`."""
 
+import logging
+import time
 import warnings
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
@@ -25,6 +27,8 @@ from ckm.sources import Source, Wanted, open_source
 from ckm.sources.adapters import Weighted, WithoutMissing
 from ckm.sources.columns import checked_weights
 from ckm.sources.reading import read
+
+_log = logging.getLogger(__name__)
 
 
 def sketch(
@@ -127,12 +131,21 @@ def sketch(
     def so_far(state: State) -> Sketch:
         return Sketch(frequencies, state.tally, names, state.pool)
 
-    with rows_bar("Sketching", source.n_rows, progress) as on_rows, keeper or nullcontext(), closing(read(source, state.place)) as chunks:
+    began = time.perf_counter()
+    _log.info(
+        "sketching %d columns with %d frequencies (%s) in %d threads", frequencies.n, frequencies.m, frequencies.distribution, threads
+    )
+    with (
+        rows_bar("Sketching", source.n_rows, progress, source.n_bytes) as on_rows,
+        keeper or nullcontext(),
+        closing(read(source, state.place)) as chunks,
+    ):
         on_rows(state.rows)
         blocks, on_state = blocks_of(chunks, state.blocks), None if keeper is None else lambda state: keeper.note(so_far(state), state)
         state = run(
             compute, frequencies, blocks, state, seed, n_threads=threads, on_rows=on_rows, on_state=on_state, columns=source.columns
         )
+    _log.info("sketched %d rows in %.2f s", state.tally.count, time.perf_counter() - began)
     _tell_dropped(state, source)
     _warn_of_large_phases(so_far(state))
     return so_far(state)

@@ -106,7 +106,7 @@ def label(
     from ckm.progress import rows_bar
     from ckm.runners.local import thread_count
 
-    with rows_bar("Labelling", source.n_rows, enabled=not quiet) as on_rows:
+    with rows_bar("Labelling", source.n_rows, not quiet, source.n_bytes) as on_rows:
         return label_rows(source, centroids, n_threads=thread_count(jobs), on_labels=on_labels, on_rows=on_rows)
 
 

@@ -44,6 +44,11 @@ class Block(NamedTuple):
         return self.chunk.located(error, self.offset + error.row, columns)
 
     @property
+    def n_bytes(self) -> int:
+        """Bytes read for the chunk, where places count them: all of them with its last block."""
+        return max(0, self.chunk.after.byte - self.chunk.start.byte) if self.ends_chunk else 0
+
+    @property
     def ends_chunk(self) -> bool:
         """Whether it is the last of its chunk."""
         return self.offset + len(self.rows) == len(self.chunk.rows)
@@ -110,7 +115,7 @@ def run(
             state = state._replace(rows=state.rows + read, dropped=state.dropped + read - len(block.chunk.rows), place=place)
             if on_state is not None:
                 on_state(state)
-        on_rows(len(block.rows))
+        on_rows(len(block.rows), block.n_bytes)
     return state
 
 

@@ -34,7 +34,8 @@ class CsvSource(Source):
         self.n_features = len(self._chosen.names)
         self.n_rows = None
         self._sizes = [path.stat().st_size for path in paths]
-        self.n_bytes = sum(self._sizes)
+        compressed = any(path.suffix.lower() in _COMPRESSIONS for path in paths)
+        self.n_bytes = None if compressed else sum(self._sizes)  # places count bytes as they are once unpacked
         self.parts = tuple(map(str, paths))
 
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
