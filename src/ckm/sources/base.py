@@ -10,7 +10,7 @@ from ckm.errors import DataError, NonFiniteError
 from ckm.pool import Pool
 from ckm.readonly import Array
 
-CHUNK_BYTES = 8 * 2**20
+CHUNK_BYTES = 4 * 2**20
 _BLOCK = 2**14
 _SAMPLED_BYTES = 32 * 2**20  # of rows, that a pilot may look at before it looks at parts only
 _SAMPLED_PARTS = 16  # at least, however large they are
@@ -140,7 +140,12 @@ def draw(chunks: Iterable[Chunk], size: int, n_features: int, rng: np.random.Gen
     pool = Pool.empty(size, n_features)
     for chunk in chunks:
         rows, beta = chunk.that_count()
-        pool = pool + Pool.draw(rng, rows, beta, size)
+        keys = rng.standard_exponential(len(rows)) / (1.0 if beta is None else beta)
+        # Most rows are too late: only those are sorted, and copied, that may still get in.
+        early = np.flatnonzero(keys < (pool.keys[-1] if len(pool) == size else np.inf))
+        early = early if len(early) <= size else early[np.argpartition(keys[early], size)[:size]]
+        drawn = Pool(rows[early], np.ones(len(early)) if beta is None else beta[early], keys[early], size, len(rows))
+        pool = pool + drawn
     return pool.rows, pool.weights if pool.complete else np.ones(len(pool))
 
 

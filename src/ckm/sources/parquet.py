@@ -12,7 +12,7 @@ from ckm.sources.arrow import ERRORS, held, unreadable
 from ckm.sources.columns import Wanted, choose, require_numbers
 from ckm.sources.tables import TableFile, TableSource
 
-_BUFFER = 2**20  # bytes of each column held while it is read, instead of all that a row group has of it
+_BUFFER = 2**17  # bytes of each column held while it is read, instead of all that a row group has of it
 _NULL_KEY = "__HIVE_DEFAULT_PARTITION__"
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ckm.errors import DataError
 from ckm.sources.base import BEGINNING, Chunk, Place, Source
 
-JOINED_ROWS = 2**14  # a chunk of fewer rows waits for more of them: each costs a task
+JOINED_ROWS, JOINED_BYTES = 2**14, 2**20  # a chunk of fewer rows, and fewer bytes, waits for more of them: each costs a task
 _AHEAD = 2  # chunks read before they are asked for
 _PATIENCE = 1.0  # seconds that a reader may take to notice that it is not needed any more; it may be waiting for a pipe
 
@@ -19,7 +19,8 @@ _Item = TypeVar("_Item")
 
 def read(source: Source, start: Place = BEGINNING) -> Generator[Chunk]:
     """The chunks of `source` from `start` on, none of them tiny, read ahead where the source allows it. Close it to stop early."""
-    chunks = _joined(map(_with_known_weights, source.chunks(start)))
+    least = min(JOINED_ROWS, JOINED_BYTES // (8 * source.n_features))
+    chunks = _joined(map(_with_known_weights, source.chunks(start)), least)
     return prefetched(chunks) if source.background else chunks
 
 
@@ -31,16 +32,16 @@ def _with_known_weights(chunk: Chunk) -> Chunk:
     return chunk
 
 
-def _joined(chunks: Iterable[Chunk]) -> Generator[Chunk]:
-    """The same rows, in chunks of at least `JOINED_ROWS` except at the end of a part."""
+def _joined(chunks: Iterable[Chunk], least: int) -> Generator[Chunk]:
+    """The same rows, in chunks of at least as many of them except at the end of a part, or where the next is large as it is."""
     held, waiting = list[Chunk](), 0
     for chunk in chunks:
-        if held and (chunk.start.part != held[0].start.part or waiting + len(chunk.rows) > 2 * JOINED_ROWS):
+        if held and (chunk.start.part != held[0].start.part or waiting + len(chunk.rows) > 2 * least):
             yield _join(held)
             held, waiting = [], 0
         held.append(chunk)
         waiting += len(chunk.rows)
-        if waiting >= JOINED_ROWS:
+        if waiting >= least:
             yield _join(held)
             held, waiting = [], 0
     if held:

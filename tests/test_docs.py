@@ -1,0 +1,101 @@
+"""The examples of the documentation run as they stand, from top to bottom, where the files they speak of are."""
+
+import re
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import h5py
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+import zarr
+
+from every_source import OnlyArrow
+
+DOCUMENT = Path(__file__).parents[1] / "docs" / "sources.md"
+EXAMPLES = re.findall(r"```(python|sh)\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.fixture
+def rides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files that the examples read, in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2)) + 8 * rng.integers(5, size=(2000, 1))
+    frame = pd.DataFrame({"distance": X[:, 0], "duration": X[:, 1]})
+    table = pa.Table.from_pandas(frame)
+    (tmp_path / "rides").mkdir()
+    for i in range(2):
+        pq.write_table(table.slice(1000 * i, 1000), f"rides/{i}.parquet")
+        (tmp_path / f"archive/year=202{i}").mkdir(parents=True)
+        pq.write_table(table.slice(1000 * i, 1000), f"archive/year=202{i}/0.parquet")
+        pyarrow.feather.write_feather(table.slice(1000 * i, 1000), ("monday.arrow", "tuesday.arrow")[i])
+    frame.to_csv("rides.csv", index=False)
+    frame.to_csv("rides.csv.gz", index=False)
+    gaps = frame.assign(people=rng.integers(1, 4, size=2000), name="x")
+    gaps.loc[7, "distance"] = np.nan
+    gaps.to_csv("gaps.csv", index=False)
+    pyarrow.feather.write_feather(table, "rides.feather")
+    with h5py.File("experiment.h5", "w") as file:
+        file["run1/rows"] = file["run2/rows"] = X
+    with h5py.File("single.h5", "w") as file:
+        file["rows"] = X
+    zarr.create_array("experiment.zarr", data=X)
+    with sqlite3.connect("rides.db") as database:
+        frame.to_sql("rides", database, index=False)
+    database.close()
+    return tmp_path
+
+
+def run_python(code: str, names: dict[str, Any]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("builtins.open", open)
+        exec(compile(code, str(DOCUMENT), "exec"), names)
+
+
+def run_shell(code: str, folder: Path) -> None:
+    command = f"ckm() {{ '{sys.executable}' -c 'from ckm.cli import main; main()' \"$@\"; }}\nset -e -o pipefail\n{code}"
+    done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.filterwarnings("ignore::ckm.errors.MissingRowsWarning", "ignore::ckm.errors.ColumnsWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_every_example_runs(rides: Path) -> None:
+    names: dict[str, Any] = {"some_arrow_object": OnlyArrow(pq.read_table("rides/0.parquet"))}
+    try:
+        import torch
+
+        names["torch"] = torch
+    except ImportError:
+        pass
+    for language, code in EXAMPLES:
+        if language == "sh":
+            run_shell(code, rides)
+        elif "torch" not in code or "torch" in names:
+            run_python(code, names)
+    assert names["s"].count == 1999
+    assert len(names["labels"]) == 2000
+    assert (rides / "centroids.csv").exists()
+    duckdb.default_connection().close()
+
+
+def test_examples_are_short() -> None:
+    assert len(EXAMPLES) > 20
+    for _, code in EXAMPLES:
+        assert len(code.strip().splitlines()) <= 6
+
+
+def test_every_kind_of_file_is_documented() -> None:
+    from ckm.sources.paths import READERS
+
+    text = DOCUMENT.read_text(encoding="utf-8")
+    for ending in READERS:
+        assert ending in text or ending in (".arrows", ".ipc", ".hdf5")
