@@ -144,8 +144,8 @@ def draw(chunks: Iterable[Chunk], size: int, n_features: int, rng: np.random.Gen
         # Most rows are too late: only those are sorted, and copied, that may still get in.
         early = np.flatnonzero(keys < (pool.keys[-1] if len(pool) == size else np.inf))
         early = early if len(early) <= size else early[np.argpartition(keys[early], size)[:size]]
-        drawn = Pool(rows[early], np.ones(len(early)) if beta is None else beta[early], keys[early], size, len(rows))
-        pool = pool + drawn
+        weights = np.ones(len(early)) if beta is None else beta[early]
+        pool = pool + Pool(rows[early], weights, weights, keys[early], size, len(rows))
     return pool.rows, pool.weights if pool.complete else np.ones(len(pool))
 
 
