@@ -80,7 +80,7 @@ def test_particles_take_on_the_sketch_and_the_moments(n: int) -> None:
     problem = Problem.of(ckm.sketch(X, sketch_size=200, random_state=0))
     assert problem.covariance.ndim == (2 if n == 2 else 1)
     start = make_prior(problem, None)(rng, 400)
-    points = descend_particles(problem, start, 200)
+    points = descend_particles(problem, start, np.full(len(start), 1 / len(start)), 200)
 
     def misfit(Y: np.ndarray) -> tuple[float, float]:
         covariance = np.cov(Y.T, bias=True) if problem.covariance.ndim == 2 else Y.var(axis=0)

@@ -96,7 +96,7 @@ def _separate_clusters(problem: Problem, K: int, prior: Prior, rng: np.random.Ge
         return None
     mixture = recover_mixture(problem, start, prior, rng)
     share = mixture.own_share(rng)
-    _log.info("%d atoms of one width: cost %.2f times the noise, %.2f of their variance their own", K, mixture.cost / problem.noise, share)
+    _log.info("%d atoms of one width: cost %.3g, noise %.3g, %.2f of their variance their own", K, mixture.cost, problem.noise, share)
     if mixture.cost > problem.noise or share < _SEPARATE:
         return None
     points = np.clip(mixture.draw(rng, max(_SMOOTH_POINTS, 400 * K)), problem.lower, problem.upper)
