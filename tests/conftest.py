@@ -13,8 +13,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+
+def _compiles(source: str) -> bool:
+    return "from numba" in source or "from ckm.compiling" in source
+
+
 _SOURCE = Path(__file__).parents[1] / "src" / "ckm"
-_COMPILED = [p for p in sorted(_SOURCE.rglob("*.py")) if p.parent.name == "kernels" or "from numba" in p.read_text(encoding="utf-8")]
+_COMPILED = [p for p in sorted(_SOURCE.rglob("*.py")) if p.parent.name == "kernels" or _compiles(p.read_text(encoding="utf-8"))]
 _KEY = hashlib.sha256(b"".join(path.read_bytes() for path in _COMPILED)).hexdigest()[:16]
 os.environ["NUMBA_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / f"ckm-test-cache-{os.getuid()}" / _KEY)
 os.environ["MPLBACKEND"] = "Agg"

@@ -5,36 +5,16 @@ from contextlib import closing
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ckm.compiling import entry
 from ckm.errors import MismatchError, NonFiniteError
+from ckm.nearest import Targets, find_nearest
 from ckm.progress import OnRows, ignore
 from ckm.readonly import Array
 from ckm.runners.local import Block, as_floats, blocks_of, ordered_map
 from ckm.sources import Source
 from ckm.sources.arrays import ArraySource
 from ckm.sources.reading import read
-
-_compiled = njit(nogil=True, cache=True, error_model="numpy")
-
-
-def assign_blocks(
-    blocks: Iterable[Block], centroids: Array, n_threads: int = 1, columns: tuple[str, ...] | None = None
-) -> Iterator[tuple[Block, Array, Array]]:
-    """(block, labels, squared distances) for each block in order: the streaming form. `columns` are named in errors."""
-    transposed = np.ascontiguousarray(centroids.T, np.float64)
-    for block, (labels, squares) in ordered_map(lambda block: nearest(block, transposed, columns), blocks, n_threads):
-        yield block, labels, squares
-
-
-def nearest(block: Block, transposed: Array, columns: tuple[str, ...] | None = None) -> tuple[Array, Array]:
-    """Each row's nearest centroid and squared distance to it, for one block; `transposed` is C^T (n, K) in contiguous float64."""
-    rows = _of_width(block.rows, len(transposed))
-    labels, squares = np.empty(len(rows), np.int32), np.empty(len(rows))
-    _nearest(rows, transposed, labels, squares)
-    if not np.isfinite(squares).all():
-        raise block.located(_first_bad(block, squares), columns)
-    return labels, squares
 
 
 def assign(X: Array | Source, centroids: Array, sample_weight: Array | None = None, n_threads: int = 1) -> tuple[Array, float]:
@@ -46,6 +26,36 @@ def assign(X: Array | Source, centroids: Array, sample_weight: Array | None = No
             labels.append(part)
             sse += float(squares.sum() if block.weights is None else block.weights @ squares)
     return np.concatenate(labels), sse
+
+
+def label(X: Array | Source, centroids: Array, n_threads: int = 1) -> Array:
+    """Each row's nearest centroid alone, which spares its distance."""
+    source, targets = X if isinstance(X, Source) else ArraySource(X), Targets.of(centroids)
+
+    def work(block: Block) -> Array:
+        labels = np.empty(len(block.rows), np.int32)
+        _look_up(block, targets, source.columns, labels)
+        return labels
+
+    with closing(read(source)) as chunks:
+        parts = [part for _, part in ordered_map(work, blocks_of(chunks), n_threads)]
+    return np.concatenate([np.empty(0, np.int32), *parts])
+
+
+def assign_blocks(
+    blocks: Iterable[Block], centroids: Array, n_threads: int = 1, columns: tuple[str, ...] | None = None
+) -> Iterator[tuple[Block, Array, Array]]:
+    """(block, labels, squared distances) for each block in order: the streaming form. `columns` are named in errors."""
+    targets = Targets.of(centroids)
+    for block, (labels, squares) in ordered_map(lambda block: nearest(block, targets, columns), blocks, n_threads):
+        yield block, labels, squares
+
+
+def nearest(block: Block, targets: Targets, columns: tuple[str, ...] | None = None) -> tuple[Array, Array]:
+    """Each row's nearest centroid and squared distance to it, for one block."""
+    labels, squares = np.empty(len(block.rows), np.int32), np.empty(len(block.rows))
+    _look_up(block, targets, columns, labels, squares)
+    return labels, squares
 
 
 def distances(X: Array | Source, centroids: Array, n_threads: int = 1, dtype: Any = np.float64) -> Array:
@@ -88,6 +98,16 @@ def label_rows(
     return Labelling(counts, mass, sse)
 
 
+def _look_up(block: Block, targets: Targets, columns: tuple[str, ...] | None, labels: Array, squares: Array | None = None) -> None:
+    """Write labels and squares of a block, or say which of its values has no distance."""
+    rows = _of_width(block.rows, len(targets.origin))
+    bad = find_nearest(rows, targets, labels, squares)
+    if bad is not None:
+        values = np.asarray(rows[bad], np.float64)
+        column = int(np.argmax(np.where(np.isfinite(values), np.abs(values), np.inf)))
+        raise block.located(NonFiniteError(bad, column, float(values[column])), columns)
+
+
 def _of_width(rows: Array, n: int) -> Array:
     """Float rows, known to be as wide as the centroids: compiled code does not look."""
     if rows.shape[1] != n:
@@ -95,41 +115,16 @@ def _of_width(rows: Array, n: int) -> Array:
     return as_floats(rows)
 
 
-def _first_bad(block: Block, squares: Array) -> NonFiniteError:
-    """The value that made a distance NaN or infinite, and its place in the block."""
-    row = int(np.argmin(np.isfinite(squares)))
-    values = np.asarray(block.rows[row], np.float64)
-    column = int(np.argmax(np.where(np.isfinite(values), np.abs(values), np.inf)))
-    return NonFiniteError(row, column, float(values[column]))
-
-
-@_compiled
-def _squares(rows, r, transposed, squares):  # type: ignore[no-untyped-def]
-    """Squared distances from row r to every centroid; the inner loop runs along centroids, which vectorises."""
-    squares[:] = 0.0
-    for d in range(rows.shape[1]):
-        x = np.float64(rows[r, d])
-        c = transposed[d]
-        for k in range(len(squares)):
-            squares[k] += (x - c[k]) * (x - c[k])
-
-
-@_compiled
-def _nearest(rows, transposed, labels, minima):  # type: ignore[no-untyped-def]
-    squares = np.empty(transposed.shape[1])
-    for r in range(len(rows)):
-        _squares(rows, r, transposed, squares)
-        best = 0
-        for k in range(1, len(squares)):
-            if squares[k] < squares[best]:
-                best = k
-        labels[r], minima[r] = best, squares[best]
-
-
-@_compiled
+@entry
 def _distances(rows, transposed, result):  # type: ignore[no-untyped-def]
+    """The innermost loop runs along centroids, which vectorises."""
     squares = np.empty(transposed.shape[1])
     for r in range(len(rows)):
-        _squares(rows, r, transposed, squares)
+        squares[:] = 0.0
+        for d in range(rows.shape[1]):
+            x = np.float64(rows[r, d])
+            c = transposed[d]
+            for k in range(len(squares)):
+                squares[k] += (x - c[k]) * (x - c[k])
         for k in range(len(squares)):
             result[r, k] = np.sqrt(squares[k])

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ckm.assignment import assign, distances, label_rows
+from ckm.assignment import assign, distances, label, label_rows
 from ckm.callbacks import CallbackSupportMixin, begin_fit, stage, with_callbacks
 from ckm.candidates import FROM_ROWS, require_init
 from ckm.checks import require_enough, whole_number
@@ -216,7 +216,7 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     def predict(self, X: Any) -> Array:
         """The nearest centroid of each row."""
         rows = self._validated_for_use(X)
-        return assign(self._measured(rows.source), self._measured_centers(), n_threads=thread_count(self.n_jobs))[0]
+        return label(self._measured(rows.source), self._measured_centers(), thread_count(self.n_jobs))
 
     def transform(self, X: Any) -> Array:
         """The distance from each row to each centroid."""

@@ -1,13 +1,18 @@
 """The decoder's hot loops: cost and gradients of a mixture of blurred atoms, all atoms at once, in blocks of frequencies.
 
-Written as small leaves on one-dimensional slices, which is the shape LLVM vectorises.
+Phases are products of matrices, which a library does well; the rest is compiled, as small leaves on one-dimensional slices, which is the
+shape LLVM vectorises.
 """
 
-import numpy as np
-from numba import njit
+from collections.abc import Iterator
 
-_BLOCK = 256  # frequencies a block: the cosines and sines of all atoms stay in cache
-_WIDE = 16  # dimensions from which a library's matrix product is faster than sweeps of our own
+import numpy as np
+
+from ckm.compiling import entry, summing
+from ckm.readonly import Array
+
+_BLOCK = 2**14  # phases a block: with their cosines and sines they stay in cache
+_LEAST = 256  # frequencies a block
 
 # Polynomials in q = r^2 for cos(2 pi r) and sin(2 pi r) / r on |r| <= 1/2: interpolated at Chebyshev points, good to 1e-13.
 _TERMS = 12
@@ -22,73 +27,148 @@ def _polynomial(function: object) -> tuple[float, ...]:
 _C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11 = _polynomial(lambda r: np.cos(2 * np.pi * r))
 _S0, _S1, _S2, _S3, _S4, _S5, _S6, _S7, _S8, _S9, _S10, _S11 = _polynomial(lambda r: np.sin(2 * np.pi * r) / r)
 
-# Decoding promises the same bits for any number of threads, not on every machine: sums may be reordered.
-_leaf = njit(nogil=True, cache=True, fastmath=True, inline="never")
+
+def cost_and_gradients(
+    turns: Array,
+    z_real: Array,
+    z_imag: Array,
+    blur: Array,
+    squares: Array,
+    C: Array,
+    alpha: Array,
+    gradient_C: Array,
+    gradient_alpha: Array,
+) -> tuple[float, float]:
+    """|z - sum_k alpha_k blur a(c_k)|^2, its gradients in C and alpha (written to the last two), and its derivative in the width.
+
+    turns (n, m) holds Omega / 2 pi transposed, blur (m,) = exp(-width |omega|^2 / 2), squares (m,) = |omega|^2.
+    """
+    gradient_C[:], gradient_alpha[:] = 0, 0
+    total, slope = 0.0, 0.0
+    for at in _blocks(len(blur), len(C)):
+        phases = C @ turns[:, at]
+        part, rise = _match(phases, z_real[at], z_imag[at], blur[at], squares[at], alpha, gradient_alpha, _room(phases))
+        gradient_C += phases @ turns[:, at].T  # they now hold the gradient in the phases
+        total, slope = total + part, slope + rise
+    return total, slope
 
 
-@_leaf
-def _add(a, x, y):  # type: ignore[no-untyped-def]
-    for j in range(len(x)):
-        y[j] += a * x[j]
+def gaussian_cost_and_gradients(
+    turns: Array,
+    halves: Array,
+    z_real: Array,
+    z_imag: Array,
+    C: Array,
+    alpha: Array,
+    widths: Array,
+    gradient_C: Array,
+    gradient_alpha: Array,
+    gradient_widths: Array,
+) -> float:
+    """The same for atoms that each have a width along each axis, widths (K, n): a(c_k) exp(-sum_d widths_kd omega_d^2 / 2).
 
-
-@_leaf
-def _dot(x, y):  # type: ignore[no-untyped-def]
+    halves (n, m) holds Omega^2 / 2 transposed.
+    """
+    gradient_C[:], gradient_alpha[:], gradient_widths[:] = 0, 0, 0
     total = 0.0
-    for j in range(len(x)):
-        total += x[j] * y[j]
+    for at in _blocks(len(z_real), len(C)):
+        phases, decays = C @ turns[:, at], widths @ halves[:, at]
+        total += _match_gaussians(phases, decays, z_real[at], z_imag[at], alpha, gradient_alpha, _room(phases))
+        gradient_C += phases @ turns[:, at].T
+        gradient_widths += decays @ halves[:, at].T
     return total
 
 
-@_leaf
-def _products(C, rows, start, stop, out):  # type: ignore[no-untyped-def]
-    """out = C @ rows[:, start:stop]."""
-    K, n = C.shape
-    if n >= _WIDE:
-        np.dot(C, np.ascontiguousarray(rows[:, start:stop]), out)
-        return
-    out[:] = 0.0
+def _blocks(m: int, K: int) -> Iterator[slice]:
+    step = max(_LEAST, _BLOCK // K)
+    return (slice(start, start + step) for start in range(0, m, step))
+
+
+def _room(phases: Array) -> Array:
+    """Memory for the cosines and sines of every atom, and for real and imaginary part of the residual."""
+    K, size = phases.shape
+    return np.empty((2, K + 1, size))
+
+
+@entry
+def _match(phases, z_real, z_imag, blur, squares, alpha, gradient_alpha, room):  # type: ignore[no-untyped-def]
+    """One block: adds to the gradient in alpha, turns phases (in turns) into the gradient in them; returns square and derivative."""
+    K = len(alpha)
+    cosines, sines, real, imag = room[0], room[1], room[0, K], room[1, K]
+    for j in range(len(blur)):
+        real[j], imag[j] = 0.0, 0.0
     for k in range(K):
-        for d in range(n):
-            _add(C[k, d], rows[d, start:stop], out[k])
-
-
-@_leaf
-def _add_projections(G, rows, start, stop, out):  # type: ignore[no-untyped-def]
-    """out += G @ rows[:, start:stop].T."""
-    K, n = out.shape
-    if n >= _WIDE:
-        out += np.dot(G, np.ascontiguousarray(rows[:, start:stop]).T)
-        return
+        _add_atom(alpha[k], phases[k], cosines[k], sines[k], real, imag)
+    total, slope = _residual(z_real, z_imag, blur, squares, real, imag)
     for k in range(K):
-        for d in range(n):
-            out[k, d] += _dot(G[k], rows[d, start:stop])
+        gradient_alpha[k] -= 2 * _pull(4 * np.pi * alpha[k], real, imag, cosines[k], sines[k], phases[k])
+    return total, slope
 
 
-@_leaf
-def _waves(p, cosine, sine):  # type: ignore[no-untyped-def]
+@entry
+def _match_gaussians(phases, decays, z_real, z_imag, alpha, gradient_alpha, room):  # type: ignore[no-untyped-def]
+    """The same for Gaussians; also turns decays into the gradient in them."""
+    K = len(alpha)
+    cosines, sines, real, imag = room[0], room[1], room[0, K], room[1, K]
+    for j in range(len(z_real)):
+        real[j], imag[j] = z_real[j], z_imag[j]
+    for k in range(K):
+        _subtract_gaussian(alpha[k], phases[k], decays[k], cosines[k], sines[k], real, imag)
+    for k in range(K):
+        gradient_alpha[k] -= 2 * _pulls(alpha[k], real, imag, cosines[k], sines[k], phases[k], decays[k])
+    return _square(real) + _square(imag)
+
+
+@summing
+def _wave(p):  # type: ignore[no-untyped-def]
     """cos(2 pi p) and sin(2 pi p)."""
-    for j in range(len(p)):
-        r = p[j] - np.rint(p[j])
-        q = r * r
-        c = _C5 + q * (_C6 + q * (_C7 + q * (_C8 + q * (_C9 + q * (_C10 + q * _C11)))))
-        s = _S5 + q * (_S6 + q * (_S7 + q * (_S8 + q * (_S9 + q * (_S10 + q * _S11)))))
-        cosine[j] = _C0 + q * (_C1 + q * (_C2 + q * (_C3 + q * (_C4 + q * c))))
-        sine[j] = r * (_S0 + q * (_S1 + q * (_S2 + q * (_S3 + q * (_S4 + q * s)))))
+    r = p - np.rint(p)
+    q = r * r
+    c = _C5 + q * (_C6 + q * (_C7 + q * (_C8 + q * (_C9 + q * (_C10 + q * _C11)))))
+    s = _S5 + q * (_S6 + q * (_S7 + q * (_S8 + q * (_S9 + q * (_S10 + q * _S11)))))
+    c = _C0 + q * (_C1 + q * (_C2 + q * (_C3 + q * (_C4 + q * c))))
+    return c, r * (_S0 + q * (_S1 + q * (_S2 + q * (_S3 + q * (_S4 + q * s)))))
 
 
-@_leaf
-def _phase_gradient(a, real, imag, cosine, sine, g):  # type: ignore[no-untyped-def]
-    for j in range(len(g)):
-        g[j] = a * (sine[j] * real[j] + cosine[j] * imag[j])
+@summing
+def _decay(t):  # type: ignore[no-untyped-def]
+    """exp(-t), t >= 0: a polynomial at t / 64, squared six times, which vectorises where a call would not."""
+    x = -min(t, 60.0) / 64
+    e = 1 + x * (1 + x * (1 / 2 + x * (1 / 6 + x * (1 / 24 + x * (1 / 120 + x * (1 / 720 + x * (1 / 5040 + x * (1 / 40320))))))))
+    e *= e
+    e *= e
+    e *= e
+    e *= e
+    e *= e
+    return e * e
 
 
-@_leaf
-def _residual(z_real, z_imag, blur, squares, model_real, model_imag, real, imag):  # type: ignore[no-untyped-def]
-    """The residual of one block, times the blur; returns its square and the derivative in the width."""
+@summing
+def _add_atom(a, phases, cosine, sine, real, imag):  # type: ignore[no-untyped-def]
+    for j in range(len(phases)):
+        c, s = _wave(phases[j])
+        cosine[j], sine[j] = c, s
+        real[j] += a * c
+        imag[j] -= a * s
+
+
+@summing
+def _subtract_gaussian(a, phases, decays, cosine, sine, real, imag):  # type: ignore[no-untyped-def]
+    for j in range(len(phases)):
+        c, s = _wave(phases[j])
+        e = _decay(decays[j])
+        c, s = c * e, s * e
+        cosine[j], sine[j] = c, s
+        real[j] -= a * c
+        imag[j] += a * s
+
+
+@summing
+def _residual(z_real, z_imag, blur, squares, real, imag):  # type: ignore[no-untyped-def]
+    """From a model without blur to the residual times the blur; returns the residual's square and its derivative in the width."""
     total, slope = 0.0, 0.0
     for j in range(len(real)):
-        u, v = model_real[j] * blur[j], model_imag[j] * blur[j]
+        u, v = real[j] * blur[j], imag[j] * blur[j]
         a, b = z_real[j] - u, z_imag[j] - v
         total += a * a + b * b
         slope += squares[j] * (a * u + b * v)
@@ -96,60 +176,17 @@ def _residual(z_real, z_imag, blur, squares, model_real, model_imag, real, imag)
     return total, slope
 
 
-@_leaf
-def cost_and_gradients(turns, z_real, z_imag, blur, squares, C, alpha, gradient_C, gradient_alpha):  # type: ignore[no-untyped-def]
-    """|z - sum_k alpha_k blur a(c_k)|^2, its gradients in C and alpha (written to the last two), and its derivative in the width.
-
-    turns (n, m) holds Omega / 2 pi transposed, blur (m,) = exp(-width |omega|^2 / 2), squares (m,) = |omega|^2.
-    """
-    m = turns.shape[1]
-    K = len(alpha)
-    room, cosines, sines = np.empty(K * _BLOCK), np.empty((K, _BLOCK)), np.empty((K, _BLOCK))
-    u, v, real, imag = np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK), np.empty(_BLOCK)
-    gradient_C[:] = 0.0
-    gradient_alpha[:] = 0.0
-    total, slope = 0.0, 0.0
-    for start in range(0, m, _BLOCK):
-        stop = min(start + _BLOCK, m)
-        size = stop - start
-        P = room[: K * size].reshape((K, size))
-        _products(C, turns, start, stop, P)
-        u[:size] = 0.0
-        v[:size] = 0.0
-        for k in range(K):
-            _waves(P[k], cosines[k, :size], sines[k, :size])
-            _add(alpha[k], cosines[k, :size], u[:size])
-            _add(-alpha[k], sines[k, :size], v[:size])
-        part, rise = _residual(
-            z_real[start:stop], z_imag[start:stop], blur[start:stop], squares[start:stop], u[:size], v[:size], real[:size], imag[:size]
-        )
-        total += part
-        slope += rise
-        for k in range(K):
-            c, s = cosines[k, :size], sines[k, :size]
-            gradient_alpha[k] += 2 * (_dot(s, imag[:size]) - _dot(c, real[:size]))
-            _phase_gradient(4 * np.pi * alpha[k], real[:size], imag[:size], c, s, P[k])
-        _add_projections(P, turns, start, stop, gradient_C)
-    return total, slope
+@summing
+def _pull(a, real, imag, cosine, sine, turning):  # type: ignore[no-untyped-def]
+    """What the residual asks of an atom's phase; returns the same for its weight."""
+    total = 0.0
+    for j in range(len(turning)):
+        turning[j] = a * (sine[j] * real[j] + cosine[j] * imag[j])
+        total += cosine[j] * real[j] - sine[j] * imag[j]
+    return total
 
 
-@_leaf
-def _decay(t, cosine, sine):  # type: ignore[no-untyped-def]
-    """Multiply both by exp(-t), t >= 0: a polynomial at t / 64, squared six times, which vectorises where a call would not."""
-    for j in range(len(t)):
-        x = -min(t[j], 60.0) / 64
-        e = 1 + x * (1 + x * (1 / 2 + x * (1 / 6 + x * (1 / 24 + x * (1 / 120 + x * (1 / 720 + x * (1 / 5040 + x * (1 / 40320))))))))
-        e *= e
-        e *= e
-        e *= e
-        e *= e
-        e *= e
-        e *= e
-        cosine[j] *= e
-        sine[j] *= e
-
-
-@_leaf
+@summing
 def _pulls(a, real, imag, cosine, sine, turning, shrinking):  # type: ignore[no-untyped-def]
     """What the residual asks of an atom's phase and of its width; returns the same for its weight."""
     total = 0.0
@@ -161,38 +198,9 @@ def _pulls(a, real, imag, cosine, sine, turning, shrinking):  # type: ignore[no-
     return total
 
 
-@_leaf
-def gaussian_cost_and_gradients(turns, halves, z_real, z_imag, C, alpha, widths, gradient_C, gradient_alpha, gradient_widths):  # type: ignore[no-untyped-def]
-    """The same for atoms that each have a width along each axis, widths (K, n): a(c_k) exp(-sum_d widths_kd omega_d^2 / 2).
-
-    halves (n, m) holds Omega^2 / 2 transposed.
-    """
-    m = turns.shape[1]
-    K = len(alpha)
-    room, more, cosines, sines = np.empty(K * _BLOCK), np.empty(K * _BLOCK), np.empty((K, _BLOCK)), np.empty((K, _BLOCK))
-    real, imag = np.empty(_BLOCK), np.empty(_BLOCK)
-    gradient_C[:] = 0.0
-    gradient_alpha[:] = 0.0
-    gradient_widths[:] = 0.0
+@summing
+def _square(x):  # type: ignore[no-untyped-def]
     total = 0.0
-    for start in range(0, m, _BLOCK):
-        stop = min(start + _BLOCK, m)
-        size = stop - start
-        P, T = room[: K * size].reshape((K, size)), more[: K * size].reshape((K, size))
-        _products(C, turns, start, stop, P)
-        _products(widths, halves, start, stop, T)
-        u, v = real[:size], imag[:size]
-        u[:] = z_real[start:stop]
-        v[:] = z_imag[start:stop]
-        for k in range(K):
-            c, s = cosines[k, :size], sines[k, :size]
-            _waves(P[k], c, s)
-            _decay(T[k], c, s)
-            _add(-alpha[k], c, u)
-            _add(alpha[k], s, v)
-        total += _dot(u, u) + _dot(v, v)
-        for k in range(K):
-            gradient_alpha[k] -= 2 * _pulls(alpha[k], u, v, cosines[k, :size], sines[k, :size], P[k], T[k])
-        _add_projections(P, turns, start, stop, gradient_C)
-        _add_projections(T, halves, start, stop, gradient_widths)
+    for j in range(len(x)):
+        total += x[j] * x[j]
     return total

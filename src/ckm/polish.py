@@ -8,10 +8,11 @@ from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from ckm.assignment import nearest
 from ckm.checks import whole_number
+from ckm.compiling import entry
+from ckm.nearest import Targets
 from ckm.progress import OnRows, ignore
 from ckm.readonly import Array, read_only
 from ckm.runners.local import BLOCK_ROWS, Block, as_floats, blocks_of, ordered_map
@@ -85,11 +86,11 @@ def _means(sums: _Sums, C: Array, anchors: Array) -> Array:
 
 def _add_up(blocks: Iterable[Block], C: Array, anchors: Array, n_threads: int, on_rows: OnRows, columns: tuple[str, ...] | None) -> _Sums:
     """One pass, merged in the order of the data."""
-    transposed = np.ascontiguousarray(C.T)
+    targets = Targets.of(C)
 
     def work(block: Block) -> _Sums:
         rows = as_floats(block.rows)
-        labels, squares = nearest(block._replace(rows=rows), transposed, columns)
+        labels, squares = nearest(block._replace(rows=rows), targets, columns)
         beta = np.ones(len(rows)) if block.weights is None else block.weights
         mass, first = np.zeros(len(C)), np.zeros(C.shape)
         _add_rows(rows, beta, labels, anchors, mass, first)
@@ -134,7 +135,7 @@ def _as_one(pieces: list[Chunk], row: int) -> Chunk:
     return Chunk(np.concatenate([piece.rows for piece in pieces]), weights, Place(row=row))
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@entry
 def _add_rows(rows, beta, labels, anchors, mass, first):  # type: ignore[no-untyped-def]
     for r in range(len(rows)):
         k = labels[r]

@@ -1,0 +1,132 @@
+"""Labels and SSE for given centroids: `predict` and `score` of CompressiveKMeans and of scikit-learn's KMeans, in one run.
+
+Contenders take turns and each keeps its best time. Both get the same number of threads and the same data in memory, and check it as they
+always do. Memory is what is allocated during a call to `predict` beyond the labels that it returns.
+"""
+
+import time
+import tracemalloc
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+import ckm
+from common import Target, options, report, show
+
+CLUSTERS, DIMENSIONS, THREADS = (10, 100, 1000), (2, 10, 64, 256), (1, 2)
+MOST_ROWS, MOST_NUMBERS, MOST_WORK = 10**6, 3e7, 2e10  # rows, numbers in X, multiply-adds and comparisons a call
+VERBS = ("predict", "score")
+
+
+def grid(quick: bool) -> Iterator[tuple[int, int, np.ndarray, np.ndarray]]:
+    """(K, n, rows, centroids) as float64: rows around the centroids, which overlap somewhat."""
+    for n in DIMENSIONS:
+        for K in CLUSTERS:
+            N = int(min(MOST_ROWS, MOST_NUMBERS / n, MOST_WORK / (K * (n + 40)))) // (20 if quick else 1)
+            rng = np.random.default_rng(K + n)
+            C = rng.normal(size=(K, n))
+            yield K, n, C[rng.integers(K, size=N)] + 0.5 * rng.normal(size=(N, n)), C
+
+
+def their_model(C: np.ndarray) -> KMeans:
+    """KMeans with these centroids."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = KMeans(len(C), init=C, n_init=1, max_iter=1).fit(C)
+    model.cluster_centers_ = np.ascontiguousarray(C)
+    return model
+
+
+def our_model(C: np.ndarray, threads: int) -> ckm.CompressiveKMeans:
+    """CompressiveKMeans with these centroids, which no decoder has to find first."""
+    model = ckm.CompressiveKMeans(len(C), n_jobs=threads)
+    sketch = ckm.sketch(C, sketch_size=10, scale=1.0, random_state=0)
+    shares = np.full(len(C), 1 / len(C))
+    model._begin(C.dtype)
+    model._hold(sketch)
+    model._solution = ckm.Solution(C.astype(np.float64), shares, shares, 0.0, 0.0, (), None, "auto")
+    model.n_features_in_ = C.shape[1]
+    return model
+
+
+def best_times(rivals: dict[str, Any], verb: str, X: np.ndarray, rounds: int) -> dict[str, float]:
+    """The best of `rounds` calls of each, taken in turns."""
+    best = dict.fromkeys(rivals, np.inf)
+    for _ in range(rounds):
+        for name, model in rivals.items():
+            began = time.perf_counter()
+            getattr(model, verb)(X)
+            best[name] = min(best[name], time.perf_counter() - began)
+    return best
+
+
+def extra_memory(model: Any, X: np.ndarray) -> float:
+    """Megabytes allocated at once during `predict`, beyond the labels."""
+    tracemalloc.start()
+    labels = model.predict(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return float(peak - labels.nbytes) / 1e6
+
+
+def measure(K: int, n: int, X: np.ndarray, C: np.ndarray, threads: int, rounds: int) -> dict[str, Any]:
+    """Times of both, how often their labels differ, and how far apart their scores are."""
+    rivals = {"ckm": our_model(C, threads), "KMeans": their_model(C)}
+    with threadpool_limits(threads):
+        ours, theirs = (model.predict(X) for model in rivals.values())  # also warms up: compiled code is loaded here
+        row: dict[str, Any] = {"n": n, "K": K, "rows": len(X), "dtype": X.dtype.name, "threads": threads}
+        for verb in VERBS:
+            best = best_times(rivals, verb, X, rounds)
+            row |= {f"{verb}_s": best["ckm"], f"kmeans_{verb}_s": best["KMeans"], f"{verb}_ratio": best["KMeans"] / best["ckm"]}
+        row["labels_differ"] = float((ours != theirs).mean())
+        row["sse_over_kmeans"] = rivals["ckm"].score(X) / rivals["KMeans"].score(X)
+        row["extra_mb"], row["kmeans_extra_mb"] = (extra_memory(model, X) for model in rivals.values())
+    return row
+
+
+def smallest(what: str, verb: str, rows: list[dict[str, Any]]) -> Target:
+    """The promise that we are at least as fast everywhere; it says where we are least so."""
+    worst = min(rows, key=lambda row: row[f"{verb}_ratio"])
+    where = f"{worst['dtype']}, n = {worst['n']}, K = {worst['K']}"
+    return Target(f"{what}, smallest of {len(rows)} ({where})", 1, worst[f"{verb}_ratio"])
+
+
+def figures(row: dict[str, Any], verb: str) -> tuple[float, float]:
+    return row[f"{verb}_s"] / row["rows"] * 1e9, row[f"{verb}_ratio"]
+
+
+def memory(row: dict[str, Any]) -> tuple[float, float]:
+    return row["extra_mb"], row["kmeans_extra_mb"]
+
+
+def main() -> None:
+    arguments = options("Measure how fast rows are labelled, against scikit-learn's KMeans at equal threads.").parse_args()
+    rounds, rows = 2 if arguments.quick else 5, []
+    for K, n, X, C in grid(arguments.quick):
+        for dtype in (np.float32, np.float64):
+            rows += [measure(K, n, X.astype(dtype), C.astype(dtype), threads, rounds) for threads in THREADS]
+    show(
+        "Labelling rows for given centroids: KMeans' time over ckm's",
+        ["dtype", "n", "K", "rows", "threads", "predict ns/row", "KMeans / ckm", "score ns/row", "KMeans / ckm", "extra MB", "KMeans"],
+        [
+            [*(r[name] for name in ("dtype", "n", "K", "rows", "threads")), *figures(r, "predict"), *figures(r, "score"), *memory(r)]
+            for r in rows
+        ],
+    )
+    targets = [
+        smallest(f"KMeans.{verb} / ours, threads: {threads}", verb, [r for r in rows if r["threads"] == threads])
+        for verb in VERBS
+        for threads in THREADS
+    ]
+    most = max(r["extra_mb"] for r in rows)
+    targets.append(Target("MB beyond input and labels, most of all", 100, most, at_most=True))
+    report("predict", arguments.quick, {"rounds": rounds, "clusters": CLUSTERS, "dimensions": DIMENSIONS}, rows, targets)
+
+
+if __name__ == "__main__":
+    main()

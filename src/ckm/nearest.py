@@ -1,0 +1,173 @@
+"""The nearest of K centroids: products in float32 decide wherever they can without doubt, distances in float64 decide the rest.
+
+|x - c|^2 / 2 = |x|^2 / 2 + s with the score s = |c|^2 / 2 - x.c, so the nearest centroid has the smallest score. Scores are computed in
+float32, relative to the middle of the centroids. What rounding can do to them is bounded: where the best beats the second best by more, it
+is the nearest, and the few other rows get every distance in float64. So labels are those of distances in float64, whatever the data's place
+and units, and a row that is as near to several centroids goes to the first.
+
+Rows are taken `PANEL` at a time and transposed, so that vectors run along rows.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ckm.compiling import entry, leaf, summing
+from ckm.kernels.scratch import aligned
+from ckm.readonly import Array
+from ckm.scoring import LANES, PANEL, TILE, score_panel, turn_panel
+
+_LARGE, _LONG = 1e130, 2**16  # where squares may overflow, or there are too many columns for the bound, everything is in doubt
+
+
+class Targets(NamedTuple):
+    """Centroids made ready to be compared with rows.
+
+    Parameters
+    ----------
+    centroids : float64 array (K, n)
+        Distinct ones.
+    transposed : float64 array (n, K)
+        The same.
+    names : int32 array (K,)
+        The number of each.
+    origin : float64 array (n,)
+        What scores are relative to.
+    factor : float
+        A power of two that makes centroids about as long as one.
+    scaled : float32 array (K + padding, n)
+        Minus the centroids, relative to the origin and times the factor.
+    halves : float32 array (K + padding,)
+        Half their squared lengths; infinite where there is no centroid.
+    length : float
+        The largest of their lengths.
+    """
+
+    centroids: Array
+    transposed: Array
+    names: Array
+    origin: Array
+    factor: float
+    scaled: Array
+    halves: Array
+    length: float
+
+    @classmethod
+    def of(cls, centroids: Array) -> "Targets":
+        """Make centroids (K, n) ready; of equal ones, only the first is ever the nearest."""
+        C = np.ascontiguousarray(centroids, np.float64)
+        first: dict[bytes, int] = {}
+        for k, c in enumerate(C):
+            first.setdefault(c.tobytes(), k)
+        names = np.fromiter(first.values(), np.int32)
+        C = np.ascontiguousarray(C[names])
+        origin = C.min(axis=0) / 2 + C.max(axis=0) / 2
+        widest = np.abs(C - origin).max() * np.sqrt(C.shape[1])
+        factor = 2.0 ** -np.clip(np.ceil(np.log2(widest)), -1000, 1000) if widest > 0 else 1.0
+        around, padding = (C - origin) * factor, -len(C) % TILE
+        squares = (around**2).sum(axis=1)
+        scaled = np.pad(-around, ((0, padding), (0, 0))).astype(np.float32)
+        halves = np.pad(squares / 2, (0, padding), constant_values=np.inf).astype(np.float32)
+        length = np.sqrt(squares.max()) if widest < _LARGE and C.shape[1] < _LONG else np.inf
+        return cls(C, np.ascontiguousarray(C.T), names, origin, float(factor), scaled, halves, float(length))
+
+
+def find_nearest(rows: Array, targets: Targets, labels: Array, squares: Array | None = None) -> int | None:
+    """Write each row's label (int32) and, where there is room for it, its squared distance (float64).
+
+    Returns the first row whose distance is not finite, if there is one. `rows` are contiguous float32 or float64.
+    """
+    seen = rows.view()
+    seen.flags.writeable = False  # else arrays that can be written to are compiled for once more
+    room = np.empty(0) if squares is None else squares
+    # Plain tuples: named ones would tie the cache on disk to this version of the file.
+    bad = int(_find(seen, tuple(targets), _panel(rows.shape[1]), np.empty(len(targets.centroids)), labels, room))
+    return None if bad < 0 else bad
+
+
+def _panel(n: int) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """Memory for the rows at hand, in float32: as they come (PANEL, n + padding), and transposed; for each |x|^2, its two smallest scores,
+    and whose the smallest is.
+    """
+    width, kind = n + -n % LANES, np.float32
+    rows, x, (squares, best, second) = aligned((PANEL, width), kind), aligned((width, PANEL), kind), aligned((3, PANEL), kind)
+    rows[:] = 0  # padding must not be infinite
+    return rows, x, squares, best, second, np.empty(PANEL, np.int32)
+
+
+@entry
+def _find(rows, targets, panel, distances, labels, squares):  # type: ignore[no-untyped-def]
+    C, transposed, names, origin, factor, scaled, halves, length = targets
+    _, x, norms, best, second, which = panel
+    for start in range(0, len(rows), PANEL):
+        size = min(PANEL, len(rows) - start)
+        _load(rows, start, size, origin, factor, panel)
+        score_panel(x, scaled, halves, best, second, which)
+        _doubt(len(origin), length, norms, best, second, which)
+        for r in range(size):
+            if which[r] < 0:
+                which[r] = _decide(rows, start + r, transposed, distances)
+                if which[r] < 0:
+                    return start + r
+            labels[start + r] = names[which[r]]
+        if len(squares):
+            _measure(rows, start, size, C, which, squares)
+    return -1
+
+
+@leaf
+def _load(rows, start, size, origin, factor, panel):  # type: ignore[no-untyped-def]
+    """Put rows[start : start + size], relative to the origin and times the factor, into the panel."""
+    scaled, x, norms, best, second, which = panel
+    for r in range(size):
+        for d in range(len(origin)):
+            scaled[r, d] = np.float32((rows[start + r, d] - origin[d]) * factor)
+    turn_panel(scaled, x)
+    for r in range(PANEL):
+        norms[r] = 0
+        best[r] = np.inf
+        second[r] = np.inf
+        which[r] = 0
+    for d in range(len(origin)):
+        for r in range(PANEL):
+            norms[r] += x[d, r] * x[d, r]
+
+
+@leaf
+def _doubt(n, length, norms, best, second, which):  # type: ignore[no-untyped-def]
+    """Set `which` to -1 where rounding may have chosen the wrong centroid.
+
+    With u = 2^-24, a score of the row x is off by at most u (n + 3) (|x| |c| + |c|^2 / 2), and a squared distance in float64 by its
+    (n + 2) 2^-53 th part. The constants leave room for underflow and for rounding in |x| and here; NaN and infinity are in doubt.
+    """
+    tiny = 1e-33 * n
+    a, b = 2.1 * 2.0**-24 * (n + 3) * length + tiny, 1.1 * 2.0**-53 * (n + 3)
+    for r in range(PANEL):
+        reach = 1.01 * np.sqrt(norms[r]) + length
+        if not (second[r] - best[r] > reach * (a + b * reach) + tiny and norms[r] < 1e37):
+            which[r] = -1
+
+
+@leaf
+def _decide(rows, r, transposed, squares):  # type: ignore[no-untyped-def]
+    """The nearest centroid of row r by distances in float64, the first of equals; -1 where none is finite."""
+    for k in range(len(squares)):
+        squares[k] = 0.0
+    for d in range(len(transposed)):
+        for k in range(len(squares)):
+            squares[k] += (rows[r, d] - transposed[d, k]) * (rows[r, d] - transposed[d, k])
+    nearest, least = -1, np.inf
+    for k in range(len(squares)):
+        if squares[k] < least:
+            nearest, least = k, squares[k]
+    return nearest
+
+
+@summing
+def _measure(rows, start, size, C, which, squares):  # type: ignore[no-untyped-def]
+    """Squared distances to the chosen centroids."""
+    for r in range(size):
+        k, total = which[r], 0.0
+        for d in range(C.shape[1]):
+            total += (rows[start + r, d] - C[k, d]) * (rows[start + r, d] - C[k, d])
+        squares[start + r] = total
