@@ -38,6 +38,7 @@ lint: $(VENV)/installed
 
 bench: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/kernel.py
+	$(BIN)/python benchmarks/sources.py
 	$(BIN)/python benchmarks/decoder.py
 	$(BIN)/python benchmarks/clompr_quality.py
 

@@ -36,21 +36,18 @@ def X(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
 COLUMNS = ("--columns", "east,north")
 
 
-def centroids(path: str) -> str:
-    return Path(path).read_text()
-
-
 def piped(data: bytes, *args: object) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-c", "from ckm.cli import main; main()", *map(str, args)]
     return subprocess.run(command, input=data, capture_output=True, timeout=120, check=False)
 
 
 def test_standard_input(X: np.ndarray) -> None:
-    run("fit", "data.csv", "-k", 3, *COLUMNS, "-o", "a.csv")
+    run("fit", "data.csv", "-k", 3, *COLUMNS, "-o", "a.csv", "--save-sketch", "a.ckm")
     data = Path("data.csv").read_bytes()
-    done = piped(data, "fit", "-", "-k", 3, *COLUMNS, "-o", "b.csv")
+    done = piped(data, "fit", "-", "-k", 3, *COLUMNS, "-o", "b.csv", "--save-sketch", "b.ckm")
     assert (done.returncode, done.stderr.decode()) == (0, "Found 3 centroids of 3,000 rows from 30 frequencies: b.csv\n")
-    assert centroids("a.csv") == centroids("b.csv")
+    assert Path("a.ckm").read_bytes() == Path("b.ckm").read_bytes()
+    assert len(Path("b.csv").read_text().splitlines()) == 4
     done = piped(data, "predict", "-", "-c", "a.csv", "-o", "labels.npy")
     assert done.returncode == 0, done.stderr
     run("predict", "data.csv", "-c", "a.csv", "-o", "same.npy")

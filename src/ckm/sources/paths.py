@@ -3,6 +3,7 @@
 import glob
 from collections.abc import Sequence
 from importlib import import_module
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from ckm.errors import InputFileError, MissingFileError, MissingPackageError, Pa
 from ckm.sources.base import Source
 from ckm.sources.columns import Wanted
 
+Name = str | PathLike[str]
 STANDARD_INPUT = Path("-")
 INNER = "::"  # between the name of a file and that of an array inside it
 
@@ -30,9 +32,9 @@ READERS = {
 }
 
 
-def open_data(data: str | Path | Sequence[str | Path], wanted: Wanted) -> Source:
+def open_data(data: Name | Sequence[Name], wanted: Wanted) -> Source:
     """The rows of all files that names, patterns and folders mean, which must be of one kind."""
-    paths = resolve([data] if isinstance(data, (str, Path)) else data)
+    paths = resolve([data] if isinstance(data, (str, PathLike)) else data)
     if STANDARD_INPUT in paths or any(is_pipe(path) for path in paths):
         if len(paths) > 1:
             raise ParameterError("Standard input (-) or a pipe is read on its own; leave out the other names.")
@@ -50,7 +52,7 @@ def _module(name: str) -> Any:
     return import_module(f"ckm.sources.{name}")
 
 
-def resolve(patterns: Sequence[str | Path]) -> list[Path]:
+def resolve(patterns: Sequence[Name]) -> list[Path]:
     """The files behind names, glob patterns and folders, each known to be there and not empty. `-` is standard input."""
     paths: list[Path] = []
     for pattern in patterns:
@@ -64,6 +66,8 @@ def resolve(patterns: Sequence[str | Path]) -> list[Path]:
             what = "No file matches" if glob.has_magic(text) else "There is no file"
             raise MissingFileError(f"{what} {text}; check the name, relative to {Path.cwd().name or '/'}/.")
         files = [file for name in found for file in _files_in(Path(name))]
+        if not files:
+            raise InputFileError(f"{text} is a directory without a file that can be read, which end in {', '.join(READERS)}.")
         paths += files if inner is None else [Path(f"{file}{INNER}{inner}") for file in files]
     for path in paths:
         file = split_inner(path)[0]
@@ -103,10 +107,7 @@ def _files_in(path: Path) -> list[Path]:
         return [path]
     inside = (p for p in sorted(path.rglob("*")) if not any(part.startswith((".", "_")) for part in p.relative_to(path).parts))
     found = [p for p in inside if (p.is_file() and ending_of(p) in READERS) or p.suffix.lower() == ".zarr"]
-    found = [p for p in found if not any(parent.suffix.lower() == ".zarr" for parent in p.parents)]
-    if not found:
-        raise InputFileError(f"{path} is a directory without a file that can be read, which end in {', '.join(READERS)}.")
-    return found
+    return [p for p in found if not any(parent.suffix.lower() == ".zarr" for parent in p.parents)]
 
 
 def needed(package: str, what: str, install: str) -> Any:
