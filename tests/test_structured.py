@@ -18,6 +18,7 @@ from ckm.distributions import adapted_radii, structure
 from ckm.errors import NonFiniteError, ParameterError
 from ckm.hadamard import factors, padded, row_length, rows, shrinkage, signs_shape
 from ckm.kernels import load_kernel
+from ckm.products import Matrix, Structure, omega_of
 from ckm.storage import deserialise, serialise
 from ckm.tally import Tally
 from sketch_files import LEFT_OUT, forge
@@ -310,6 +311,37 @@ def test_the_bits_are_pinned() -> None:
         hashlib.sha256(exact_kernel(f, X, None).sums.astype("<i8").tobytes()).hexdigest()
         == "ef23c3df91ecba00e846d314f10c6512d0d42bfdf5b1610b75ee9994e8eb6d1b"
     )
+
+
+# Products, for decoders
+
+
+@pytest.mark.parametrize(("m", "n"), [(5, 64), (300, 100), (1200, 513)])
+@pytest.mark.parametrize("K", [1, 3, 16, 37])
+def test_the_fast_transform_multiplies_as_the_matrix_does(m: int, n: int, K: int) -> None:
+    rng = np.random.default_rng(K)
+    f = draw_frequencies(m, n, distribution="structured", scale=2.0, units=rng.gamma(2, size=n), seed=m)
+    fast, matrix = Structure.of(f), Matrix.of(f.omega * f.step)
+    C, G = rng.normal(size=(K, n)), rng.normal(size=(K, m))
+    assert fast.shape == matrix.shape == (m, n)
+    for name in ("turns", "halves", "squares"):
+        np.testing.assert_allclose(getattr(fast, name), getattr(matrix, name), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(fast.all_phases(C), matrix.all_phases(C), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(fast.projections(G), matrix.projections(G), rtol=0, atol=1e-11)
+    kept = rng.random(m) < 0.5
+    np.testing.assert_allclose(fast.only(kept).turns, matrix.turns[:, kept], rtol=0, atol=1e-12)
+    for omega in (fast, matrix):  # block by block
+        begun, sums = omega.begin(C), omega.nothing(K)
+        for at in omega.blocks(K):
+            phases = omega.phases(begun, K, at)
+            np.testing.assert_allclose(phases, matrix.all_phases(C)[:, at], rtol=0, atol=1e-12)
+            omega.add(np.ascontiguousarray(G[:, at]), at, sums)
+        np.testing.assert_allclose(omega.end(sums, K), matrix.projections(G), rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize(("n", "law", "kind"), [(20, "structured", Matrix), (100, "structured", Structure), (100, "multiscale", Matrix)])
+def test_decoders_multiply_by_what_is_faster(n: int, law: str, kind: type) -> None:
+    assert isinstance(omega_of(draw_frequencies(10, n, distribution=law)), kind)
 
 
 # From end to end
