@@ -376,6 +376,51 @@ def test_forged_structures_are_refused() -> None:
             deserialise(forge(data, tensors={"signs": signs}))
 
 
+@pytest.mark.parametrize("n", [5, 70])
+def test_centroids_are_found(n: int) -> None:
+    X = clusters_in(n)
+    s = ckm.sketch(X, n_clusters=3, distribution="structured", random_state=0)
+    assert s.frequencies.scale == ckm.sketch(X, n_clusters=3, random_state=0).frequencies.scale  # the rule of "multiscale"
+    best = oracle_sse(X, np.array([X[labels].mean(axis=0) for labels in labels_of(X)]))
+    solutions = [ckm.decode(s, 3, random_state=0, n_jobs=n_jobs) for n_jobs in (1, 2)]
+    assert np.array_equal(solutions[0].centroids, solutions[1].centroids)
+    assert oracle_sse(X, solutions[0].centroids) <= 1.01 * best
+    assert oracle_sse(X, ckm.decode(s, 3, decoder="clompr", n_init=3, random_state=0).centroids) <= 2 * best
+
+
+def labels_of(X: np.ndarray) -> list[np.ndarray]:
+    means = ckm.datasets.gaussian_mixture(3000, 3, X.shape[1], separation=10, random_state=0).means
+    nearest = ((X[:, None] - means) ** 2).sum(axis=2).argmin(axis=1)
+    return [nearest == k for k in range(3)]
+
+
+def oracle_sse(X: np.ndarray, C: np.ndarray) -> float:
+    return float(((X[:, None] - C) ** 2).sum(axis=2).min(axis=1).sum())
+
+
+def test_the_estimator_and_standardised_columns() -> None:
+    units = np.geomspace(0.01, 100, 20)
+    X = clusters_in(20) * units
+    model = ckm.CompressiveKMeans(3, distribution="structured", standardize=True, random_state=0).fit(X)
+    assert model.sketch_.frequencies.signs is not None
+    assert model.sketch_.frequencies.units is not None
+    labels = model.labels_
+    assert all(len(np.unique(labels[chosen])) == 1 for chosen in labels_of(X / units))
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    from test_cli import run
+
+    np.save(tmp_path / "x.npy", clusters_in(70))
+    run("sketch", tmp_path / "x.npy", "-k", 3, "--distribution", "structured", "-o", tmp_path / "s.ckm")
+    assert ckm.load(tmp_path / "s.ckm") == ckm.sketch(tmp_path / "x.npy", n_clusters=3, distribution="structured", random_state=0)
+    assert "structured" in run("inspect", tmp_path / "s.ckm")[0]
+    run("sketch", tmp_path / "x.npy", "--like", tmp_path / "s.ckm", "-o", tmp_path / "t.ckm")
+    run("merge", tmp_path / "s.ckm", tmp_path / "t.ckm", "-o", tmp_path / "u.ckm")
+    run("decode", tmp_path / "u.ckm", "-k", 3, "-o", tmp_path / "c.csv")
+    assert len((tmp_path / "c.csv").read_text().splitlines()) == 4
+
+
 def test_rows_too_far_out_are_warned_of() -> None:
     f = draw_frequencies(20, 100, distribution="structured", scale=1e-6)
     with pytest.warns(ckm.errors.PhaseWarning):
