@@ -86,7 +86,7 @@ def products(arguments: argparse.Namespace) -> None:
         for atoms in (10, 80):
             C, G = rng.standard_normal((atoms, n)), rng.standard_normal((atoms, m))
             pairs = {
-                "forward": {"dense": partial(np.matmul, C, turns), "fast": partial(fast.phases, C)},
+                "forward": {"dense": partial(np.matmul, C, turns), "fast": partial(fast.all_phases, C)},
                 "back": {"dense": partial(np.matmul, G, turns.T), "fast": partial(fast.projections, G)},
             }
             with threadpool_limits(1):

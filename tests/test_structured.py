@@ -18,6 +18,7 @@ from ckm.distributions import adapted_radii, structure
 from ckm.errors import NonFiniteError, ParameterError
 from ckm.hadamard import factors, padded, row_length, rows, shrinkage, signs_shape
 from ckm.kernels import load_kernel
+from ckm.products import Matrix, Structure, omega_of
 from ckm.storage import deserialise, serialise
 from ckm.tally import Tally
 from sketch_files import LEFT_OUT, forge
@@ -312,6 +313,37 @@ def test_the_bits_are_pinned() -> None:
     )
 
 
+# Products, for decoders
+
+
+@pytest.mark.parametrize(("m", "n"), [(5, 64), (300, 100), (1200, 513)])
+@pytest.mark.parametrize("K", [1, 3, 16, 37])
+def test_the_fast_transform_multiplies_as_the_matrix_does(m: int, n: int, K: int) -> None:
+    rng = np.random.default_rng(K)
+    f = draw_frequencies(m, n, distribution="structured", scale=2.0, units=rng.gamma(2, size=n), seed=m)
+    fast, matrix = Structure.of(f), Matrix.of(f.omega * f.step)
+    C, G = rng.normal(size=(K, n)), rng.normal(size=(K, m))
+    assert fast.shape == matrix.shape == (m, n)
+    for name in ("turns", "halves", "squares"):
+        np.testing.assert_allclose(getattr(fast, name), getattr(matrix, name), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(fast.all_phases(C), matrix.all_phases(C), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(fast.projections(G), matrix.projections(G), rtol=0, atol=1e-11)
+    kept = rng.random(m) < 0.5
+    np.testing.assert_allclose(fast.only(kept).turns, matrix.turns[:, kept], rtol=0, atol=1e-12)
+    for omega in (fast, matrix):  # block by block
+        begun, sums = omega.begin(C), omega.nothing(K)
+        for at in omega.blocks(K):
+            phases = omega.phases(begun, K, at)
+            np.testing.assert_allclose(phases, matrix.all_phases(C)[:, at], rtol=0, atol=1e-12)
+            omega.add(np.ascontiguousarray(G[:, at]), at, sums)
+        np.testing.assert_allclose(omega.end(sums, K), matrix.projections(G), rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize(("n", "law", "kind"), [(20, "structured", Matrix), (100, "structured", Structure), (100, "multiscale", Matrix)])
+def test_decoders_multiply_by_what_is_faster(n: int, law: str, kind: type) -> None:
+    assert isinstance(omega_of(draw_frequencies(10, n, distribution=law)), kind)
+
+
 # From end to end
 
 
@@ -342,6 +374,51 @@ def test_forged_structures_are_refused() -> None:
     for signs in (LEFT_OUT, f.signs[:2], f.signs * 0, f.signs.astype(np.float32), f.signs[None]):
         with pytest.raises(ckm.errors.SketchFileError):
             deserialise(forge(data, tensors={"signs": signs}))
+
+
+@pytest.mark.parametrize("n", [5, 70])
+def test_centroids_are_found(n: int) -> None:
+    X = clusters_in(n)
+    s = ckm.sketch(X, n_clusters=3, distribution="structured", random_state=0)
+    assert s.frequencies.scale == ckm.sketch(X, n_clusters=3, random_state=0).frequencies.scale  # the rule of "multiscale"
+    best = oracle_sse(X, np.array([X[labels].mean(axis=0) for labels in labels_of(X)]))
+    solutions = [ckm.decode(s, 3, random_state=0, n_jobs=n_jobs) for n_jobs in (1, 2)]
+    assert np.array_equal(solutions[0].centroids, solutions[1].centroids)
+    assert oracle_sse(X, solutions[0].centroids) <= 1.01 * best
+    assert oracle_sse(X, ckm.decode(s, 3, decoder="clompr", n_init=3, random_state=0).centroids) <= 2 * best
+
+
+def labels_of(X: np.ndarray) -> list[np.ndarray]:
+    means = ckm.datasets.gaussian_mixture(3000, 3, X.shape[1], separation=10, random_state=0).means
+    nearest = ((X[:, None] - means) ** 2).sum(axis=2).argmin(axis=1)
+    return [nearest == k for k in range(3)]
+
+
+def oracle_sse(X: np.ndarray, C: np.ndarray) -> float:
+    return float(((X[:, None] - C) ** 2).sum(axis=2).min(axis=1).sum())
+
+
+def test_the_estimator_and_standardised_columns() -> None:
+    units = np.geomspace(0.01, 100, 20)
+    X = clusters_in(20) * units
+    model = ckm.CompressiveKMeans(3, distribution="structured", standardize=True, random_state=0).fit(X)
+    assert model.sketch_.frequencies.signs is not None
+    assert model.sketch_.frequencies.units is not None
+    labels = model.labels_
+    assert all(len(np.unique(labels[chosen])) == 1 for chosen in labels_of(X / units))
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    from test_cli import run
+
+    np.save(tmp_path / "x.npy", clusters_in(70))
+    run("sketch", tmp_path / "x.npy", "-k", 3, "--distribution", "structured", "-o", tmp_path / "s.ckm")
+    assert ckm.load(tmp_path / "s.ckm") == ckm.sketch(tmp_path / "x.npy", n_clusters=3, distribution="structured", random_state=0)
+    assert "structured" in run("inspect", tmp_path / "s.ckm")[0]
+    run("sketch", tmp_path / "x.npy", "--like", tmp_path / "s.ckm", "-o", tmp_path / "t.ckm")
+    run("merge", tmp_path / "s.ckm", tmp_path / "t.ckm", "-o", tmp_path / "u.ckm")
+    run("decode", tmp_path / "u.ckm", "-k", 3, "-o", tmp_path / "c.csv")
+    assert len((tmp_path / "c.csv").read_text().splitlines()) == 4
 
 
 def test_rows_too_far_out_are_warned_of() -> None:

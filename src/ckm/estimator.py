@@ -48,8 +48,8 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         The number m of frequencies; "auto" is 5 * n_clusters * n_features.
     scale : "auto" or float, default="auto"
         The variance that frequencies are scaled to; "auto" estimates it from a sample of the rows.
-    distribution : {"multiscale", "adapted-radius", "folded-gaussian", "gaussian"}, default="multiscale"
-        The law that frequencies are drawn from.
+    distribution : {"multiscale", "structured", "adapted-radius", "folded-gaussian", "gaussian"}, default="multiscale"
+        The law that frequencies are drawn from; "structured" is much faster for data of many columns, see `ckm.sketch`.
     standardize : bool, default=False
         Measure each column in units of its standard deviation, as a sample of the rows has it. Distances, `inertia_` and `score` are then
         in these units; `cluster_centers_` stay in the data's own.

@@ -67,10 +67,12 @@ def sketch(
         The number m of frequencies.
     scale : "auto" or float
         The variance sigma^2 that frequencies are scaled to; "auto" estimates it from a sample of the rows: the variance within
-        `n_clusters` clusters (m / 5 n where only `sketch_size` is given) for "multiscale", the paper's rule for the other laws.
-    distribution : {"multiscale", "adapted-radius", "folded-gaussian", "gaussian"}
+        `n_clusters` clusters (m / 5 n where only `sketch_size` is given) for "multiscale" and "structured", the paper's rule for the
+        other laws.
+    distribution : {"multiscale", "structured", "adapted-radius", "folded-gaussian", "gaussian"}
         The law that frequencies are drawn from: "adapted-radius" is the paper's, "multiscale" the same at many scales, so that results
-        hardly depend on `scale`.
+        hardly depend on `scale`. "structured" has the radii of "multiscale" and directions that a fast transform multiplies by: a row costs
+        O(m log n) instead of O(m n), and a sketch's file O(m) bytes; for 100 columns and more.
     like : Sketch, Frequencies or file name, optional
         Use these frequencies (and column names), so that the result can be merged with what they came from.
     sample_weight : array (N,), optional

@@ -1,9 +1,8 @@
-"""The innermost loops for structured frequencies, written as LLVM vectors that run along rows.
+"""The innermost loops for structured frequencies, written as LLVM vectors that run along LANES rows.
 
 A Walsh-Hadamard transform of p numbers is log2(p) sweeps of a + b, a - b. A *pass* does three or four of them in registers, on 8 or 16
 vectors that lie `stride` apart. As in `vectors.py`, each function is an intrinsic on contiguous arrays, and nothing is checked. Arrays come
-whole, with the row to begin at: a slice would cost more than some of these loops. Sketches transform LANES rows in float32, decoders HALF
-as many atoms in float64.
+whole, with the row to begin at: a slice would cost more than some of these loops. Sketches transform float32 rows, decoders float64 atoms.
 """
 
 from collections.abc import Callable
@@ -30,24 +29,23 @@ from ckm.kernels.vectors import (
     _wave,
 )
 
-HALF = LANES // 2
 _INT = types.int64
 
 
 def _scaled_pass(sweeps: int) -> Any:
     @_intrinsic
     def scaled_pass(context: Any, source: Any, s: Any, factors: Any, d: Any, target: Any, t: Any, size: Any, stride: Any) -> Any:
-        """target[t + i] = source[s + i] factors[d + i] for i < size, then the sweeps; source and target (.., LANES) or (.., HALF)."""
+        """target[t + i] = source[s + i] factors[d + i] for i < size, then the sweeps; source and target (.., LANES)."""
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             source, factors, target = _data(context, builder, signature, args, 0, 2, 4)
             kind = _kind(signature.args[0])
             for places in _groups(builder, args[6], args[7], 2**sweeps):
-                values = [_load(builder, source, _row(builder, builder.add(args[1], i), kind), kind) for i in places]
-                multipliers = [splat(builder, factors, builder.add(args[3], i), kind) for i in places]
+                values = [_load(builder, source, _row(builder, builder.add(args[1], i)), kind) for i in places]
+                multipliers = [splat(builder, factors, builder.add(args[3], i)) for i in places]
                 values = [builder.fmul(a, value) for a, value in zip(multipliers, values, strict=True)]
                 for i, value in zip(places, _butterflies(builder, values), strict=True):
-                    store(builder, value, target, _row(builder, builder.add(args[5], i), kind))
+                    store(builder, value, target, _row(builder, builder.add(args[5], i)))
             return context.get_dummy_value()
 
         return types.void(source, _INT, factors, _INT, target, _INT, _INT, _INT), generate
@@ -61,10 +59,10 @@ def _plain_pass(sweeps: int) -> Any:
         """The sweeps on work[w : w + size], in place."""
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            (work,), kind = _data(context, builder, signature, args, 0), _kind(signature.args[0])
+            (work,) = _data(context, builder, signature, args, 0)
             for places in _groups(builder, args[2], args[3], 2**sweeps):
-                rows = [_row(builder, builder.add(args[1], i), kind) for i in places]
-                values = [_load(builder, work, row, kind) for row in rows]
+                rows = [_row(builder, builder.add(args[1], i)) for i in places]
+                values = [_load(builder, work, row, _kind(signature.args[0])) for row in rows]
                 for row, value in zip(rows, _butterflies(builder, values), strict=True):
                     store(builder, value, work, row)
             return context.get_dummy_value()
@@ -139,7 +137,7 @@ def _finish(builder: Any, group: int, work: Any, turns: Any, count: Any, add: Ca
         numbers = [builder.add(work[1], i) for i in places]
         values = [_load(builder, work[0], _row(builder, i), _FLOATS) for i in numbers]
         for place, number, value in zip(places, numbers, _butterflies(builder, values), strict=True):
-            turn = splat(builder, turns[0], builder.add(turns[1], place), _FLOATS)
+            turn = splat(builder, turns[0], builder.add(turns[1], place))
             cosine, sine = _wave(builder, builder.fmul(turn, value))
             twice = builder.mul(number, _index(2))
             add(_row(builder, twice), cosine)
@@ -168,29 +166,30 @@ def _butterflies(builder: Any, values: list[Any]) -> list[Any]:
     return values
 
 
-def splat(builder: Any, pointer: Any, index: Any, kind: ir.VectorType) -> Any:
+def splat(builder: Any, pointer: Any, index: Any) -> Any:
     """One number in every lane of a vector."""
-    undefined = ir.Constant(kind, ir.Undefined)
-    one = builder.insert_element(undefined, builder.load(builder.gep(pointer, [index])), ir.Constant(_I32, 0))
-    return builder.shuffle_vector(one, undefined, ir.Constant(ir.VectorType(_I32, kind.count), [0] * kind.count))
+    number = builder.load(builder.gep(pointer, [index]))
+    undefined = ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined)
+    one = builder.insert_element(undefined, number, ir.Constant(_I32, 0))
+    return builder.shuffle_vector(one, undefined, _constant(_INTS, 0))
 
 
 def _kind(array: Any) -> ir.VectorType:
-    return _FLOATS if array.dtype == types.float32 else ir.VectorType(_DOUBLES.element, HALF)
+    return _FLOATS if array.dtype == types.float32 else _DOUBLES
 
 
 def _index(value: int) -> ir.Constant:
     return ir.Constant(_I64, value)
 
 
-def _row(builder: Any, i: Any, kind: ir.VectorType = _FLOATS) -> Any:
-    return builder.mul(i, _index(kind.count))
+def _row(builder: Any, i: Any) -> Any:
+    return builder.mul(i, _index(LANES))
 
 
 def store(builder: Any, vector: Any, pointer: Any, index: Any) -> None:
     """Write a vector to where `pointer[index]` is."""
     place = builder.bitcast(builder.gep(pointer, [index]), vector.type.as_pointer())
-    builder.store(vector, place).align = 8 if vector.type.element == _DOUBLES.element else 4
+    builder.store(vector, place).align = 8 if vector.type == _DOUBLES else 4
 
 
 def _data(context: Any, builder: Any, signature: Any, args: Any, *which: int) -> list[Any]:

@@ -34,7 +34,7 @@ def take_tile(
             high = builder.select(builder.fcmp_ordered(">", y, high), y, high)
             centred = builder.fsub(y, centre)
             _write(builder, centred, v, [_at(k), e])
-            weighted = builder.fmul(splat(builder, _place(builder, weights, [g, _at(k)]), _at(0), _DOUBLES), centred)
+            weighted = builder.fmul(splat(builder, _place(builder, weights, [g, _at(k)]), _at(0)), centred)
             first, second = builder.fadd(first, weighted), _fma(builder, weighted, centred, second)
             tile.append(builder.fptrunc(centred, _FLOATS))
             doubt = _fma(builder, tile[-1], _constant(_FLOATS, 0.0), doubt)  # zero, unless something is not finite

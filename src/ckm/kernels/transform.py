@@ -1,4 +1,4 @@
-"""The fast Walsh-Hadamard transform of several vectors at a time, in passes over memory."""
+"""The fast Walsh-Hadamard transform of LANES vectors at a time, in passes over memory."""
 
 import numpy as np
 from numba import njit
@@ -6,7 +6,7 @@ from numba import njit
 from ckm.kernels import butterflies as b
 from ckm.readonly import Array
 
-_LONG = 2**15  # bytes from which vectors do not fit in the first-level cache
+_LONG = 2**15  # bytes from which LANES vectors do not fit in the first-level cache
 
 _compiled = njit(nogil=True, cache=True, error_model="numpy")
 
@@ -19,7 +19,7 @@ def passes_of(p: int) -> Array:
 
 @njit(nogil=True, error_model="numpy", inline="always")
 def transform(source, s, factors, d, target, t, p, passes):  # type: ignore[no-untyped-def]
-    """target[t : t + p] = H diag(factors[d : d + p]) source[s : s + p], for arrays (.., LANES) of float32 or (.., HALF) of float64."""
+    """target[t : t + p] = H diag(factors[d : d + p]) source[s : s + p], for arrays (.., LANES) of float32 or float64."""
     size = first_pass(source, s, factors, d, target, t, p, passes)
     for start in range(t, t + p, size):
         later_passes(target, start, size, p, passes, len(passes))
