@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from ckm.frequencies import Frequencies
-from ckm.kernels.butterflies import HALF
+from ckm.kernels.vocabulary import HALF
 from ckm.kernels.scratch import aligned
 from ckm.kernels.transform import passes_of, transform
 from ckm.readonly import Array
