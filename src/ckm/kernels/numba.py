@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from ckm.checks import as_float32, require_float32
+from ckm.checks import require_float32
 from ckm.frequencies import Frequencies
 from ckm.kernels import structured
 from ckm.kernels.arithmetic import ONE, THREE_BITS
@@ -29,6 +29,8 @@ _NEAR = 2**13  # float32 numbers of the rows that are summed at once: 32 kB, for
 _RUN = 4  # groups of them, at most
 _INT32_GROUPS = 124  # groups whose integers fit: 496 rows a lane, each at most 2**22
 
+_FLOAT, _DOUBLE, _INT, _LONG = map(np.dtype, (np.float32, np.float64, np.int32, np.int64))
+
 _compiled = njit(nogil=True, cache=True, error_model="numpy")
 _inlined = njit(inline="always")
 
@@ -39,13 +41,14 @@ class _Space(NamedTuple):
     x: Array  # float32 (run, n', ROWS): packed rows
     w: Array  # (run, ROWS): their weights
     state: Array  # (5, n'): the origin; smallest and largest value, sums of w v and w v^2, with v = row - origin
-    products: Array  # (n, n, HALF): sums of w v_d v_e for e < d, by lanes; empty where the diagonal is enough
+    products: Array  # (n, n, HALF): sums of w v_d v_e, by lanes; empty where the diagonal is enough
     columns: Array  # (n', ROWS): v of one group, transposed; empty likewise
     v: Array  # (ROWS, LANES): v of some columns of one group
     narrow: Array  # float32 (ROWS, LANES): the same in float32
     patch: Array  # (ROWS, LANES): some columns of rows whose numbers do not lie side by side
     integers: Array  # int32 (tiles, 2 TILE, LANES): sums of unweighted rows, by lanes
     doubles: Array  # (tiles, 2 TILE, HALF): sums of weighted rows, by lanes
+    sums: Array  # int64 (2, TILE tiles): sums of unweighted rows
 
 
 def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -> Tally:
@@ -57,24 +60,16 @@ def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -
         return Tally.empty(m, n)
     full = len(second_moment_shape(m, n)) == 2
     space = _workspace(frequencies, full, weights is not None)
-    sums = np.zeros((len(space.integers), 2 * TILE), np.int64)
     beta = np.empty(0) if weights is None else np.ascontiguousarray(weights, np.float64)
     source = (rows.ctypes.data, *rows.strides, count, rows.itemsize)
-    _sweep(source, frequencies.turns, beta, tuple(space), sums)
-    state = space.state[1:, :n]
-    # NaN shows in the moments, and what overflows float32 in the bounds.
-    if not (np.isfinite(state[2]).all() and np.isfinite(as_float32(state[:2] - frequencies.origin)).all()):
+    if not _sweep(source, frequencies.turns, beta, tuple(space)):
         require_float32(rows.astype(np.float64) - frequencies.origin)
-    lower, upper, first, second = state
+    _, lower, upper, first, second = space.state[:, :n]
     if full:
-        below = space.products.sum(axis=2)
-        second = below + below.T + np.diag(second)
+        second = space.products.sum(axis=2)
     if weights is None:
-        sums = sums.reshape(-1, 2).T[:, :m]
-        sums[0] -= -count % ROWS * ONE
-        return Tally(sums, float(count), count, lower, upper, first, second)
-    weighted = space.doubles.sum(axis=2).reshape(-1, 2).T[:, :m]
-    return Tally(weighted, float(beta.sum()), count, lower, upper, first, second)
+        return Tally(space.sums[:, :m], float(count), count, lower, upper, first, second)
+    return Tally(space.doubles.sum(axis=2).reshape(-1, 2).T[:, :m], float(beta.sum()), count, lower, upper, first, second)
 
 
 def _workspace(frequencies: Frequencies, full: bool, weighted: bool) -> _Space:
@@ -83,16 +78,17 @@ def _workspace(frequencies: Frequencies, full: bool, weighted: bool) -> _Space:
     wide, tiles, run = -(-n // LANES) * LANES, -(-m // TILE), max(1, min(_RUN, _NEAR // (n * ROWS)))
     space = _Space(
         *aligned_zeros(
-            ((run, wide, ROWS), np.float32),
-            ((run, ROWS), np.float64),
-            ((5, wide), np.float64),
-            ((n, n, HALF) if full else (0, 0, HALF), np.float64),
-            ((wide if full else 0, ROWS), np.float64),
-            ((ROWS, LANES), np.float64),
-            ((ROWS, LANES), np.float32),
-            ((ROWS, LANES), np.float64),
-            ((0 if weighted else tiles, 2 * TILE, LANES), np.int32),
-            ((tiles if weighted else 0, 2 * TILE, HALF), np.float64),
+            ((run, wide, ROWS), _FLOAT),
+            ((run, ROWS), _DOUBLE),
+            ((5, wide), _DOUBLE),
+            ((n, n, HALF) if full else (0, 0, HALF), _DOUBLE),
+            ((wide if full else 0, ROWS), _DOUBLE),
+            ((ROWS, LANES), _DOUBLE),
+            ((ROWS, LANES), _FLOAT),
+            ((ROWS, LANES), _DOUBLE),
+            ((0 if weighted else tiles, 2 * TILE, LANES), _INT),
+            ((tiles if weighted else 0, 2 * TILE, HALF), _DOUBLE),
+            ((2, 0 if weighted else tiles * TILE), _LONG),
         )
     )
     space.w[:], space.state[0, :n], space.state[1], space.state[2] = 1, frequencies.origin, np.inf, -np.inf
@@ -100,13 +96,13 @@ def _workspace(frequencies: Frequencies, full: bool, weighted: bool) -> _Space:
 
 
 @_compiled
-def _sweep(source, turns, beta, space, sums):  # type: ignore[no-untyped-def]
-    """Add every row to the sums, and to the state of bounds and moments."""
+def _sweep(source, turns, beta, space):  # type: ignore[no-untyped-def]
+    """Add every row to the sums, and to the state of bounds and moments; whether all of them are finite in float32."""
     address, by_row, by_column, count, itemsize = source
-    x, w, state, products, columns, v, narrow, patch, integers, doubles = space
+    x, w, state, products, columns, v, narrow, patch, integers, doubles, sums = space
     n, weighted, run, held = turns.shape[1], len(beta) > 0, len(x), 0
     # Where rows lie one after another, the next run is fetched while this one is summed: so many bytes with each tile.
-    share = (run * ROWS * by_row + len(sums) - 1) // len(sums) if by_row == n * itemsize and not weighted else 0
+    share = (run * ROWS * by_row + len(integers) - 1) // len(integers) if by_row == n * itemsize and not weighted else 0
     for start in range(0, count, run * ROWS):
         groups = min(run, (count - start + ROWS - 1) // ROWS)
         for g in range(groups):
@@ -129,6 +125,24 @@ def _sweep(source, turns, beta, space, sums):  # type: ignore[no-untyped-def]
         if held + run > _INT32_GROUPS or start + run * ROWS >= count:
             drain_tiles(integers, np.int32(held * (ROWS // LANES) * THREE_BITS), sums)
             held = 0
+    for j in range(sums.shape[1]):
+        sums[0, j] -= -count % ROWS * ONE
+    return _finish(state, n, products)
+
+
+@_inlined
+def _finish(state, n, products):  # type: ignore[no-untyped-def]
+    """Complete the products, of which one half was summed; whether everything was finite: NaN shows in the moments, overflow in bounds."""
+    finite = True
+    for d in range(n):
+        ends = np.float32(state[1, d] - state[0, d]), np.float32(state[2, d] - state[0, d])
+        finite &= np.isfinite(ends[0]) and np.isfinite(ends[1]) and np.isfinite(state[3, d])
+    for d in range(len(products)):
+        products[d, d, 0] = state[4, d]
+        for e in range(d):
+            for k in range(HALF):
+                products[e, d, k] = products[d, e, k]
+    return finite
 
 
 @_inlined

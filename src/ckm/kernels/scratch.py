@@ -17,9 +17,9 @@ def aligned(shape: tuple[int, ...], dtype: Any) -> Array:
     return array
 
 
-def aligned_zeros(*plan: tuple[tuple[int, ...], Any]) -> list[Array]:
+def aligned_zeros(*plan: tuple[tuple[int, ...], np.dtype[Any]]) -> list[Array]:
     """Arrays of zeros of these shapes and types in one piece of memory, which each start on a cache line."""
-    sizes = [-(-math.prod(shape) * np.dtype(kind).itemsize // 64) * 64 for shape, kind in plan]
+    sizes = [-(-math.prod(shape) * kind.itemsize // 64) * 64 for shape, kind in plan]
     memory = np.zeros(sum(sizes) + 64, np.uint8)
     start, arrays = -memory.ctypes.data % 64, []
     for (shape, kind), size in zip(plan, sizes, strict=True):

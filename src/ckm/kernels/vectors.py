@@ -185,17 +185,19 @@ def weigh_tiles(context: Any, turns: Any, x: Any, groups: Any, weights: Any, scr
 
 @intrinsic
 def drain_tiles(context: Any, sums: Any, less: Any, totals: Any) -> Any:
-    """Move int32 sums (tiles, 2 TILE, LANES), each less the int32 number `less`, to int64 totals (tiles, 2 TILE)."""
+    """Move int32 sums (tiles, 2 TILE, LANES), each less the int32 number `less`, to int64 totals (2, TILE tiles)."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         sums_, less, totals_ = args
-        tiles, parts = (length(context, builder, totals, totals_, axis) for axis in (0, 1))
-        with loop(builder, index(0), tiles) as (j, _), loop(builder, index(0), parts) as (i, _):
-            lanes, total = element(context, builder, sums, sums_, j, i, index(0)), element(context, builder, totals, totals_, j, i)
-            integers = builder.sub(load(builder, lanes, index(0), INTS), splat(builder, less))
-            more = call(builder, f"llvm.vector.reduce.add.v{LANES}i64", I64, builder.sext(integers, ir.VectorType(I64, LANES)))
-            builder.store(builder.add(builder.load(total), more), total)
-            store(builder, every(INTS, 0), lanes, index(0))
+        at, longs = partial(element, context, builder), ir.VectorType(I64, LANES)
+        with loop(builder, index(0), length(context, builder, sums, sums_, 0)) as (j, _):
+            for i in range(2 * TILE):
+                lanes = at(sums, sums_, j, index(i), index(0))
+                total = at(totals, totals_, index(i % 2), builder.add(builder.mul(j, index(TILE)), index(i // 2)))
+                integers = builder.sub(load(builder, lanes, index(0), INTS), splat(builder, less))
+                more = call(builder, f"llvm.vector.reduce.add.v{LANES}i64", I64, builder.sext(integers, longs))
+                builder.store(builder.add(builder.load(total), more), total)
+                store(builder, every(INTS, 0), lanes, index(0))
         return context.get_dummy_value()
 
     return types.void(sums, types.int32, totals), generate
