@@ -9,6 +9,7 @@ One function is compiled, once for all layouts and types of rows, weighted or no
 numba prepares for them take longer to compile than everything else.
 """
 
+import threading
 from typing import NamedTuple
 
 import numpy as np
@@ -19,17 +20,17 @@ from ckm.frequencies import Frequencies
 from ckm.kernels import structured
 from ckm.kernels.arithmetic import ONE, THREE_BITS
 from ckm.kernels.packing import absorb, add_products, copy_number, turn
-from ckm.kernels.scratch import aligned_zeros
+from ckm.kernels.scratch import aligned_arrays
 from ckm.kernels.vectors import ROWS, TILE, drain_tiles, sum_tiles, weigh_tiles
 from ckm.kernels.vocabulary import HALF, LANES
 from ckm.readonly import Array
 from ckm.tally import Tally, second_moment_shape
 
 _NEAR = 2**13  # float32 numbers of the rows that are summed at once: 32 kB, for the nearest cache
-_RUN = 4  # groups of them, at most
+_RUN = 16  # groups of them, at most
 _INT32_GROUPS = 124  # groups whose integers fit: 496 rows a lane, each at most 2**22
 
-_FLOAT, _DOUBLE, _INT, _LONG = map(np.dtype, (np.float32, np.float64, np.int32, np.int64))
+_last = threading.local()  # what the thread's last call worked in
 
 _compiled = njit(nogil=True, cache=True, error_model="numpy")
 _inlined = njit(inline="always")
@@ -38,7 +39,7 @@ _inlined = njit(inline="always")
 class _Space(NamedTuple):
     """What a sweep works in. Columns are counted up to n', the next multiple of LANES."""
 
-    x: Array  # float32 (run, n', ROWS): packed rows
+    x: Array  # float32 (run n, ROWS), and room for columns up to n' of the last group: packed rows
     w: Array  # (run, ROWS): their weights
     state: Array  # (5, n'): the origin; smallest and largest value, sums of w v and w v^2, with v = row - origin
     products: Array  # (n, n, HALF): sums of w v_d v_e, by lanes; empty where the diagonal is enough
@@ -73,26 +74,36 @@ def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -
 
 
 def _workspace(frequencies: Frequencies, full: bool, weighted: bool) -> _Space:
-    """Arrays that start on cache lines, so that no vector straddles two: zeros, but for weights of one and the bounds of no rows."""
-    m, n = frequencies.m, frequencies.n
-    wide, tiles, run = -(-n // LANES) * LANES, -(-m // TILE), max(1, min(_RUN, _NEAR // (n * ROWS)))
-    space = _Space(
-        *aligned_zeros(
-            ((run, wide, ROWS), _FLOAT),
-            ((run, ROWS), _DOUBLE),
-            ((5, wide), _DOUBLE),
-            ((n, n, HALF) if full else (0, 0, HALF), _DOUBLE),
-            ((wide if full else 0, ROWS), _DOUBLE),
-            ((ROWS, LANES), _DOUBLE),
-            ((ROWS, LANES), _FLOAT),
-            ((ROWS, LANES), _DOUBLE),
-            ((0 if weighted else tiles, 2 * TILE, LANES), _INT),
-            ((tiles if weighted else 0, 2 * TILE, HALF), _DOUBLE),
-            ((2, 0 if weighted else tiles * TILE), _LONG),
-        )
-    )
-    space.w[:], space.state[0, :n], space.state[1], space.state[2] = 1, frequencies.origin, np.inf, -np.inf
+    """Zeros, but for the origin, weights of one, and the bounds of no rows; in the memory of this thread's last call where that fits."""
+    key = (frequencies.m, frequencies.n, full, weighted)
+    if getattr(_last, "key", None) != key:
+        _last.memory, _last.space = _room(*key)
+        _last.key = key
+    space: _Space = _last.space
+    _last.memory.fill(0)
+    space.w.fill(1)
+    space.state[0, : frequencies.n], space.state[1], space.state[2] = frequencies.origin, np.inf, -np.inf
     return space
+
+
+def _room(m: int, n: int, full: bool, weighted: bool) -> tuple[Array, _Space]:
+    """Arrays that start on cache lines, so that no vector straddles two."""
+    wide, tiles, run = -(-n // LANES) * LANES, -(-m // TILE), max(1, min(_RUN, _NEAR // (n * ROWS)))
+    single, double, integer, long = map(np.dtype, (np.float32, np.float64, np.int32, np.int64))
+    memory, arrays = aligned_arrays(
+        ((run * n + LANES, ROWS), single),
+        ((run, ROWS), double),
+        ((5, wide), double),
+        ((n, n, HALF) if full else (0, 0, HALF), double),
+        ((wide if full else 0, ROWS), double),
+        ((ROWS, LANES), double),
+        ((ROWS, LANES), single),
+        ((ROWS, LANES), double),
+        ((0 if weighted else tiles, 2 * TILE, LANES), integer),
+        ((tiles if weighted else 0, 2 * TILE, HALF), double),
+        ((2, 0 if weighted else tiles * TILE), long),
+    )
+    return memory, _Space(*arrays)
 
 
 @_compiled
@@ -100,7 +111,7 @@ def _sweep(source, turns, beta, space):  # type: ignore[no-untyped-def]
     """Add every row to the sums, and to the state of bounds and moments; whether all of them are finite in float32."""
     address, by_row, by_column, count, itemsize = source
     x, w, state, products, columns, v, narrow, patch, integers, doubles, sums = space
-    n, weighted, run, held = turns.shape[1], len(beta) > 0, len(x), 0
+    n, weighted, run, held = turns.shape[1], len(beta) > 0, len(w), 0
     # Where rows lie one after another, the next run is fetched while this one is summed: so many bytes with each tile.
     share = (run * ROWS * by_row + len(integers) - 1) // len(integers) if by_row == n * itemsize and not weighted else 0
     for start in range(0, count, run * ROWS):
@@ -147,7 +158,7 @@ def _finish(state, n, products):  # type: ignore[no-untyped-def]
 
 @_inlined
 def _pack(group, w, g, equal, state, v, columns, narrow, patch, x):  # type: ignore[no-untyped-def]
-    """One group: centred rows into x[g] in float32 and into columns, transposed; bounds and moments into state."""
+    """One group: centred rows into x[g n :] in float32 and into columns, transposed; bounds and moments into state."""
     address, by_row, by_column, size, n, itemsize, safe = group
     keep = 1 if len(columns) else 0
     for d in range(0, n, LANES):
@@ -163,9 +174,13 @@ def _pack(group, w, g, equal, state, v, columns, narrow, patch, x):  # type: ign
             at, stride = patch.ctypes.data, LANES * itemsize
         for half in range(0, some, HALF):
             absorb(at + half * itemsize, stride, itemsize, w, g, equal, d + half, state, v, keep, narrow)
-        turn(narrow.ctypes.data, LANES * 4, ROWS, ROWS, LANES, x.ctypes.data + (g * x.shape[1] + d) * ROWS * 4, ROWS * 4, 4)
-        if keep:
+        if keep:  # then x comes cheaper from the columns than from the rows
             turn(v.ctypes.data, LANES * 8, ROWS, ROWS, some, columns.ctypes.data + d * ROWS * 8, ROWS * 8, 8)
+            for k in range(some):
+                for r in range(ROWS):
+                    x[g * n + d + k, r] = np.float32(columns[d + k, r])
+        else:
+            turn(narrow.ctypes.data, LANES * 4, ROWS, ROWS, LANES, x.ctypes.data + (g * n + d) * ROWS * 4, ROWS * 4, 4)
         for k in range(some):
             for r in range(size, ROWS):
-                x[g, d + k, r] = np.float32(0)
+                x[g * n + d + k, r] = np.float32(0)

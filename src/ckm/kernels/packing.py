@@ -21,6 +21,7 @@ from ckm.kernels.vocabulary import (
     HALF_FLOATS,
     at_address,
     element,
+    every,
     fma,
     index,
     intrinsic,
@@ -106,8 +107,9 @@ def absorb(
         address, stride, itemsize, w_, g, equal, d, state_, v_, keep, x_ = args
         at = partial(element, context, builder)
         places, half = [at(state, state_, index(i), d) for i in range(5)], builder.and_(d, index(HALF))
-        origin, *start = (load(builder, place, index(0), HALF_DOUBLES) for place in places)
-        totals = [variable(builder, value) for value in start]
+        origin, low, high, *sums = (load(builder, place, index(0), HALF_DOUBLES) for place in places)
+        # Sums of a group, before they are added to the sums of all: the fewer numbers in a row, the less is rounded off.
+        totals = [variable(builder, value) for value in (low, high, *[every(HALF_DOUBLES, 0.0)] * 2)]
 
         def write(number: Any, weighted: bool) -> None:
             with loop(builder, index(0), index(ROWS)) as (r, _):
@@ -124,8 +126,10 @@ def absorb(
                 _either(builder, itemsize, partial(write, weighted=False))
             with otherwise:
                 _either(builder, itemsize, partial(write, weighted=True))
-        for place, total in zip(places[1:], totals, strict=True):
-            store(builder, builder.load(total), place, index(0))
+        low, high, *more = (builder.load(total) for total in totals)
+        ends = low, high, *(builder.fadd(a, b) for a, b in zip(sums, more, strict=True))
+        for place, end in zip(places[1:], ends, strict=True):
+            store(builder, end, place, index(0))
         return context.get_dummy_value()
 
     return types.void(_INTEGER, _INTEGER, _INTEGER, w, _INTEGER, types.boolean, _INTEGER, state, v, _INTEGER, x), generate

@@ -17,12 +17,12 @@ def aligned(shape: tuple[int, ...], dtype: Any) -> Array:
     return array
 
 
-def aligned_zeros(*plan: tuple[tuple[int, ...], np.dtype[Any]]) -> list[Array]:
-    """Arrays of zeros of these shapes and types in one piece of memory, which each start on a cache line."""
+def aligned_arrays(*plan: tuple[tuple[int, ...], np.dtype[Any]]) -> tuple[Array, list[Array]]:
+    """Bytes, and arrays of these shapes and types in them, which each start on a cache line."""
     sizes = [-(-math.prod(shape) * kind.itemsize // 64) * 64 for shape, kind in plan]
-    memory = np.zeros(sum(sizes) + 64, np.uint8)
+    memory = np.empty(sum(sizes) + 64, np.uint8)
     start, arrays = -memory.ctypes.data % 64, []
     for (shape, kind), size in zip(plan, sizes, strict=True):
         arrays.append(np.ndarray(shape, kind, memory, start))
         start += size
-    return arrays
+    return memory, arrays

@@ -105,7 +105,7 @@ def _sweep_phases(builder: Any, frequencies: list[Any], x: Any, rows: list[int],
 
 
 class _Tiles:
-    """What sweeps over all tiles share: turns (m, n), x (groups, >= n, ROWS) and sums (tiles, 2 TILE, ..), as types and values."""
+    """What sweeps over all tiles share: turns (m, n), x (groups n, ROWS) and sums (tiles, 2 TILE, ..), as types and values."""
 
     def __init__(self, context: Any, builder: Any, types: tuple[Any, Any, Any], values: tuple[Any, Any, Any]) -> None:
         self._builder = builder
@@ -121,7 +121,7 @@ class _Tiles:
 
     def group(self, g: Any) -> Any:
         """Where a group of rows starts."""
-        return self._x(g, index(0), index(0))
+        return self._x(self._builder.mul(g, self.n), index(0))
 
     def sum(self, j: Any, i: Any) -> Any:
         """Where sum i of tile j starts."""
@@ -132,7 +132,7 @@ class _Tiles:
 def sum_tiles(context: Any, turns: Any, x: Any, groups: Any, ahead: Any, share: Any, sums: Any) -> Any:
     """Add the bit patterns of 3 + cos and 3 + sin over some groups to int32 sums (tiles, 2 TILE, LANES), which wrap.
 
-    Turns are (m, n), x (>= groups, >= n, ROWS). With every tile, `share` bytes from the address `ahead` on are fetched.
+    Turns are (m, n), x (>= groups n, ROWS). With every tile, `share` bytes from the address `ahead` on are fetched.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
