@@ -10,9 +10,9 @@ import numpy as np
 from numba import njit
 
 from ckm.frequencies import Frequencies
-from ckm.kernels.vocabulary import HALF
 from ckm.kernels.scratch import aligned
 from ckm.kernels.transform import passes_of, transform
+from ckm.kernels.vocabulary import HALF
 from ckm.readonly import Array
 
 _compiled = njit(nogil=True, cache=True, error_model="numpy")
