@@ -27,7 +27,7 @@ import ckm
 
 PYCLE = ("pycle.sketching", "pycle.compressive_learning")
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("compressive-kmeans", "numpy", "scipy", "numba", "scikit-learn", "pycle")
+PACKAGES = ("compressive-kmeans", "numpy", "scipy", "numba", "scikit-learn", "pycle", "torch")
 BASELINE_RUNS = 10
 
 console = Console()

@@ -3,34 +3,24 @@
 The limit is what `probe.py` reaches. A pair counts as n + 16 multiply-adds: n for its phase, 16 for cosine, sine and their sums. Contenders
 take turns, many short ones, and each keeps its best. With one thread the kernel and the probe are timed by the processor time of their
 thread, so that other programs disturb little; everything else is timed by the clock.
-
-Every rival gets the same number of threads: ours share out blocks of rows; NumPy's rows are cut into one part a thread, each thread working
-through its part in chunks (BLAS at one thread in each, since cos and sin do not use BLAS threads); torch uses its own threads; pycle has
-none, so BLAS gets them.
 """
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 import ckm
 from ckm.kernels import load_kernel
-from common import Target, console, options, peer, report, show
+from common import Target, console, options, report, show
+from kernel_rivals import BIG_CHUNK, BLOCK, CHUNK, M, contenders, measure, rows_of, wall_seconds
 from probe import Probe
 from statistics_cost import without_statistics
 
-M = 1000
 PER_PAIR = 16  # multiply-adds of a pair besides the n of its phase
 GRID_N, GRID_M = (2, 10, 64, 128), (100, 1000, 10_000)
-BLOCK = 16384  # rows that a kernel is given at a time
-CHUNK = 64  # rows: the fastest of 32 to 16384 for NumPy, since its two buffers of 64 x 1000 float32 stay in the cache
-BIG_CHUNK = 16384
 SHARE, THREADS, EXTRA = 0.7, 1.8, 0.15  # promised: of the limit, from a second thread, and for bounds and moments
 # Promised at n = 10. The usual way to bound NumPy's memory is chunks of 16384 rows; 64 rows are the fastest NumPy can be made.
 RIVAL_TARGETS = {"NumPy, 16384-row chunks": 12, "NumPy, 64-row chunks": 8, "pycle": 100}
@@ -42,10 +32,6 @@ LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "every other column": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
     "from last to first": lambda X: X[::-1].copy()[::-1],
 }
-
-
-def rows_of(count: int, n: int, dtype: Any = np.float32) -> np.ndarray:
-    return ckm.datasets.gaussian_mixture(count, 10, n, dtype=np.float32, random_state=0).rows.astype(dtype, copy=False)
 
 
 def block_rows(n: int, m: int) -> int:
@@ -83,12 +69,6 @@ def against_limit(probe: Probe, seconds: float) -> list[dict]:
             best, limit = take_turns(works, probe, seconds)
             rows += [size_of(n, m, count, limit, best[kind]) | {"dtype": kind} for kind in works]
     return rows
-
-
-def wall_seconds(work: Callable[[], Any]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
 
 
 def size_of(n: int, m: int, count: int, limit: float, elapsed: float) -> dict:
@@ -135,112 +115,6 @@ def threads(probe: Probe, rounds: int, quick: bool) -> list[dict]:
             speedup, limits_speedup = best[1] / elapsed, limit[count] / limit[1]
             rows.append(own | {"threads": count, "over_one_thread": speedup, "limit_over_one_thread": limits_speedup})
     return rows
-
-
-@dataclass(frozen=True)
-class Contender:
-    """A way to sketch, (X, frequencies, threads) to z, and how many rows to time it on."""
-
-    name: str
-    sketch: Callable[[np.ndarray, ckm.Frequencies, int], np.ndarray]
-    rows: int
-    blas_threads: bool = False
-    dtype: type = np.float32
-
-
-def ours(kernel: str, X: np.ndarray, frequencies: ckm.Frequencies, threads: int) -> np.ndarray:
-    return ckm.sketch(X, like=frequencies, kernel=kernel, n_jobs=threads).z
-
-
-def numpy_float32(chunk: int, X: np.ndarray, frequencies: ckm.Frequencies, threads: int) -> np.ndarray:
-    """Chunks of rows: one matrix product, cos, sin and sums in float32, buffers reused; totals in float64."""
-    turned = np.ascontiguousarray(frequencies.omega.T, np.float32)
-
-    def part(rows: np.ndarray) -> np.ndarray:
-        phases, cosines = np.empty((2, chunk, frequencies.m), np.float32)
-        ones, total = np.ones(chunk, np.float32), np.zeros((2, frequencies.m))
-        for start in range(0, len(rows), chunk):
-            block = rows[start : start + chunk]
-            b = len(block)
-            np.matmul(block, turned, out=phases[:b])
-            total[0] += ones[:b] @ np.cos(phases[:b], out=cosines[:b])
-            total[1] += ones[:b] @ np.sin(phases[:b], out=phases[:b])
-        return total
-
-    with ThreadPoolExecutor(threads) as executor:
-        cosines, sines = sum(executor.map(part, np.array_split(X, threads)))
-    return (cosines - 1j * sines) / len(X)
-
-
-def torch_float32(torch: Any, X: np.ndarray, frequencies: ckm.Frequencies, threads: int) -> np.ndarray:
-    """As NumPy's large chunks, on torch's CPU threads."""
-    torch.set_num_threads(threads)
-    omega, total = (
-        torch.from_numpy(np.ascontiguousarray(frequencies.omega.T, np.float32)),
-        torch.zeros(2, frequencies.m, dtype=torch.float64),
-    )
-    for rows in torch.from_numpy(X).split(BIG_CHUNK):
-        phases = rows @ omega
-        total += torch.stack([torch.cos(phases).sum(dim=0), torch.sin(phases).sum(dim=0)])
-    cosines, sines = total.numpy()
-    return (cosines - 1j * sines) / len(X)
-
-
-def contenders(quick: bool) -> list[Contender]:
-    block = BLOCK // 2 if quick else BLOCK  # whole blocks for each thread, since our runner shares out 16384 rows at a time
-    found = [
-        Contender("ckm numba", partial(ours, "numba"), 16 * block),
-        Contender("ckm reference", partial(ours, "reference"), 4 * block, dtype=np.float64),
-        Contender("NumPy, 64-row chunks", partial(numpy_float32, CHUNK), 8 * block),
-        Contender("NumPy, 16384-row chunks", partial(numpy_float32, BIG_CHUNK), 4 * block),
-    ]
-    if modules := peer("torch"):
-        found.append(Contender("torch CPU, 16384-row chunks", partial(torch_float32, *modules), 4 * block))
-    if modules := peer("pycle.sketching"):
-        (pycle,) = modules
-
-        def pycle_sketch(X: np.ndarray, frequencies: ckm.Frequencies, threads: int) -> np.ndarray:
-            features = pycle.SimpleFeatureMap("complexExponential", frequencies.omega.T)
-            return np.conj(pycle.computeSketch(X, features))  # pycle's sign is +i
-
-        found.append(Contender("pycle", pycle_sketch, block, blas_threads=True, dtype=np.float64))
-    return found
-
-
-def oracle(X: np.ndarray, frequencies: ckm.Frequencies) -> np.ndarray:
-    """Equation (3) in float64."""
-    total = np.zeros(frequencies.m, complex)
-    for rows in np.array_split(X.astype(np.float64), max(1, len(X) // 1024)):
-        total += np.exp(-1j * (rows @ frequencies.omega.T)).sum(axis=0)
-    return total / len(X)
-
-
-def measure(n: int, threads: int, rounds: int, rivals: list[Contender]) -> list[dict]:
-    """Every contender's best rate over `rounds` turns, and its error, in dimension n."""
-    X = rows_of(max(c.rows for c in rivals), n)
-    frequencies = ckm.draw_frequencies(M, n, seed=0)
-    inputs = {c.name: X[: c.rows].astype(c.dtype, copy=False) for c in rivals}
-    check = X[: 2**14]
-    truth = oracle(check, frequencies)
-    best, error = {c.name: np.inf for c in rivals}, {}
-    for c in rivals:  # also warms up: compiled code is loaded here
-        error[c.name] = float(np.abs(c.sketch(check.astype(c.dtype), frequencies, threads) - truth).max())
-    for _ in range(rounds):
-        for c in rivals:
-            with threadpool_limits(threads if c.blas_threads else 1):
-                best[c.name] = min(best[c.name], wall_seconds(partial(c.sketch, inputs[c.name], frequencies, threads)))
-    rates = {c.name: c.rows * M / best[c.name] for c in rivals}
-    return [
-        {
-            "n": n,
-            "threads": threads,
-            "contender": c.name,
-            "pairs_per_s": rates[c.name],
-            "ckm_over_it": rates["ckm numba"] / rates[c.name],
-            "max_error": error[c.name],
-        }
-        for c in rivals
-    ]
 
 
 def smallest(what: str, bound: float, rows: list[dict], label: Callable[[dict], str]) -> Target:
