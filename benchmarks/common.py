@@ -27,7 +27,7 @@ import ckm
 
 PYCLE = ("pycle.sketching", "pycle.compressive_learning")
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("compressive-kmeans", "numpy", "scipy", "numba", "scikit-learn", "pycle")
+PACKAGES = ("compressive-kmeans", "numpy", "scipy", "numba", "scikit-learn", "pycle", "torch")
 BASELINE_RUNS = 10
 
 console = Console()
@@ -184,7 +184,7 @@ def peer(*modules: str) -> list[ModuleType] | None:
     try:
         return [import_module(name) for name in modules]
     except ImportError as error:
-        console.print(f"{error.name} is not installed, so its rows are left out; install it with pip install pycle.")
+        console.print(f"{error.name} is not installed, so its rows are left out; install it with pip install {modules[0].split('.')[0]}.")
         return None
 
 

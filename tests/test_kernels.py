@@ -1,7 +1,12 @@
 """Every kernel agrees with the oracle; the exact one gives the same bits however rows are ordered, split, merged and threaded."""
 
 import hashlib
+import os
+import platform
+import subprocess
+import sys
 from functools import reduce
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,8 +24,10 @@ from ckm.tally import UNIT, Tally, second_moment_shape
 
 exact_kernel = load_kernel("numba")
 
-# Small sizes, and rows on both sides of the blocks of 256 that sums are taken over.
-sizes = st.tuples(st.integers(1, 12), st.integers(1, 40), st.one_of(st.integers(0, 20), st.integers(250, 262), st.integers(0, 700)))
+# Small sizes, and rows on both sides of the groups of 64 that are summed together.
+sizes = st.tuples(
+    st.integers(1, 12), st.integers(1, 40), st.one_of(st.integers(0, 20), st.integers(60, 68), st.integers(250, 262), st.integers(0, 700))
+)
 seeds = st.integers(0, 2**32 - 1)
 dtypes = st.sampled_from([np.float32, np.float64])
 
@@ -211,6 +218,84 @@ def test_signed_zeros_do_not_depend_on_order(kernel: str, seed: int, zeros: list
     assert ckm.sketch(X, like=f, kernel=kernel) == ckm.sketch(X[::-1], like=f, kernel=kernel)
 
 
+# Rows as they lie in memory
+
+LAYOUTS = {
+    "C": lambda X: X,
+    "F": np.asfortranarray,
+    "every other row": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "every other column": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+    "last row first": lambda X: X[::-1].copy()[::-1],
+    "last column first": lambda X: X[:, ::-1].copy()[:, ::-1],
+    "among other columns": lambda X: np.concatenate([np.full((len(X), 3), np.nan), X, np.full((len(X), 5), np.nan)], axis=1)[:, 3:-5],
+    "not aligned": lambda X: np.frombuffer(b"x" + X.tobytes(), X.dtype, offset=1).reshape(X.shape),
+    "F, among other rows": lambda X: np.asfortranarray(np.concatenate([X, np.full_like(X, np.nan)]))[: len(X)],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n", "count"), [(1, 300), (2, 63), (7, 129), (8, 64), (16, 200), (17, 65), (33, 1), (130, 70)])
+def test_rows_are_taken_as_they_lie(layout: str, dtype: type, n: int, count: int) -> None:
+    f, X = make_frequencies(n, 300 if n < 17 else 5, n), make_rows(n, count, count, dtype)  # both with all second moments and with few
+    beta = np.random.default_rng(n).integers(1, 9, size=count).astype(np.float64)
+    lying = frozen(LAYOUTS[layout](X))
+    assert np.array_equal(lying, X)
+    for weights in (None, beta):
+        straight, tally = exact_kernel(f, X, weights), exact_kernel(f, lying, weights)
+        assert_same_bits(tally, straight)
+        assert tally.lower.tolist() == X.min(axis=0).tolist()
+        assert tally.upper.tolist() == X.max(axis=0).tolist()
+        assert tally.first.tobytes() == straight.first.tobytes()
+        assert tally.second.tobytes() == straight.second.tobytes()
+        assert_moments_agree(tally, f, X, np.ones(count) if weights is None else weights)
+
+
+def test_rows_may_overlap() -> None:
+    f, series = make_frequencies(5, 9, 1), make_rows(1, 400, 1)[:, 0]
+    windows = np.lib.stride_tricks.sliding_window_view(series, 5)
+    assert_same_bits(exact_kernel(f, windows, None), exact_kernel(f, windows.copy(), None))
+    same = np.broadcast_to(series[:5], (300, 5))
+    assert_same_bits(exact_kernel(f, same, None), exact_kernel(f, same.copy(), None))
+
+
+def in_another_process(script: str, **environment: str) -> str:
+    """What the script prints; it finds these tests and what they import."""
+    path = os.pathsep.join([str(Path(__file__).parent), str(Path(ckm.__file__).parents[1])])
+    result = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": path, **environment}, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is protected through Linux's C library")
+def test_nothing_is_read_beyond_the_rows() -> None:
+    """Rows between two pages that must not be touched: reading there would end the process."""
+    in_another_process("""
+import ctypes, mmap
+import numpy as np
+from test_kernels import exact_kernel, make_frequencies
+size = mmap.PAGESIZE
+memory = mmap.mmap(-1, 6 * size)
+address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+for page in (0, 5):
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(address + page * size), size, 0) == 0
+for kind in (np.float32, np.float64):
+    for n in (1, 2, 3, 10, 15, 16, 17, 33):
+        f = make_frequencies(n, 4, n)
+        for count in (1, 5, 63, 64, 65, 4 * size // (n * np.dtype(kind).itemsize)):
+            length = count * n * np.dtype(kind).itemsize
+            if length > 4 * size:
+                continue
+            for start in (size, 5 * size - length):
+                flat = np.frombuffer(memory, kind, count * n, start)
+                by_row, by_column = flat.reshape(count, n), flat.reshape(n, count).T
+                for rows in (by_row, by_row[::-1], by_column, by_column[::-1]):
+                    assert exact_kernel(f, rows, None).sums[0].tolist() == exact_kernel(f, np.zeros((count, n)), None).sums[0].tolist()
+""")
+
+
 # Through ckm.sketch: any dtype and layout
 
 
@@ -263,7 +348,7 @@ def awkward_rows(n: int) -> np.ndarray:
     return np.array([[v] * n for v in (0.0, -0.0, 0.5, -0.5, 1.5, 2.5, 1e-45, 1e-30, 1e7, -3e7, 8388607.5, 2.0**24 + 2, 1 / 3, 1e9)])
 
 
-@pytest.mark.parametrize(("n", "seed"), [(1, 0), (2, 1), (5, 2), (11, 3)])
+@pytest.mark.parametrize(("n", "seed"), [(1, 0), (2, 1), (5, 2), (11, 3), (18, 4), (65, 5)])
 def test_every_pair_is_the_specified_integer(n: int, seed: int) -> None:
     f, X = make_frequencies(n, 5, seed), np.concatenate([make_rows(n, 20, seed), awkward_rows(n)])
     for row in X:
@@ -279,6 +364,16 @@ def test_phases_halfway_between_turns_are_specified() -> None:
 def test_a_block_of_rows_is_the_sum_of_specified_integers() -> None:
     f, X = make_frequencies(3, 2, 9), make_rows(3, 300, 9)
     assert exact_kernel(f, X, None).sums.tolist() == specified.sums(f.turns, X, f.origin)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_many_equal_rows_do_not_overflow(value: float) -> None:
+    """Cosines of one, and of minus one, as often as a block has rows: sums of 32 bits hold 511 of them."""
+    f = Frequencies([[0.5], [1.0], [-0.5], [2.5]], [0.0], 1.0, "gaussian")
+    cosines, sines = exact_kernel(f, np.full((BLOCK_ROWS + 1, 1), value), None).sums
+    signs = np.array([1 if value == 0 or round(t) == t else -1 for t in (0.5, 1.0, -0.5, 2.5)])
+    assert cosines.tolist() == (signs * 2**22 * (BLOCK_ROWS + 1)).tolist()
+    assert sines.tolist() == [0] * 4
 
 
 def test_the_specified_rounding_is_float32s() -> None:
@@ -322,3 +417,21 @@ def test_the_bits_are_pinned() -> None:
     assert hashlib.sha256(sums.astype("<i8").tobytes()).hexdigest() == GOLDEN
     sample = slice(0, 1000, 125)
     assert exact_kernel(f, np.ascontiguousarray(X[sample]), None).sums.tolist() == specified.sums(f.turns, X[sample], f.origin)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names a processor of this architecture")
+def test_narrower_processors_give_the_same_bits() -> None:
+    """As for a processor without 512-bit registers, and without the instruction that takes whole turns off."""
+    digest = in_another_process(
+        """
+import hashlib
+from test_kernels import exact_kernel, golden_input
+from ckm.kernels.numba import _sweep
+f, X = golden_input()
+print(hashlib.sha256(exact_kernel(f, X, None).sums.astype("<i8").tobytes()).hexdigest())
+assert "zmm" not in _sweep.inspect_asm(_sweep.signatures[0])
+""",
+        NUMBA_CPU_NAME="x86-64",
+        NUMBA_CPU_FEATURES="",
+    )
+    assert digest.strip() == GOLDEN

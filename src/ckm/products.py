@@ -23,7 +23,7 @@ from ckm import hadamard
 from ckm.frequencies import Frequencies
 from ckm.kernels.scratch import aligned
 from ckm.kernels.transform import passes_of, transform
-from ckm.kernels.vectors import LANES
+from ckm.kernels.vocabulary import LANES
 from ckm.readonly import Array
 
 _FAST = 64  # dimensions from which the fast transform beats a library's matrix product

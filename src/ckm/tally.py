@@ -47,7 +47,9 @@ class Tally(Frozen):
         object.__setattr__(self, "sums", read_only(self.sums, kind))
         for name in ("lower", "upper", "first", "second"):
             # Adding zero turns -0.0 into 0.0, so that bounds do not depend on which zero came first.
-            object.__setattr__(self, name, read_only(np.add(getattr(self, name), 0.0), np.float64))
+            array = np.add(getattr(self, name), 0.0, dtype=np.float64, order="C")
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
 
     @classmethod
     def empty(cls, m: int, n: int) -> "Tally":

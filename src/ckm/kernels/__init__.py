@@ -1,7 +1,7 @@
 """Kernels: one chunk of rows in, its `Tally` out. Single-threaded; threads live in the runners.
 
-A kernel is a module with a function `tally(frequencies, rows, weights)`. `rows` is a float32 or float64 array (b, n), contiguous and
-perhaps read-only; `weights` a float64 array (b,) of positive numbers, or None. To add one: write the module, name it in `KERNELS`.
+A kernel is a module with a function `tally(frequencies, rows, weights)`. `rows` is a float32 or float64 array (b, n) of any
+strides, perhaps read-only; `weights` a float64 array (b,) of positive numbers, or None. To add one: write the module, name it in `KERNELS`.
 """
 
 from collections.abc import Callable

@@ -10,30 +10,32 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 
+from ckm.kernels import vocabulary as word
 from ckm.kernels.arithmetic import THREE_BITS
-from ckm.kernels.vectors import (
-    _DOUBLES,
-    _FLOATS,
-    _I32,
-    _I64,
-    _INTS,
+from ckm.kernels.vectors import wave
+from ckm.kernels.vocabulary import (
+    DOUBLES,
+    FLOATS,
+    I32,
+    INTS,
     LANES,
-    _add_lanes,
-    _call,
-    _constant,
-    _fma,
-    _intrinsic,
-    _load,
-    _wave,
+    call,
+    every,
+    fma,
+    index,
+    intrinsic,
+    load,
+    loop,
+    spread,
+    store,
 )
 
 _INT = types.int64
 
 
 def _scaled_pass(sweeps: int) -> Any:
-    @_intrinsic
+    @intrinsic
     def scaled_pass(context: Any, source: Any, s: Any, factors: Any, d: Any, target: Any, t: Any, size: Any, stride: Any) -> Any:
         """target[t + i] = source[s + i] factors[d + i] for i < size, then the sweeps; source and target (.., LANES)."""
 
@@ -41,8 +43,8 @@ def _scaled_pass(sweeps: int) -> Any:
             source, factors, target = _data(context, builder, signature, args, 0, 2, 4)
             kind = _kind(signature.args[0])
             for places in _groups(builder, args[6], args[7], 2**sweeps):
-                values = [_load(builder, source, _row(builder, builder.add(args[1], i)), kind) for i in places]
-                multipliers = [splat(builder, factors, builder.add(args[3], i)) for i in places]
+                values = [load(builder, source, _row(builder, builder.add(args[1], i)), kind) for i in places]
+                multipliers = [spread(builder, factors, builder.add(args[3], i)) for i in places]
                 values = [builder.fmul(a, value) for a, value in zip(multipliers, values, strict=True)]
                 for i, value in zip(places, _butterflies(builder, values), strict=True):
                     store(builder, value, target, _row(builder, builder.add(args[5], i)))
@@ -54,7 +56,7 @@ def _scaled_pass(sweeps: int) -> Any:
 
 
 def _plain_pass(sweeps: int) -> Any:
-    @_intrinsic
+    @intrinsic
     def plain_pass(context: Any, work: Any, w: Any, size: Any, stride: Any) -> Any:
         """The sweeps on work[w : w + size], in place."""
 
@@ -62,7 +64,7 @@ def _plain_pass(sweeps: int) -> Any:
             (work,) = _data(context, builder, signature, args, 0)
             for places in _groups(builder, args[2], args[3], 2**sweeps):
                 rows = [_row(builder, builder.add(args[1], i)) for i in places]
-                values = [_load(builder, work, row, _kind(signature.args[0])) for row in rows]
+                values = [load(builder, work, row, _kind(signature.args[0])) for row in rows]
                 for row, value in zip(rows, _butterflies(builder, values), strict=True):
                     store(builder, value, work, row)
             return context.get_dummy_value()
@@ -73,7 +75,7 @@ def _plain_pass(sweeps: int) -> Any:
 
 
 def _sum_pass(sweeps: int) -> Any:
-    @_intrinsic
+    @intrinsic
     def sum_pass(context: Any, work: Any, w: Any, turns: Any, j: Any, sums: Any, count: Any) -> Any:
         """The last sweeps, of stride 1, on work[w : w + count]; then the phases, with turns[j : j + count], and
         sums[2 (w + i)], sums[2 (w + i) + 1] += bit patterns of 3 + cos and 3 + sin. The count is rounded up to whole groups.
@@ -83,9 +85,9 @@ def _sum_pass(sweeps: int) -> Any:
             work, turns, sums = _data(context, builder, signature, args, 0, 2, 4)
 
             def add(row: Any, bits: Any) -> None:
-                store(builder, builder.add(_load(builder, sums, row, _INTS), bits), sums, row)
+                store(builder, builder.add(load(builder, sums, row, INTS), bits), sums, row)
 
-            _finish(builder, 2**sweeps, (work, args[1]), (turns, args[3]), args[5], add)
+            _finish(context, builder, 2**sweeps, (work, args[1]), (turns, args[3]), args[5], add)
             return context.get_dummy_value()
 
         return types.void(work, _INT, turns, _INT, sums, _INT), generate
@@ -94,19 +96,19 @@ def _sum_pass(sweeps: int) -> Any:
 
 
 def _weigh_pass(sweeps: int) -> Any:
-    @_intrinsic
+    @intrinsic
     def weigh_pass(context: Any, work: Any, w: Any, turns: Any, j: Any, sums: Any, count: Any, weights: Any, g: Any) -> Any:
         """As `sum_pass`, adding weights[g] times the cosine and sine as integers to float64 sums; weights (groups, LANES)."""
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             work, turns, sums, weights = _data(context, builder, signature, args, 0, 2, 4, 6)
-            beta = _load(builder, weights, _row(builder, args[7]), _DOUBLES)
+            beta = load(builder, weights, _row(builder, args[7]), DOUBLES)
 
             def add(row: Any, bits: Any) -> None:
-                value = builder.sitofp(builder.sub(bits, _constant(_INTS, THREE_BITS)), _DOUBLES)
-                store(builder, _fma(builder, beta, value, _load(builder, sums, row, _DOUBLES)), sums, row)
+                value = builder.sitofp(builder.sub(bits, every(INTS, THREE_BITS)), DOUBLES)
+                store(builder, fma(builder, beta, value, load(builder, sums, row, DOUBLES)), sums, row)
 
-            _finish(builder, 2**sweeps, (work, args[1]), (turns, args[3]), args[5], add)
+            _finish(context, builder, 2**sweeps, (work, args[1]), (turns, args[3]), args[5], add)
             return context.get_dummy_value()
 
         return types.void(work, _INT, turns, _INT, sums, _INT, weights, _INT), generate
@@ -118,40 +120,37 @@ scaled_pass_3, plain_pass_3, sum_pass_3, weigh_pass_3 = (make(3) for make in (_s
 scaled_pass_4, plain_pass_4, sum_pass_4, weigh_pass_4 = (make(4) for make in (_scaled_pass, _plain_pass, _sum_pass, _weigh_pass))
 
 
-@_intrinsic
+@intrinsic
 def add_lanes(context: Any, sums: Any, row: Any) -> Any:
     """The sum of the LANES numbers in a row: of int32 numbers wrapped to int32, of float64 numbers in order."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         (sums,) = _data(context, builder, signature, args, 0)
         whole = signature.return_type == types.int32
-        vector = _load(builder, sums, _row(builder, args[1]), _INTS if whole else _DOUBLES)
-        return _call(builder, f"llvm.vector.reduce.add.v{LANES}i32", _I32, vector) if whole else _add_lanes(builder, vector)
+        vector = load(builder, sums, _row(builder, args[1]), INTS if whole else DOUBLES)
+        return call(builder, f"llvm.vector.reduce.add.v{LANES}i32", I32, vector) if whole else word.add_lanes(builder, vector)
 
     return sums.dtype(sums, _INT), generate
 
 
-def _finish(builder: Any, group: int, work: Any, turns: Any, count: Any, add: Callable[[Any, Any], None]) -> None:
+def _finish(context: Any, builder: Any, group: int, work: Any, turns: Any, count: Any, add: Callable[[Any, Any], None]) -> None:
     """Sweeps, phases, cosines and sines of `count` numbers; work and turns are pointers with the place to begin at."""
-    for places in _groups(builder, count, _index(1), group):
+    for places in _groups(builder, count, index(1), group):
         numbers = [builder.add(work[1], i) for i in places]
-        values = [_load(builder, work[0], _row(builder, i), _FLOATS) for i in numbers]
+        values = [load(builder, work[0], _row(builder, i), FLOATS) for i in numbers]
         for place, number, value in zip(places, numbers, _butterflies(builder, values), strict=True):
-            turn = splat(builder, turns[0], builder.add(turns[1], place))
-            cosine, sine = _wave(builder, builder.fmul(turn, value))
-            twice = builder.mul(number, _index(2))
+            turn = spread(builder, turns[0], builder.add(turns[1], place))
+            cosine, sine = wave(context, builder, builder.fmul(turn, value))
+            twice = builder.mul(number, index(2))
             add(_row(builder, twice), cosine)
-            add(_row(builder, builder.add(twice, _index(1))), sine)
+            add(_row(builder, builder.add(twice, index(1))), sine)
 
 
 def _groups(builder: Any, size: Any, stride: Any, group: int) -> Any:
     """The body of a loop over all groups of numbers below `size` that lie `stride` apart: iterate over it, once, to write the body."""
-    with (
-        cgutils.for_range_slice(builder, _index(0), size, builder.mul(stride, _index(group))) as (start, _),
-        cgutils.for_range_slice(builder, _index(0), stride, _index(1)) as (step, _),
-    ):
+    with loop(builder, index(0), size, builder.mul(stride, index(group))) as (start, _), loop(builder, index(0), stride) as (step, _):
         first = builder.add(start, step)
-        yield [builder.add(first, builder.mul(stride, _index(i))) for i in range(group)]
+        yield [builder.add(first, builder.mul(stride, index(i))) for i in range(group)]
 
 
 def _butterflies(builder: Any, values: list[Any]) -> list[Any]:
@@ -166,30 +165,12 @@ def _butterflies(builder: Any, values: list[Any]) -> list[Any]:
     return values
 
 
-def splat(builder: Any, pointer: Any, index: Any) -> Any:
-    """One number in every lane of a vector."""
-    number = builder.load(builder.gep(pointer, [index]))
-    undefined = ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined)
-    one = builder.insert_element(undefined, number, ir.Constant(_I32, 0))
-    return builder.shuffle_vector(one, undefined, _constant(_INTS, 0))
-
-
 def _kind(array: Any) -> ir.VectorType:
-    return _FLOATS if array.dtype == types.float32 else _DOUBLES
-
-
-def _index(value: int) -> ir.Constant:
-    return ir.Constant(_I64, value)
+    return FLOATS if array.dtype == types.float32 else DOUBLES
 
 
 def _row(builder: Any, i: Any) -> Any:
-    return builder.mul(i, _index(LANES))
-
-
-def store(builder: Any, vector: Any, pointer: Any, index: Any) -> None:
-    """Write a vector to where `pointer[index]` is."""
-    place = builder.bitcast(builder.gep(pointer, [index]), vector.type.as_pointer())
-    builder.store(vector, place).align = 8 if vector.type == _DOUBLES else 4
+    return builder.mul(i, index(LANES))
 
 
 def _data(context: Any, builder: Any, signature: Any, args: Any, *which: int) -> list[Any]:

@@ -1,141 +1,186 @@
 """The compiled kernel: the specified arithmetic of `arithmetic.py`, fused and vectorised, with exact sums.
 
-Rows are taken `BLOCK` at a time and transposed, so that vectors run along rows. Integer sums over one block fit in int32 and go into int64
-totals. Short blocks are padded with rows at the origin, whose contribution is known and taken off again, so that every row goes through
-the same vector code.
+Rows are taken in runs that stay in the nearest cache: `packing.py` turns a run into groups of `ROWS` rows, transposed, and `vectors.py`
+sums it for a few frequencies at a time. Sums of integers are kept in int32 by lanes for as long as they fit, then added to int64 totals.
+The last group is filled up with rows at the origin, whose contribution is known and taken off again, so that every row goes through the
+same vector code.
+
+One function is compiled, once for all layouts and types of rows, weighted or not. It has no expressions of whole arrays: the errors that
+numba prepares for them take longer to compile than everything else.
 """
 
-from typing import Any
+import threading
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from ckm.errors import NonFiniteError
+from ckm.checks import require_float32
 from ckm.frequencies import Frequencies
 from ckm.kernels import structured
 from ckm.kernels.arithmetic import ONE, THREE_BITS
-from ckm.kernels.vectors import BLOCK, TILE, dot, extent, sum_tile, weigh_tile
+from ckm.kernels.packing import absorb, add_products, copy_number, turn
+from ckm.kernels.scratch import aligned_arrays
+from ckm.kernels.vectors import ROWS, TILE, drain_tiles, sum_tiles, weigh_tiles
+from ckm.kernels.vocabulary import HALF, LANES
 from ckm.readonly import Array
 from ckm.tally import Tally, second_moment_shape
 
-# BLOCK bit patterns of 3, wrapped to int32 as the sums are.
-_BLOCK_OF_THREES = int(np.uint32(BLOCK * THREE_BITS % 2**32).astype(np.int32))
+_NEAR = 2**13  # float32 numbers of the rows that are summed at once: 32 kB, for the nearest cache
+_RUN = 16  # groups of them, at most
+_INT32_GROUPS = 124  # groups whose integers fit: 496 rows a lane, each at most 2**22
+
+_last = threading.local()  # what the thread's last call worked in
 
 _compiled = njit(nogil=True, cache=True, error_model="numpy")
+_inlined = njit(inline="always")
+
+
+class _Space(NamedTuple):
+    """What a sweep works in. Columns are counted up to n', the next multiple of LANES."""
+
+    x: Array  # float32 (run n, ROWS), and room for columns up to n' of the last group: packed rows
+    w: Array  # (run, ROWS): their weights
+    state: Array  # (5, n'): the origin; smallest and largest value, sums of w v and w v^2, with v = row - origin
+    products: Array  # (n, n, HALF): sums of w v_d v_e, by lanes; empty where the diagonal is enough
+    columns: Array  # (n', ROWS): v of one group, transposed; empty likewise
+    v: Array  # (ROWS, LANES): v of some columns of one group
+    narrow: Array  # float32 (ROWS, LANES): the same in float32
+    patch: Array  # (ROWS, LANES): some columns of rows whose numbers do not lie side by side
+    integers: Array  # int32 (tiles, 2 TILE, LANES): sums of unweighted rows, by lanes
+    doubles: Array  # (tiles, 2 TILE, HALF): sums of weighted rows, by lanes
+    sums: Array  # int64 (2, TILE tiles): sums of unweighted rows
 
 
 def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -> Tally:
     """The tally of `rows`; integer sums when they are unweighted."""
     if frequencies.signs is not None:
         return structured.tally(frequencies, rows, weights)
-    m, n = frequencies.m, frequencies.n
+    m, n, count = frequencies.m, frequencies.n, len(rows)
+    if not count:
+        return Tally.empty(m, n)
     full = len(second_moment_shape(m, n)) == 2
-    sums = np.zeros((2, m), np.int64 if weights is None else np.float64)
-    bounds = np.stack([np.full(n, np.inf), np.full(n, -np.inf)])
-    first, second = np.zeros(n), np.zeros((n, n) if full else (1, n))
+    space = _workspace(frequencies, full, weights is not None)
     beta = np.empty(0) if weights is None else np.ascontiguousarray(weights, np.float64)
-    turns = np.concatenate([frequencies.turns, np.zeros((-m % TILE, n), np.float32)])
-    sweep = _sweep if weights is None else _sweep_weighted
-    scratch = _aligned((n, BLOCK), np.float32)
-    bad = sweep(turns, frequencies.origin, rows, beta, scratch, sums, bounds, first, second)
-    if bad >= 0:
-        row, column = divmod(int(bad), n)
-        raise NonFiniteError(row, column, float(rows[row, column]))
+    source = (rows.ctypes.data, *rows.strides, count, rows.itemsize)
+    if not _sweep(source, frequencies.turns, beta, tuple(space)):
+        require_float32(rows.astype(np.float64) - frequencies.origin)
+    _, lower, upper, first, second = space.state[:, :n]
     if full:
-        second = np.tril(second) + np.tril(second, -1).T
-    weight = float(len(rows)) if weights is None else float(beta.sum())
-    return Tally(sums, weight, len(rows), bounds[0], bounds[1], first, second if full else second[0])
+        second = space.products.sum(axis=2)
+    if weights is None:
+        return Tally(space.sums[:, :m], float(count), count, lower, upper, first, second)
+    return Tally(space.doubles.sum(axis=2).reshape(-1, 2).T[:, :m], float(beta.sum()), count, lower, upper, first, second)
 
 
-def _aligned(shape: tuple[int, int], dtype: Any) -> Array:
-    """An array that starts on a cache line, so that no vector straddles two."""
-    size = shape[0] * shape[1] * np.dtype(dtype).itemsize
-    raw = np.empty(size + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    aligned: Array = raw[start : start + size].view(dtype).reshape(shape)
-    return aligned
+def _workspace(frequencies: Frequencies, full: bool, weighted: bool) -> _Space:
+    """Zeros, but for the origin, weights of one, and the bounds of no rows; in the memory of this thread's last call where that fits."""
+    key = (frequencies.m, frequencies.n, full, weighted)
+    if getattr(_last, "key", None) != key:
+        _last.memory, _last.space = _room(*key)
+        _last.key = key
+    space: _Space = _last.space
+    _last.memory.fill(0)
+    space.w.fill(1)
+    space.state[0, : frequencies.n], space.state[1], space.state[2] = frequencies.origin, np.inf, -np.inf
+    return space
 
 
-@_compiled
-def _sweep(turns, origin, rows, beta, x, sums, bounds, first, second):  # type: ignore[no-untyped-def]
-    """Add every row to the sums; returns the flat position of the first value that is not finite in float32, or -1."""
-    m, n = sums.shape[1], len(origin)
-    y, v = np.empty((n, BLOCK)), np.empty((n, BLOCK))
-    w, out = np.ones(BLOCK), np.empty(2 * TILE, np.int32)
-    for start in range(0, len(rows), BLOCK):
-        stop = min(start + BLOCK, len(rows))
-        bad = _load(rows, start, stop, origin, y, v, x)
-        if bad >= 0:
-            return bad
-        _add_moments(y, v, w, bounds, first, second)
-        padding = (BLOCK - (stop - start)) * ONE
-        for j in range(0, m, TILE):
-            sum_tile(turns[j : j + TILE], x, out)
-            for f in range(min(TILE, m - j)):
-                sums[0, j + f] += np.int64(np.int32(out[2 * f] - _BLOCK_OF_THREES)) - padding
-                sums[1, j + f] += np.int64(np.int32(out[2 * f + 1] - _BLOCK_OF_THREES))
-    return -1
-
-
-@_compiled
-def _sweep_weighted(turns, origin, rows, beta, x, sums, bounds, first, second):  # type: ignore[no-untyped-def]
-    """As `_sweep`, with weight times the same integers in float64: exact for whole-number weights."""
-    m, n = sums.shape[1], len(origin)
-    y, v = np.empty((n, BLOCK)), np.empty((n, BLOCK))
-    w, out = np.zeros(BLOCK), np.empty(2 * TILE)
-    for start in range(0, len(rows), BLOCK):
-        stop = min(start + BLOCK, len(rows))
-        bad = _load(rows, start, stop, origin, y, v, x)
-        if bad >= 0:
-            return bad
-        w[: stop - start] = beta[start:stop]
-        w[stop - start :] = 0.0
-        _add_moments(y, v, w, bounds, first, second)
-        for j in range(0, m, TILE):
-            weigh_tile(turns[j : j + TILE], x, w, out)
-            for f in range(min(TILE, m - j)):
-                sums[0, j + f] += out[2 * f]
-                sums[1, j + f] += out[2 * f + 1]
-    return -1
+def _room(m: int, n: int, full: bool, weighted: bool) -> tuple[Array, _Space]:
+    """Arrays that start on cache lines, so that no vector straddles two."""
+    wide, tiles, run = -(-n // LANES) * LANES, -(-m // TILE), max(1, min(_RUN, _NEAR // (n * ROWS)))
+    single, double, integer, long = map(np.dtype, (np.float32, np.float64, np.int32, np.int64))
+    memory, arrays = aligned_arrays(
+        ((run * n + LANES, ROWS), single),
+        ((run, ROWS), double),
+        ((5, wide), double),
+        ((n, n, HALF) if full else (0, 0, HALF), double),
+        ((wide if full else 0, ROWS), double),
+        ((ROWS, LANES), double),
+        ((ROWS, LANES), single),
+        ((ROWS, LANES), double),
+        ((0 if weighted else tiles, 2 * TILE, LANES), integer),
+        ((tiles if weighted else 0, 2 * TILE, HALF), double),
+        ((2, 0 if weighted else tiles * TILE), long),
+    )
+    return memory, _Space(*arrays)
 
 
 @_compiled
-def _load(rows, start, stop, origin, y, v, x):  # type: ignore[no-untyped-def]
-    """Transpose rows[start:stop] into y, y - origin into v, and that in float32 into x; pad with the last row, and with zeros."""
-    n, size = len(origin), stop - start
-    for r in range(size):
-        for d in range(n):
-            y[d, r] = rows[start + r, d]
-    unfinite = 0
+def _sweep(source, turns, beta, space):  # type: ignore[no-untyped-def]
+    """Add every row to the sums, and to the state of bounds and moments; whether all of them are finite in float32."""
+    address, by_row, by_column, count, itemsize = source
+    x, w, state, products, columns, v, narrow, patch, integers, doubles, sums = space
+    n, weighted, run, held = turns.shape[1], len(beta) > 0, len(w), 0
+    # Where rows lie one after another, the next run is fetched while this one is summed: so many bytes with each tile.
+    share = (run * ROWS * by_row + len(integers) - 1) // len(integers) if by_row == n * itemsize and not weighted else 0
+    for start in range(0, count, run * ROWS):
+        groups = min(run, (count - start + ROWS - 1) // ROWS)
+        for g in range(groups):
+            row = start + g * ROWS
+            size = min(ROWS, count - row)
+            equal = size == ROWS and not weighted
+            if not equal:
+                for r in range(ROWS):
+                    w[g, r] = 0.0 if r >= size else beta[row + r] if weighted else 1.0
+            # Columns are read up to n', which is safe while there are rows behind.
+            safe = size == ROWS and (n % LANES == 0 or (count - row - ROWS) * by_row >= (state.shape[1] - n) * itemsize)
+            _pack((address + row * by_row, by_row, by_column, size, n, itemsize, safe), w, g, equal, state, v, columns, narrow, patch, x)
+            if len(columns):
+                add_products(columns, w, g, products)
+        if weighted:
+            weigh_tiles(turns, x, groups, w, narrow, doubles)
+            continue
+        sum_tiles(turns, x, groups, address + (start + run * ROWS) * by_row, share, integers)
+        held += groups
+        if held + run > _INT32_GROUPS or start + run * ROWS >= count:
+            drain_tiles(integers, np.int32(held * (ROWS // LANES) * THREE_BITS), sums)
+            held = 0
+    for j in range(sums.shape[1]):
+        sums[0, j] -= -count % ROWS * ONE
+    return _finish(state, n, products)
+
+
+@_inlined
+def _finish(state, n, products):  # type: ignore[no-untyped-def]
+    """Complete the products, of which one half was summed; whether everything was finite: NaN shows in the moments, overflow in bounds."""
+    finite = True
     for d in range(n):
-        a, b, c, o = y[d], v[d], x[d], origin[d]
-        a[size:] = a[size - 1]
-        for r in range(BLOCK):
-            b[r] = a[r] - o
-            c[r] = np.float32(b[r])
-            unfinite += not np.isfinite(c[r])
-        b[size:] = 0.0
-        c[size:] = np.float32(0)
-    if unfinite:
-        for r in range(size):
-            for d in range(n):
-                if not np.isfinite(x[d, r]):
-                    return (start + r) * n + d
-    return -1
+        ends = np.float32(state[1, d] - state[0, d]), np.float32(state[2, d] - state[0, d])
+        finite &= np.isfinite(ends[0]) and np.isfinite(ends[1]) and np.isfinite(state[3, d])
+    for d in range(len(products)):
+        products[d, d, 0] = state[4, d]
+        for e in range(d):
+            for k in range(HALF):
+                products[e, d, k] = products[d, e, k]
+    return finite
 
 
-@_compiled
-def _add_moments(y, v, w, bounds, first, second):  # type: ignore[no-untyped-def]
-    """Bounds of y; first and second moments of v with weights w (the lower triangle, or the diagonal in the only row of `second`)."""
-    n = len(first)
-    full, weighted = len(second) == n, np.empty(BLOCK)
-    for d in range(n):
-        low, high = extent(y[d])
-        bounds[0, d], bounds[1, d] = min(bounds[0, d], low), max(bounds[1, d], high)
-        weighted[:] = w * v[d]
-        first[d] += dot(w, v[d])
-        if full:
-            for e in range(d + 1):
-                second[d, e] += dot(weighted, v[e])
+@_inlined
+def _pack(group, w, g, equal, state, v, columns, narrow, patch, x):  # type: ignore[no-untyped-def]
+    """One group: centred rows into x[g n :] in float32 and into columns, transposed; bounds and moments into state."""
+    address, by_row, by_column, size, n, itemsize, safe = group
+    keep = 1 if len(columns) else 0
+    for d in range(0, n, LANES):
+        at, stride, some = address + d * by_column, by_row, min(LANES, n - d)
+        if by_column != itemsize or not safe:
+            if by_row == itemsize and size == ROWS:
+                turn(at, by_column, some - 1, LANES, ROWS, patch.ctypes.data, LANES * itemsize, itemsize)
+            else:
+                for r in range(ROWS):
+                    for k in range(some):
+                        place = patch.ctypes.data + (r * LANES + k) * itemsize
+                        copy_number(at + min(r, size - 1) * by_row + k * by_column, place, itemsize)
+            at, stride = patch.ctypes.data, LANES * itemsize
+        for half in range(0, some, HALF):
+            absorb(at + half * itemsize, stride, itemsize, w, g, equal, d + half, state, v, keep, narrow)
+        if keep:  # then x comes cheaper from the columns than from the rows
+            turn(v.ctypes.data, LANES * 8, ROWS, ROWS, some, columns.ctypes.data + d * ROWS * 8, ROWS * 8, 8)
+            for k in range(some):
+                for r in range(ROWS):
+                    x[g * n + d + k, r] = np.float32(columns[d + k, r])
         else:
-            second[0, d] += dot(weighted, v[d])
+            turn(narrow.ctypes.data, LANES * 4, ROWS, ROWS, LANES, x.ctypes.data + (g * n + d) * ROWS * 4, ROWS * 4, 4)
+        for k in range(some):
+            for r in range(size, ROWS):
+                x[g * n + d + k, r] = np.float32(0)

@@ -15,3 +15,14 @@ def aligned(shape: tuple[int, ...], dtype: Any) -> Array:
     start = -raw.ctypes.data % 64
     array: Array = raw[start : start + size].view(dtype).reshape(shape)
     return array
+
+
+def aligned_arrays(*plan: tuple[tuple[int, ...], np.dtype[Any]]) -> tuple[Array, list[Array]]:
+    """Bytes, and arrays of these shapes and types in them, which each start on a cache line."""
+    sizes = [-(-math.prod(shape) * kind.itemsize // 64) * 64 for shape, kind in plan]
+    memory = np.empty(sum(sizes) + 64, np.uint8)
+    start, arrays = -memory.ctypes.data % 64, []
+    for (shape, kind), size in zip(plan, sizes, strict=True):
+        arrays.append(np.ndarray(shape, kind, memory, start))
+        start += size
+    return memory, arrays

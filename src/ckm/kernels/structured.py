@@ -15,7 +15,7 @@ from ckm.kernels.arithmetic import ONE, THREE_BITS
 from ckm.kernels.scratch import aligned
 from ckm.kernels.tiles import take_tile
 from ckm.kernels.transform import first_pass, later_passes, passes_of, transform
-from ckm.kernels.vectors import LANES
+from ckm.kernels.vocabulary import LANES
 from ckm.readonly import Array
 from ckm.tally import Tally, second_moment_shape
 
@@ -43,7 +43,7 @@ def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -
     origin = np.concatenate([frequencies.origin, np.zeros(columns - n)])
     beta = None if weights is None else _sealed(np.ascontiguousarray(weights, np.float64))
     room = _room(padded(n), columns if full else LANES, exact=weights is None)
-    bad = _sweep(_plan(frequencies), origin, _sealed(rows), beta, room, notes, sums, second)
+    bad = _sweep(_plan(frequencies), origin, _sealed(np.ascontiguousarray(rows)), beta, room, notes, sums, second)
     if bad >= 0:
         row, column = divmod(int(bad), n)
         raise NonFiniteError(row, column, float(rows[row, column]))

@@ -1,185 +1,203 @@
-"""The innermost loops of the numba kernel, written as LLVM vectors.
+"""The innermost loops of the numba kernel, written as LLVM vectors: phases, cosines, sines and their sums.
 
-LLVM's own vectoriser keeps to 256-bit registers and spills between loops; spelled out as vectors the same arithmetic runs about twice as
-fast. Each function here is an intrinsic on contiguous arrays whose last axis is one block of `BLOCK` rows; nothing is checked.
+LLVM's own vectoriser keeps to 256-bit registers and spills between loops; spelled out as vectors the same arithmetic runs several times as
+fast: 17 instructions a vector besides the n multiply-adds of a phase, all of which share the two ports that multiply and add. Rows come
+packed, `ROWS` of them a group, transposed to (n, ROWS), so that vectors run along rows and a group is read from start to end.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from ckm.kernels.arithmetic import COSINE, SINE, THREE_BITS
+from ckm.kernels.vocabulary import (
+    FLOATS,
+    HALF,
+    HALF_DOUBLES,
+    HALF_INTS,
+    I32,
+    I64,
+    INTS,
+    LANES,
+    call,
+    element,
+    every,
+    float32,
+    fma,
+    has_feature,
+    index,
+    intrinsic,
+    length,
+    load,
+    loop,
+    no_more,
+    prefetch,
+    splat,
+    spread,
+    store,
+    variable,
+)
 
-BLOCK = 256  # rows a block: sums of 256 integers below 2**22 fit in int32
-TILE = 4  # frequencies that share the loads of a sweep
-GROUP = 4  # vectors of rows that share a frequency's coordinates: TILE * GROUP accumulators hide the latency of fma
-LANES = 16  # float32 numbers a vector; on narrower machines LLVM splits it
+ROWS = 64  # rows a group
+TILE = 3  # frequencies that share the loads of a sweep
 
-# To a type checker an intrinsic is a function of its array arguments alone.
-_intrinsic: Callable[[Any], Any] = intrinsic
-
-_I32, _I64, _F32, _F64 = ir.IntType(32), ir.IntType(64), ir.FloatType(), ir.DoubleType()
-_FLOATS, _INTS, _DOUBLES = (ir.VectorType(kind, LANES) for kind in (_F32, _I32, _F64))
-
-
-def _constant(kind: ir.VectorType, value: Any) -> ir.Constant:
-    return ir.Constant(kind, [value] * LANES)
-
-
-def _float(value: Any) -> ir.Constant:
-    return _constant(_FLOATS, float(np.float32(value)))
-
-
-def _call(builder: Any, name: str, result: Any, *args: Any) -> Any:
-    """Call an LLVM intrinsic such as llvm.fma on vectors."""
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, [a.type for a in args]), name)
-    return builder.call(function, args)
-
-
-def _fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    return _call(builder, f"llvm.fma.v{LANES}f{32 if c.type == _FLOATS else 64}", c.type, a, b, c)
-
-
-def _data(context: Any, builder: Any, signature: Any, args: Any) -> list[Any]:
-    """The data pointers of array arguments."""
-    return [context.make_array(kind)(context, builder, value).data for kind, value in zip(signature.args, args, strict=True)]
+_Add = Callable[[int, int, Any], None]
 
 
-def _load(builder: Any, pointer: Any, index: Any, kind: ir.VectorType) -> Any:
-    vector = builder.load(builder.bitcast(builder.gep(pointer, [index]), kind.as_pointer()))
-    vector.align = 4 if kind.element == _F32 else 8  # arrays are aligned to their numbers, not to vectors
-    return vector
+def _vectors_at_a_time(context: Any) -> int:
+    """How many vectors of rows share a frequency's coordinates.
+
+    With TILE frequencies 4 make 12 phases, enough to hide the latency of fma, and everything fits 32 registers of 512 bits. Of narrower
+    registers a vector takes two or four.
+    """
+    return 4 if has_feature(context, "avx512f") else 2
 
 
-def _splat(builder: Any, pointer: Any, index: Any) -> Any:
-    """One float32 in every lane."""
-    undefined = ir.Constant(_FLOATS, ir.Undefined)
-    one = builder.insert_element(undefined, builder.load(builder.gep(pointer, [index])), ir.Constant(_I32, 0))
-    return builder.shuffle_vector(one, undefined, _constant(_INTS, 0))
+def _reduce(context: Any, builder: Any, p: Any) -> Any:
+    """r = p - rint(p): where there is one instruction for it, it takes the time of one instead of three."""
+    if has_feature(context, "avx512dq"):
+        to_nearest, as_it_is = ir.Constant(I32, 0), ir.Constant(I32, 4)
+        all_lanes = ir.Constant(ir.IntType(LANES), -1)
+        return call(builder, "llvm.x86.avx512.mask.reduce.ps.512", FLOATS, p, to_nearest, float32(0), all_lanes, as_it_is)
+    return builder.fsub(p, call(builder, f"llvm.rint.v{LANES}f32", FLOATS, p))
 
 
-def _wave(builder: Any, p: Any) -> tuple[Any, Any]:
+def wave(context: Any, builder: Any, p: Any) -> tuple[Any, Any]:
     """Bit patterns of 3 + cos and 3 + sin of phases p in turns: see `arithmetic.py`."""
-    r = builder.fsub(p, _call(builder, f"llvm.rint.v{LANES}f32", _FLOATS, p))
+    r = _reduce(context, builder, p)
     q = builder.fmul(r, r)
-    cosine, sine = _float(COSINE[-1]), _float(SINE[-1])
-    for coefficient in (*COSINE[-2::-1], 4):
-        cosine = _fma(builder, cosine, q, _float(coefficient))
-    for coefficient in SINE[-2::-1]:
-        sine = _fma(builder, sine, q, _float(coefficient))
-    sine = _fma(builder, sine, r, _float(3))
-    return builder.bitcast(cosine, _INTS), builder.bitcast(sine, _INTS)
+    cosine, sine = float32(COSINE[-1]), float32(SINE[-1])
+    for a, b in zip((*COSINE[-2::-1], 4), SINE[-2::-1], strict=True):
+        cosine, sine = fma(builder, cosine, q, float32(a)), fma(builder, sine, q, float32(b))
+    sine = fma(builder, sine, r, float32(3))
+    return builder.bitcast(cosine, INTS), builder.bitcast(sine, INTS)
 
 
-def _sweep_tile(builder: Any, turns: Any, x: Any, n: Any, add: Callable[[int, Any, Any], None]) -> None:
-    """For each vector of rows and each of TILE frequencies: phase, cosine, sine, and add(frequency, first row, bit patterns)."""
-    index = _I64
-    starts = [builder.gep(turns, [builder.mul(n, ir.Constant(index, f))]) for f in range(TILE)]
-    phases = [[cgutils.alloca_once(builder, _FLOATS) for _ in range(GROUP)] for _ in range(TILE)]
-    with cgutils.for_range_slice(builder, ir.Constant(index, 0), ir.Constant(index, BLOCK), ir.Constant(index, LANES * GROUP)) as (row, _):
-        rows = [builder.add(row, ir.Constant(index, LANES * g)) for g in range(GROUP)]
-        first = [_load(builder, x, r, _FLOATS) for r in rows]
-        for f in range(TILE):
-            t = _splat(builder, starts[f], ir.Constant(index, 0))
-            for g in range(GROUP):
-                builder.store(builder.fmul(t, first[g]), phases[f][g])
-        with cgutils.for_range_slice(builder, ir.Constant(index, 1), n, ir.Constant(index, 1)) as (d, _):
-            base = builder.mul(d, ir.Constant(index, BLOCK))
-            values = [_load(builder, x, builder.add(base, r), _FLOATS) for r in rows]
-            for f in range(TILE):
-                t = _splat(builder, starts[f], d)
-                for g in range(GROUP):
-                    builder.store(_fma(builder, t, values[g], builder.load(phases[f][g])), phases[f][g])
-        for f in range(TILE):
-            for g in range(GROUP):
-                cosine, sine = _wave(builder, builder.load(phases[f][g]))
-                add(2 * f, rows[g], cosine)
-                add(2 * f + 1, rows[g], sine)
+def _sweep_group(context: Any, builder: Any, frequencies: list[Any], x: Any, n: Any, add: _Add) -> None:
+    """For one group of rows and TILE frequencies: phase, cosine, sine, and add(which of 2 TILE sums, first row, bit patterns)."""
+    together = _vectors_at_a_time(context)
+    phases = [[variable(builder, float32(0)) for _ in range(together)] for _ in frequencies]
+    for start in range(0, ROWS, LANES * together):
+        rows = [start + LANES * i for i in range(together)]
+        _sweep_phases(builder, frequencies, x, rows, n, phases)
+        for f, own in enumerate(phases):
+            for p, row in zip(own, rows, strict=True):
+                for part, bits in enumerate(wave(context, builder, builder.load(p))):
+                    add(2 * f + part, row, bits)
 
 
-@_intrinsic
-def sum_tile(context: Any, turns: Any, x: Any, out: Any) -> Any:
-    """out[2f], out[2f+1] = wrapped int32 sums of the bit patterns of 3 + cos and 3 + sin; turns (TILE, n), x (n, BLOCK), out (2 TILE,)."""
+def _sweep_phases(builder: Any, frequencies: list[Any], x: Any, rows: list[int], n: Any, phases: list[list[Any]]) -> None:
+    """p = t_0 x_0, then p = fma(t_d, x_d, p)."""
+
+    def step(d: Any, first: bool) -> None:
+        values = [load(builder, x, builder.add(builder.mul(d, index(ROWS)), index(row)), FLOATS) for row in rows]
+        for turns, own in zip(frequencies, phases, strict=True):
+            t = spread(builder, turns, d)
+            for p, value in zip(own, values, strict=True):
+                builder.store(builder.fmul(t, value) if first else fma(builder, t, value, builder.load(p)), p)
+
+    step(index(0), True)
+    with loop(builder, index(1), n) as (d, _):
+        step(d, False)
+
+
+class _Tiles:
+    """What sweeps over all tiles share: turns (m, n), x (groups n, ROWS) and sums (tiles, 2 TILE, ..), as types and values."""
+
+    def __init__(self, context: Any, builder: Any, types: tuple[Any, Any, Any], values: tuple[Any, Any, Any]) -> None:
+        self._builder = builder
+        self._turns, self._x, self._sums = (partial(element, context, builder, *array) for array in zip(types, values, strict=True))
+        shape = partial(length, context, builder)
+        self._last = builder.sub(shape(types[0], values[0], 0), index(1))
+        self.n, self.count, self.parts = shape(types[0], values[0], 1), shape(types[2], values[2], 0), shape(types[2], values[2], 1)
+
+    def frequencies(self, j: Any) -> list[Any]:
+        """Where the turns of tile j's frequencies start; those that are missing in the last tile are the last one again."""
+        wanted = [self._builder.add(self._builder.mul(j, index(TILE)), index(f)) for f in range(TILE)]
+        return [self._turns(no_more(self._builder, f, self._last), index(0)) for f in wanted]
+
+    def group(self, g: Any) -> Any:
+        """Where a group of rows starts."""
+        return self._x(self._builder.mul(g, self.n), index(0))
+
+    def sum(self, j: Any, i: Any) -> Any:
+        """Where sum i of tile j starts."""
+        return self._sums(j, i, index(0))
+
+
+@intrinsic
+def sum_tiles(context: Any, turns: Any, x: Any, groups: Any, ahead: Any, share: Any, sums: Any) -> Any:
+    """Add the bit patterns of 3 + cos and 3 + sin over some groups to int32 sums (tiles, 2 TILE, LANES), which wrap.
+
+    Turns are (m, n), x (>= groups n, ROWS). With every tile, `share` bytes from the address `ahead` on are fetched.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        n = builder.extract_value(context.make_array(signature.args[1])(context, builder, args[1]).shape, 0)
-        turns, x, out = _data(context, builder, signature, args)
-        sums = [cgutils.alloca_once_value(builder, _constant(_INTS, 0)) for _ in range(2 * TILE)]
+        turns_, x_, groups, ahead, share, sums_ = args
+        tiles = _Tiles(context, builder, (turns, x, sums), (turns_, x_, sums_))
+        with loop(builder, index(0), tiles.count) as (j, _):
+            prefetch(builder, builder.add(ahead, builder.mul(j, share)), share)
+            frequencies, out = tiles.frequencies(j), tiles.sum(j, index(0))
 
-        def add(i: int, row: Any, bits: Any) -> None:
-            builder.store(builder.add(builder.load(sums[i]), bits), sums[i])
+            def add(i: int, row: int, bits: Any) -> None:
+                # In memory, though registers would do: LLVM then ends one frequency before the next, and spills nothing.
+                store(builder, builder.add(load(builder, out, index(LANES * i), INTS), bits), out, index(LANES * i))
 
-        _sweep_tile(builder, turns, x, n, add)
-        for i, total in enumerate(sums):
-            reduced = _call(builder, f"llvm.vector.reduce.add.v{LANES}i32", _I32, builder.load(total))
-            builder.store(reduced, builder.gep(out, [ir.Constant(_I64, i)]))
+            with loop(builder, index(0), groups) as (g, _):
+                _sweep_group(context, builder, frequencies, tiles.group(g), tiles.n, add)
         return context.get_dummy_value()
 
-    return types.void(turns, x, out), generate
+    return types.void(turns, x, types.int64, types.int64, types.int64, sums), generate
 
 
-@_intrinsic
-def weigh_tile(context: Any, turns: Any, x: Any, weights: Any, out: Any) -> Any:
-    """As `sum_tile`, with float64 sums of weight times the cosine and sine as integers, in a fixed order."""
+@intrinsic
+def weigh_tiles(context: Any, turns: Any, x: Any, groups: Any, weights: Any, scratch: Any, sums: Any) -> Any:
+    """Add weight times the cosine and sine, as integers, over some groups to float64 sums (tiles, 2 TILE, HALF), in a fixed order.
+
+    As `sum_tiles`, with weights (>= groups, ROWS) and scratch for 2 TILE ROWS numbers of 32 bits.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        n = builder.extract_value(context.make_array(signature.args[1])(context, builder, args[1]).shape, 0)
-        turns, x, weights, out = _data(context, builder, signature, args)
-        sums = [cgutils.alloca_once_value(builder, _constant(_DOUBLES, 0.0)) for _ in range(2 * TILE)]
+        turns_, x_, groups, weights_, scratch_, sums_ = args
+        tiles, integers = _Tiles(context, builder, (turns, x, sums), (turns_, x_, sums_)), element(context, builder, scratch, scratch_)
 
-        def add(i: int, row: Any, bits: Any) -> None:
-            value = builder.sitofp(builder.sub(bits, _constant(_INTS, THREE_BITS)), _DOUBLES)
-            beta = _load(builder, weights, row, _DOUBLES)
-            builder.store(_fma(builder, beta, value, builder.load(sums[i])), sums[i])
+        def keep(i: int, row: int, bits: Any) -> None:
+            store(builder, builder.sub(bits, every(INTS, THREE_BITS)), integers, index(ROWS * i + row))
 
-        _sweep_tile(builder, turns, x, n, add)
-        for i, total in enumerate(sums):
-            builder.store(_add_lanes(builder, builder.load(total)), builder.gep(out, [ir.Constant(_I64, i)]))
+        with loop(builder, index(0), tiles.count) as (j, _), loop(builder, index(0), groups) as (g, _):
+            _sweep_group(context, builder, tiles.frequencies(j), tiles.group(g), tiles.n, keep)
+            w = element(context, builder, weights, weights_, g, index(0))
+            # LLVM does not know how long this loop is: else it would hand integers on in registers, where converting them takes longer.
+            with loop(builder, index(0), tiles.parts) as (i, _):
+                line, out = builder.gep(integers, [builder.mul(i, index(ROWS))]), tiles.sum(j, i)
+                total = load(builder, out, index(0), HALF_DOUBLES)
+                for row in range(0, ROWS, HALF):
+                    value = builder.sitofp(load(builder, line, index(row), HALF_INTS), HALF_DOUBLES)
+                    total = fma(builder, load(builder, w, index(row), HALF_DOUBLES), value, total)
+                store(builder, total, out, index(0))
         return context.get_dummy_value()
 
-    return types.void(turns, x, weights, out), generate
+    return types.void(turns, x, types.int64, weights, scratch, sums), generate
 
 
-@_intrinsic
-def dot(context: Any, a: Any, b: Any) -> Any:
-    """Sum of a[r] b[r] over one block of float64 numbers, in a fixed order."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        a, b = _data(context, builder, signature, args)
-        total = cgutils.alloca_once_value(builder, _constant(_DOUBLES, 0.0))
-        with cgutils.for_range_slice(builder, ir.Constant(_I64, 0), ir.Constant(_I64, BLOCK), ir.Constant(_I64, LANES)) as (r, _):
-            product = _fma(builder, _load(builder, a, r, _DOUBLES), _load(builder, b, r, _DOUBLES), builder.load(total))
-            builder.store(product, total)
-        return _add_lanes(builder, builder.load(total))
-
-    return types.float64(a, b), generate
-
-
-@_intrinsic
-def extent(context: Any, a: Any) -> Any:
-    """(smallest, largest) of one block of finite float64 numbers."""
+@intrinsic
+def drain_tiles(context: Any, sums: Any, less: Any, totals: Any) -> Any:
+    """Move int32 sums (tiles, 2 TILE, LANES), each less the int32 number `less`, to int64 totals (2, TILE tiles)."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        (a,) = _data(context, builder, signature, args)
-        start = _load(builder, a, ir.Constant(_I64, 0), _DOUBLES)
-        low, high = (cgutils.alloca_once_value(builder, start) for _ in range(2))
-        with cgutils.for_range_slice(builder, ir.Constant(_I64, LANES), ir.Constant(_I64, BLOCK), ir.Constant(_I64, LANES)) as (r, _):
-            values = _load(builder, a, r, _DOUBLES)
-            for sign, best in (("<", low), (">", high)):
-                so_far = builder.load(best)
-                builder.store(builder.select(builder.fcmp_ordered(sign, values, so_far), values, so_far), best)
-        names = (f"llvm.vector.reduce.fmin.v{LANES}f64", f"llvm.vector.reduce.fmax.v{LANES}f64")
-        ends = [_call(builder, name, _F64, builder.load(best)) for name, best in zip(names, (low, high), strict=True)]
-        return context.make_tuple(builder, signature.return_type, ends)
+        sums_, less, totals_ = args
+        at, longs = partial(element, context, builder), ir.VectorType(I64, LANES)
+        with loop(builder, index(0), length(context, builder, sums, sums_, 0)) as (j, _):
+            for i in range(2 * TILE):
+                lanes = at(sums, sums_, j, index(i), index(0))
+                total = at(totals, totals_, index(i % 2), builder.add(builder.mul(j, index(TILE)), index(i // 2)))
+                integers = builder.sub(load(builder, lanes, index(0), INTS), splat(builder, less))
+                more = call(builder, f"llvm.vector.reduce.add.v{LANES}i64", I64, builder.sext(integers, longs))
+                builder.store(builder.add(builder.load(total), more), total)
+                store(builder, every(INTS, 0), lanes, index(0))
+        return context.get_dummy_value()
 
-    return types.UniTuple(types.float64, 2)(a), generate
-
-
-def _add_lanes(builder: Any, vector: Any) -> Any:
-    """The lanes of a vector of float64, added in order."""
-    return _call(builder, f"llvm.vector.reduce.fadd.v{LANES}f64", _F64, ir.Constant(_F64, 0.0), vector)
+    return types.void(sums, types.int32, totals), generate

@@ -89,7 +89,7 @@ def run(
     capacity = None if state.pool is None else state.pool.capacity
 
     def work(block: Block) -> tuple[Tally, Pool | None]:
-        rows, weights = as_floats(block.rows), block.weights
+        rows, weights = _floats(block.rows), block.weights
         if weights is not None:  # rows of weight zero are as if they were not there
             rows, weights = rows[weights > 0], weights[weights > 0]
         try:
@@ -173,4 +173,9 @@ def thread_count(n_jobs: int | None) -> int:
 
 def as_floats(rows: Array) -> Array:
     """Contiguous float32 or float64 rows; other numbers become float64. At most one block is copied."""
-    return np.ascontiguousarray(rows, rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64)
+    return np.ascontiguousarray(_floats(rows))
+
+
+def _floats(rows: Array) -> Array:
+    """Float32 or float64 rows as they lie in memory; other numbers become float64."""
+    return rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
