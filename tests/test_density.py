@@ -120,7 +120,7 @@ def test_fewer_points_than_centroids() -> None:
 def test_repeated_rows_keep_their_multiplicity() -> None:
     """A pool of whole numbers holds few distinct rows; how often each was drawn counts."""
     X = np.random.default_rng(0).poisson(1.0, size=(20_000, 2)).astype(float)
-    found = ckm.decode(ckm.sketch(X, n_clusters=5, pool=1000, random_state=0), 5, random_state=0)
+    found = ckm.decode(ckm.sketch(X, n_clusters=5, pool=3000, random_state=0), 5, random_state=0)
     shares = np.bincount(assign(X, found.centroids)[0], minlength=5) / len(X)
     np.testing.assert_allclose(found.weights, shares, atol=0.05)
 
@@ -210,15 +210,16 @@ def test_clusters_that_are_specks_in_the_data(width: float) -> None:
     assert relative_sse(X, found.centroids) < 1.01
 
 
-def test_a_few_rows_very_far_out_do_not_spoil_the_rest() -> None:
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_few_rows_very_far_out_do_not_spoil_the_rest(seed: int) -> None:
     """Their variance is all that the moments see, so these are not matched: the bulk is placed as if they were not there."""
     bulk = ckm.datasets.gaussian_mixture(30_000, 5, 3, random_state=0).rows
     X = np.vstack([bulk, [[3000.0, 0, 0], [-2500.0, 100, 0]]])
-    s = ckm.sketch(X, n_clusters=5, random_state=0)
+    s = ckm.sketch(X, n_clusters=5, random_state=seed)
     assert not Problem.of(s).moments
     assert Problem.of(ckm.sketch(bulk, n_clusters=5, random_state=0)).moments
-    found = ckm.decode(s, 5, random_state=0)
-    assert relative_sse(bulk, found.centroids) < 1.02
+    found = ckm.decode(s, 5, random_state=seed)
+    assert relative_sse(bulk, found.centroids) < 1.01
     assert found.status is Status.FAR_OUT
     assert "Column 0 (counted from 0) reaches" in found.message
 

@@ -153,6 +153,26 @@ def test_golden_file_of_version_1() -> None:
     assert np.all(s.pool.rows <= s.upper)
 
 
+def test_golden_file_of_version_2() -> None:
+    """With the data's spread, units of columns, and a pool that was sampled by importance."""
+    path = GOLDEN.with_name("v2.ckm")
+    s = ckm.load(path)
+    assert serialise(s) == path.read_bytes()
+    assert metadata_of(path.read_bytes())["version"] == 2
+    assert (s.frequencies.spread, s.frequencies.units.tolist()) == (12.5, [1.0, 2.5])
+    assert s.tally.sums[:, 0].tolist() == [-321930431, -605070437], "those of version 1: units do not change what is summed"
+    assert s.pool.odds[0] == pytest.approx(1.361428478450328)
+
+
+def test_golden_file_of_structured_frequencies() -> None:
+    path = GOLDEN.with_name("v2-structured.ckm")
+    s = ckm.load(path)
+    assert serialise(s) == path.read_bytes()
+    assert s.frequencies.fingerprint == "36eac69394756ab0c53a0acebafe3a5b73b12aca6cfbab73a038cbbffb230b21"
+    assert (s.frequencies.m, s.frequencies.n, s.frequencies.turns.shape) == (12, 5, (12,))
+    assert s.tally.sums[:, 0].tolist() == [1175510751, 3436946]
+
+
 # Everything else is refused
 
 

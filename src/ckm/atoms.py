@@ -16,6 +16,7 @@ from ckm.fused import cost_and_gradients, gaussian_cost_and_gradients
 from ckm.readonly import Array
 from ckm.sketches import Sketch
 
+_REACH = 10.0  # standard deviations of a sample, within which nearly all rows are
 _WHOLE, _FINER = 7.0, 8.0  # |omega|^2 times the variance where the paper's radii end; and the step to the next stage
 
 
@@ -40,6 +41,8 @@ class Problem:
     moments : bool
         Whether the moments say something that the sketch can be matched to; they do not where rows so few that the sketch cannot see them
         may have made them.
+    spread : float or None
+        The variance along an axis in a sample of the rows, which hardly has those few.
     """
 
     omega: Array
@@ -50,6 +53,7 @@ class Problem:
     covariance: Array
     size: float
     moments: bool = True
+    spread: float | None = None
 
     @classmethod
     def of(cls, sketch: Sketch) -> "Problem":
@@ -64,7 +68,8 @@ class Problem:
         # Whole-number weights count as repetition, as everywhere.
         size = max(sketch.count, sketch.weight)
         moments = _made_by_many(lower - mean, upper - mean, covariance, size, len(z))
-        return cls(frequencies.omega * step, z, lower, upper, mean, covariance, size, moments)
+        spread = None if frequencies.spread is None else frequencies.spread / frequencies.scale
+        return cls(frequencies.omega * step, z, lower, upper, mean, covariance, size, moments, spread)
 
     @property
     def m(self) -> int:
@@ -126,6 +131,15 @@ class Problem:
 
     def _only(self, kept: Array) -> "Problem":
         return replace(self, omega=self.omega[kept], z=self.z[kept])
+
+    def narrowed(self) -> "Problem":
+        """Where a few rows far out make the moments and the bounds: the same problem where the other rows are."""
+        if self.moments or self.spread is None:
+            return self
+        reach, variances = _REACH * np.sqrt(self.spread), np.full(self.n, self.spread)
+        covariance = np.diag(variances) if self.covariance.ndim == 2 else variances
+        lower, upper = np.maximum(self.lower, -reach), np.minimum(self.upper, reach)
+        return replace(self, lower=np.minimum(lower, upper), upper=upper, mean=np.zeros(self.n), covariance=covariance)
 
     def without(self, points: Array, shares: Array, lower: Array, upper: Array) -> "Problem":
         """The problem that the other rows pose, once some are known: these points, with their shares of the weight. The others lie in

@@ -84,6 +84,7 @@ def by_density(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.r
         return Found(problem.mean[None], np.ones(1), gaussian_cost(problem, problem.mean[None], np.ones(1), width)[0])
     if rows is not None and (known := _known(rows, K)).any():
         return _beside_known(problem, K, rows, known, rng, threads)
+    problem = problem.narrowed()
     prior = make_prior(problem, rows if rows is not None and rows.size >= _ROWS_TO_START_FROM * K else None)
     return _separate_clusters(problem, K, prior, rng) or _any_measure(problem, K, prior, rows, rng, threads)
 
