@@ -16,7 +16,7 @@ from ckm.sources.columns import Wanted, choose, require_numbers
 from ckm.sources.lines import BLOCK, Layout, after_line, layout_of, lines, parse, runs_of
 
 _RUNS = 256  # that a sample is cut from
-_RUN_BYTES = 2**15
+_RUN_BYTES, _KEPT_BYTES = 2**15, 2**17  # at least; and at most, where they wait to be parsed
 _FILES = 16  # compressed ones that a sample reads, at least
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
@@ -54,12 +54,12 @@ class CsvSource(Source):
         if weights is not None:
             return super().sample(size, rng, weights)
         run = max(_RUN_BYTES, 4 * size * self._layouts[0].mean // _RUNS)
-        find = self._runs_of_compressed if any(path.suffix.lower() in _COMPRESSIONS for path in self._paths) else self._runs
+        compressed = any(path.suffix.lower() in _COMPRESSIONS for path in self._paths)
+        found = self._runs_of_compressed(min(run, _KEPT_BYTES), rng) if compressed else self._runs(run, rng)
         try:
-            found = [self._parsed(i, block, Place(i)) for i, block in find(run, rng)]
+            return draw((self._parsed(i, block, Place(i)) for i, block in found), size, self.n_features, rng)
         except InputFileError:  # a run that begins within quotes; if lines are really damaged, reading them all says where
             return super().sample(size, rng)
-        return draw(found, size, self.n_features, rng)
 
     def _parsed(self, i: int, block: bytes, place: Place) -> Chunk:
         rows, weights = parse(block, self._layouts[i], self._chosen, self.parts[i], place.row)
