@@ -1,8 +1,8 @@
 """How fast rows are sketched, in pairs of (row, frequency) a second: against the machine's limit, NumPy, torch and pycle, in one run.
 
 The limit is what `probe.py` reaches. A pair counts as n + 16 multiply-adds: n for its phase, 16 for cosine, sine and their sums. Contenders
-take turns, many short ones, and each keeps its best. With one thread the kernel and the probe are timed by the processor time of their
-thread, so that other programs disturb little; everything else is timed by the clock.
+take turns, many short ones, and each keeps its best. One thread is timed by its processor time, which other programs disturb little. Two,
+and what two gain over one, are timed by the clock: such figures mean something on an idle machine only.
 """
 
 import time
@@ -15,7 +15,7 @@ import numpy as np
 import ckm
 from ckm.kernels import load_kernel
 from common import Target, console, options, report, show
-from kernel_rivals import BIG_CHUNK, BLOCK, CHUNK, M, contenders, measure, rows_of, wall_seconds
+from kernel_rivals import BIG_CHUNK, BLOCK, CHUNK, M, contenders, measure, rows_of, seconds_of
 from probe import Probe
 from statistics_cost import without_statistics
 
@@ -44,18 +44,12 @@ def take_turns(works: dict[Any, Callable[[], Any]], probe: Probe, seconds: float
 
     The probe's turns are as long as the works': the longer a turn, the less likely it is that nothing disturbs it.
     """
-    best, limit, began = {name: thread_seconds(work) for name, work in works.items()}, 0.0, time.perf_counter()
+    best, limit, began = {name: seconds_of(work, 1) for name, work in works.items()}, 0.0, time.perf_counter()
     while time.perf_counter() - began < seconds or not limit:
         for name, work in works.items():
             limit = max(limit, probe.alone(best[name]))
-            best[name] = min(best[name], thread_seconds(work))
+            best[name] = min(best[name], seconds_of(work, 1))
     return best, limit
-
-
-def thread_seconds(work: Callable[[], Any]) -> float:
-    began = time.thread_time()
-    work()
-    return time.thread_time() - began
 
 
 def against_limit(probe: Probe, seconds: float) -> list[dict]:
@@ -99,17 +93,23 @@ def statistics_cost(probe: Probe, seconds: float) -> list[dict]:
     return rows
 
 
+def wall_seconds(X: np.ndarray, frequencies: ckm.Frequencies, count: int) -> float:
+    began = time.perf_counter()
+    ckm.sketch(X, like=frequencies, n_jobs=count)
+    return time.perf_counter() - began
+
+
 def threads(probe: Probe, rounds: int, quick: bool) -> list[dict]:
     """One thread and two, of ckm.sketch and of the probe, by the clock."""
     rows = []
     for n in (10, 64):
         frequencies, X = ckm.draw_frequencies(M, n, seed=0), rows_of((4 if quick else 8) * BLOCK, n)
-        best = {count: wall_seconds(partial(ckm.sketch, X, like=frequencies, n_jobs=count)) for count in (1, 2)}
+        best = {count: wall_seconds(X, frequencies, count) for count in (1, 2)}
         limit = dict.fromkeys(best, 0.0)
         for _ in range(4 * rounds):
             for count in best:
                 limit[count] = max(limit[count], probe.together(count, best[count]))
-                best[count] = min(best[count], wall_seconds(partial(ckm.sketch, X, like=frequencies, n_jobs=count)))
+                best[count] = min(best[count], wall_seconds(X, frequencies, count))
         for count, elapsed in best.items():
             own = size_of(n, M, len(X), limit[count], elapsed)
             speedup, limits_speedup = best[1] / elapsed, limit[count] / limit[1]

@@ -30,6 +30,8 @@ _NEAR = 2**13  # float32 numbers of the rows that are summed at once: 32 kB, for
 _RUN = 16  # groups of them, at most
 _INT32_GROUPS = 124  # groups whose integers fit: 496 rows a lane, each at most 2**22
 
+_SIZES = {np.dtype(np.float32): 4, np.dtype(np.float64): 8}  # the types of rows
+
 _last = threading.local()  # what the thread's last call worked in
 
 _compiled = njit(nogil=True, cache=True, error_model="numpy")
@@ -62,7 +64,7 @@ def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -
     full = len(second_moment_shape(m, n)) == 2
     space = _workspace(frequencies, full, weights is not None)
     beta = np.empty(0) if weights is None else np.ascontiguousarray(weights, np.float64)
-    source = (rows.ctypes.data, *rows.strides, count, rows.itemsize)
+    source = (rows.ctypes.data, *rows.strides, count, _SIZES[rows.dtype])
     if not _sweep(source, frequencies.turns, beta, tuple(space)):
         require_float32(rows.astype(np.float64) - frequencies.origin)
     _, lower, upper, first, second = space.state[:, :n]

@@ -67,9 +67,9 @@ def copy_number(context: Any, source: Any, target: Any, itemsize: Any) -> Any:
 
 @intrinsic
 def turn(context: Any, source: Any, by_line: Any, last: Any, lines: Any, width: Any, target: Any, by_column: Any, itemsize: Any) -> Any:
-    """Transpose so many lines of `width` numbers, both multiples of LANES, from one address to another, their lines so many bytes apart.
+    """Transpose so many lines of `width` numbers from one address to another, their lines so many bytes apart.
 
-    Line `last` stands in for those after it.
+    Both are rounded up to whole vectors. Line `last` stands in for those after it.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
