@@ -38,6 +38,10 @@ lint: $(VENV)/installed
 
 bench: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/kernel.py
+	$(BIN)/python benchmarks/end_to_end.py
+	$(BIN)/python benchmarks/scaling.py
+	$(BIN)/python benchmarks/predict.py
+	$(BIN)/python benchmarks/structured.py
 	$(BIN)/python benchmarks/sources.py
 	$(BIN)/python benchmarks/decoder.py
 	$(BIN)/python benchmarks/clompr_quality.py
