@@ -41,6 +41,7 @@ bench: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/end_to_end.py
 	$(BIN)/python benchmarks/scaling.py
 	$(BIN)/python benchmarks/predict.py
+	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/structured.py
 	$(BIN)/python benchmarks/sources.py
 	$(BIN)/python benchmarks/decoder.py
