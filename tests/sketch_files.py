@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import random
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -44,3 +46,20 @@ def forge(data: bytes, metadata: dict[str, Any] | None = None, tensors: dict[str
 def canonical(metadata: dict[str, Any]) -> str:
     """One way to write JSON (NaN included, which a careful reader refuses)."""
     return json.dumps(metadata, sort_keys=True, separators=(",", ":"))
+
+
+def mutations(data: bytes, count: int) -> Iterator[bytes]:
+    """The file with a bit flipped, its end cut off, some bytes left out, or some put in; never as it was."""
+    chance = random.Random(0)
+    for _ in range(count):
+        spoilt, at = bytearray(data), chance.randrange(len(data))
+        match chance.randrange(4):
+            case 0:
+                spoilt[at] ^= 1 << chance.randrange(8)
+            case 1:
+                del spoilt[at:]
+            case 2:
+                del spoilt[at : at + chance.randrange(1, 20)]
+            case 3:
+                spoilt[at:at] = bytes(chance.randrange(256) for _ in range(chance.randrange(1, 9)))
+        yield bytes(spoilt)

@@ -22,6 +22,7 @@ from ckm.errors import CheckpointError, OutputError, ParameterError
 from ckm.kernels import numba as numba_kernel
 from ckm.sources import Place
 from ckm.storage import serialise
+from sketch_files import mutations
 
 OPTIONS: dict[str, Any] = {"sketch_size": 40, "scale": 1.0, "pool": 30, "random_state": 3}
 
@@ -248,18 +249,5 @@ def test_damage_is_told() -> None:
 
 
 def test_ten_thousand_mutations_are_refused() -> None:
-    chance = random.Random(0)
-    for _ in range(10_000):
-        spoilt = bytearray(DATA)
-        match chance.randrange(4):
-            case 0:
-                spoilt[chance.randrange(len(spoilt))] ^= 1 << chance.randrange(8)
-            case 1:
-                del spoilt[chance.randrange(len(spoilt)) :]
-            case 2:
-                at = chance.randrange(len(spoilt))
-                del spoilt[at : at + chance.randrange(1, 20)]
-            case 3:
-                at = chance.randrange(len(spoilt))
-                spoilt[at:at] = bytes(chance.randrange(256) for _ in range(chance.randrange(1, 9)))
-        refused(bytes(spoilt))
+    for spoilt in mutations(DATA, 10_000):
+        refused(spoilt)

@@ -21,7 +21,7 @@ from ckm.errors import MissingFileError, OutputError, SketchFileError
 from ckm.frequencies import draw_frequencies
 from ckm.sketches import Sketch
 from ckm.storage import deserialise, serialise
-from sketch_files import LEFT_OUT, canonical, forge, header_of, metadata_of, with_header
+from sketch_files import LEFT_OUT, canonical, forge, header_of, metadata_of, mutations, with_header
 
 GOLDEN = Path(__file__).parent / "golden" / "v1.ckm"
 
@@ -182,6 +182,11 @@ def test_every_flipped_byte_is_refused() -> None:
             spoilt = bytearray(DATA)
             spoilt[i] ^= flip
             refused(bytes(spoilt))
+
+
+def test_ten_thousand_mutations_are_refused() -> None:
+    for spoilt in mutations(DATA, 10_000):
+        refused(spoilt)
 
 
 @settings(max_examples=300)
