@@ -19,6 +19,7 @@ from ckm.candidates import Rows, make_start, plusplus_start, range_start, sample
 from ckm.clompr import keep_heaviest
 from ckm.diagnosis import Status, diagnose
 from ckm.errors import DataError, ParameterError, SmallSketchWarning
+from ckm.products import Matrix
 
 problems = st.builds(lambda seed, m, n: random_problem(seed, m, n), seed=st.integers(0, 10**6), m=st.integers(1, 30), n=st.integers(1, 5))
 
@@ -27,7 +28,7 @@ def random_problem(seed: int, m: int, n: int) -> Problem:
     rng = np.random.default_rng(seed)
     z = rng.normal(size=(2, m)) / 2
     box = np.full(n, -3.0), np.full(n, 3.0)
-    return Problem(rng.normal(size=(m, n)), z[0] + 1j * z[1], *box, np.zeros(n), np.eye(n), size=1000)
+    return Problem(Matrix.of(rng.normal(size=(m, n))), z[0] + 1j * z[1], *box, np.zeros(n), np.eye(n), size=1000)
 
 
 def random_mixture(problem: Problem, K: int) -> tuple[np.ndarray, np.ndarray]:
@@ -108,7 +109,7 @@ def test_searches_climb_and_stay_in_the_box(problem: Problem, seed: int) -> None
 @given(problem=problems, K=st.integers(1, 3))
 def test_weights_stay_positive_where_negative_ones_would_fit_better(problem: Problem, K: int) -> None:
     C, alpha = random_mixture(problem, K)
-    negative = replace(problem, z=-(alpha @ atoms(problem.omega, C)))
+    negative = replace(problem, z=-(alpha @ atoms(problem, C)))
     assert (minimise_cost(negative, C, alpha)[1] >= 0).all()
     assert (fit_weights(negative, C) >= 0).all()
 

@@ -13,6 +13,7 @@ from scipy.optimize import minimize, nnls
 
 from ckm.distributions import SPECKS
 from ckm.fused import cost_and_gradients, gaussian_cost_and_gradients
+from ckm.products import Omega, omega_of
 from ckm.readonly import Array
 from ckm.sketches import Sketch
 
@@ -26,8 +27,8 @@ class Problem:
 
     Parameters
     ----------
-    omega : float64 array (m, n)
-        Frequencies, times sigma.
+    frequencies : Omega
+        Times sigma, to multiply by.
     z : complex array (m,)
         The data's sketch.
     lower, upper : float64 arrays (n,)
@@ -45,7 +46,7 @@ class Problem:
         The variance along an axis in a sample of the rows, which hardly has those few.
     """
 
-    omega: Array
+    frequencies: Omega
     z: Array
     lower: Array
     upper: Array
@@ -69,7 +70,7 @@ class Problem:
         size = max(sketch.count, sketch.weight)
         moments = _made_by_many(lower - mean, upper - mean, covariance, size, len(z))
         spread = None if frequencies.spread is None else frequencies.spread / frequencies.scale
-        return cls(frequencies.omega * step, z, lower, upper, mean, covariance, size, moments, spread)
+        return cls(omega_of(frequencies), z, lower, upper, mean, covariance, size, moments, spread)
 
     @property
     def m(self) -> int:
@@ -79,7 +80,7 @@ class Problem:
     @property
     def n(self) -> int:
         """The dimension."""
-        return int(self.omega.shape[1])
+        return self.frequencies.shape[1]
 
     @cached_property
     def noise(self) -> float:
@@ -93,20 +94,15 @@ class Problem:
         """The bounds of each coordinate."""
         return list(zip(self.lower, self.upper, strict=True))
 
-    @cached_property
-    def turns(self) -> Array:
-        """Omega / 2 pi, transposed (n, m)."""
-        return np.ascontiguousarray(self.omega.T / (2 * np.pi))
+    @property
+    def omega(self) -> Array:
+        """The frequencies as a matrix, float64 (m, n)."""
+        return 2 * np.pi * self.frequencies.turns.T
 
-    @cached_property
-    def halves(self) -> Array:
-        """Omega^2 / 2, transposed (n, m)."""
-        return np.ascontiguousarray(self.omega.T**2 / 2)
-
-    @cached_property
+    @property
     def squares(self) -> Array:
         """|omega_j|^2 (m,)."""
-        return np.asarray((self.omega**2).sum(axis=1))
+        return self.frequencies.squares
 
     @cached_property
     def parts(self) -> tuple[Array, Array]:
@@ -130,7 +126,7 @@ class Problem:
         return (*stages, self)
 
     def _only(self, kept: Array) -> "Problem":
-        return replace(self, omega=self.omega[kept], z=self.z[kept])
+        return replace(self, frequencies=self.frequencies.only(kept), z=self.z[kept])
 
     def narrowed(self) -> "Problem":
         """Where a few rows far out make the moments and the bounds: the same problem where the other rows are."""
@@ -146,7 +142,7 @@ class Problem:
         the box from `lower` to `upper`.
         """
         left = 1 - shares.sum()
-        z = (self.z - shares @ atoms(self.omega, points)) / left
+        z = (self.z - shares @ atoms(self, points)) / left
         mean = (self.mean - shares @ points) / left
         if self.covariance.ndim == 2:
             second = self.covariance + np.outer(self.mean, self.mean) - (shares[:, None] * points).T @ points
@@ -180,26 +176,27 @@ def _rounded(values: Array, grid: float) -> Array:
     return np.asarray(np.rint(values / step) * step)
 
 
-def atoms(omega: Array, C: Array) -> Array:
+def atoms(problem: Problem, C: Array) -> Array:
     """The sketches of Diracs at the rows of C: exp(-i C Omega^T), complex (K, m)."""
-    phases = C @ omega.T
+    phases = 2 * np.pi * problem.frequencies.all_phases(C)
     a: Array = np.cos(phases) - 1j * np.sin(phases)
     return a
 
 
 def residual(problem: Problem, C: Array, alpha: Array, width: float = 0.0) -> Array:
     """r = z - sum_k alpha_k a(c_k), blurred."""
-    r: Array = problem.z - problem.blur(width) * (alpha @ atoms(problem.omega, C))
+    r: Array = problem.z - problem.blur(width) * (alpha @ atoms(problem, C))
     return r
 
 
 def correlation(problem: Problem, r: Array, c: Array) -> tuple[float, Array]:
     """Re <a(c)/|a(c)|, r> and its gradient in c (step 1 of Algorithm 1)."""
-    phase = problem.omega @ c
+    phase = 2 * np.pi * problem.frequencies.all_phases(c[None])[0]
     cosine, sine = np.cos(phase), np.sin(phase)
     root_m = np.sqrt(problem.m)
     value = (cosine @ r.real - sine @ r.imag) / root_m
-    gradient = -(sine * r.real + cosine * r.imag) @ problem.omega / root_m
+    pull = sine * r.real + cosine * r.imag
+    gradient = problem.frequencies.projections(pull[None])[0] * (-2 * np.pi / root_m)
     return float(value), gradient
 
 
@@ -213,7 +210,7 @@ def blurred_cost(problem: Problem, C: Array, alpha: Array, width: float) -> tupl
     gradient_C, gradient_alpha = np.empty(C.shape), np.empty(len(alpha))
     C, alpha = np.ascontiguousarray(C, np.float64), np.ascontiguousarray(alpha, np.float64)
     total, slope = cost_and_gradients(
-        problem.turns, *problem.parts, problem.blur(width), problem.squares, C, alpha, gradient_C, gradient_alpha
+        problem.frequencies, *problem.parts, problem.blur(width), problem.squares, C, alpha, gradient_C, gradient_alpha
     )
     return total, gradient_C, gradient_alpha, slope
 
@@ -222,7 +219,7 @@ def gaussian_cost(problem: Problem, C: Array, alpha: Array, widths: Array) -> tu
     """|z - sum_k alpha_k a(c_k) exp(-widths_k . omega^2 / 2)|^2 and its gradients in C (K, n), alpha (K,) and the widths (K, n)."""
     C, alpha, widths = (np.ascontiguousarray(x, np.float64) for x in (C, alpha, widths))
     gradients = np.empty(C.shape), np.empty(len(alpha)), np.empty(C.shape)
-    total = gaussian_cost_and_gradients(problem.turns, problem.halves, *problem.parts, C, alpha, widths, *gradients)
+    total = gaussian_cost_and_gradients(problem.frequencies, problem.frequencies.halves, *problem.parts, C, alpha, widths, *gradients)
     return total, *gradients
 
 
@@ -252,7 +249,7 @@ def moment_misfit(problem: Problem, C: Array, alpha: Array, widths: Array) -> tu
 
 def fit_weights(problem: Problem, C: Array, width: float = 0.0) -> Array:
     """argmin over alpha >= 0 of |z - sum_k alpha_k a(c_k)|: non-negative least squares (steps 3 and 4)."""
-    A = atoms(problem.omega, C) * problem.blur(width)
+    A = atoms(problem, C) * problem.blur(width)
     tall = np.concatenate([A.real, A.imag], axis=1).T
     q, r = np.linalg.qr(tall)  # the same minimiser from K equations instead of 2 m
     alpha, _ = nnls(r, q.T @ np.concatenate(problem.parts))

@@ -27,7 +27,7 @@ def clompr(problem: Problem, K: int, start: Start, rng: np.random.Generator) -> 
     alpha : array (K,)
         Their weights, as fitted: they sum to about one.
     """
-    r, C = problem.z, np.empty((0, problem.omega.shape[1]))
+    r, C = problem.z, np.empty((0, problem.n))
     for _ in range(2 * K):
         c = maximise_correlation(problem, r, start(rng, C))  # step 1: find a new centroid
         C = np.vstack([C, c])  # step 2: expand the support

@@ -148,7 +148,7 @@ def _least_needed(C: Array, alpha: Array, old: int, closest: bool) -> int:
 
 def _correlations(problem: Problem, r: Array, points: Array, width: float) -> Array:
     """Re <blurred a(c), r> for every row c of `points`."""
-    correlations: Array = (atoms(problem.omega, points).conj() @ (problem.blur(width) * r)).real
+    correlations: Array = (atoms(problem, points).conj() @ (problem.blur(width) * r)).real
     return correlations
 
 

@@ -63,7 +63,7 @@ def _merged(problem: Problem, C: Array, weights: Array) -> Finding | None:
     gaps = ((heavy[:, None] - heavy) ** 2).sum(axis=2) + np.diag(np.full(len(heavy), np.inf))
     close = np.flatnonzero(gaps.min(axis=1) < problem.n)  # those further apart than a cluster's width are not worth a look
     other = np.argmin(gaps[close], axis=1)
-    difference = atoms(problem.omega, heavy[close]) - atoms(problem.omega, heavy[other])
+    difference = atoms(problem, heavy[close]) - atoms(problem, heavy[other])
     count = int(((np.abs(difference) ** 2).mean(axis=1) <= _ALIKE**2).sum())
     if not count:
         return None

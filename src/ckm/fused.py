@@ -1,18 +1,14 @@
 """The decoder's hot loops: cost and gradients of a mixture of blurred atoms, all atoms at once, in blocks of frequencies.
 
-Phases are products of matrices, which a library does well; the rest is compiled, as small leaves on one-dimensional slices, which is the
+Phases are products with Omega, made elsewhere; the rest is compiled, as small leaves on one-dimensional slices, which is the
 shape LLVM vectorises.
 """
-
-from collections.abc import Iterator
 
 import numpy as np
 
 from ckm.compiling import entry, summing
+from ckm.products import Omega
 from ckm.readonly import Array
-
-_BLOCK = 2**14  # phases a block: with their cosines and sines they stay in cache
-_LEAST = 256  # frequencies a block
 
 # Polynomials in q = r^2 for cos(2 pi r) and sin(2 pi r) / r on |r| <= 1/2: interpolated at Chebyshev points, good to 1e-13.
 _TERMS = 12
@@ -29,7 +25,7 @@ _S0, _S1, _S2, _S3, _S4, _S5, _S6, _S7, _S8, _S9, _S10, _S11 = _polynomial(lambd
 
 
 def cost_and_gradients(
-    turns: Array,
+    omega: Omega,
     z_real: Array,
     z_imag: Array,
     blur: Array,
@@ -41,20 +37,22 @@ def cost_and_gradients(
 ) -> tuple[float, float]:
     """|z - sum_k alpha_k blur a(c_k)|^2, its gradients in C and alpha (written to the last two), and its derivative in the width.
 
-    turns (n, m) holds Omega / 2 pi transposed, blur (m,) = exp(-width |omega|^2 / 2), squares (m,) = |omega|^2.
+    blur (m,) = exp(-width |omega|^2 / 2), squares (m,) = |omega|^2.
     """
-    gradient_C[:], gradient_alpha[:] = 0, 0
+    K = len(C)
+    begun, sums, gradient_alpha[:] = omega.begin(C), omega.nothing(K), 0
     total, slope = 0.0, 0.0
-    for at in _blocks(len(blur), len(C)):
-        phases = C @ turns[:, at]
+    for at in omega.blocks(K):
+        phases = omega.phases(begun, K, at)
         part, rise = _match(phases, z_real[at], z_imag[at], blur[at], squares[at], alpha, gradient_alpha, _room(phases))
-        gradient_C += phases @ turns[:, at].T  # they now hold the gradient in the phases
+        omega.add(phases, at, sums)  # they now hold the gradient in the phases
         total, slope = total + part, slope + rise
+    gradient_C[:] = omega.end(sums, K)
     return total, slope
 
 
 def gaussian_cost_and_gradients(
-    turns: Array,
+    omega: Omega,
     halves: Array,
     z_real: Array,
     z_imag: Array,
@@ -69,19 +67,15 @@ def gaussian_cost_and_gradients(
 
     halves (n, m) holds Omega^2 / 2 transposed.
     """
-    gradient_C[:], gradient_alpha[:], gradient_widths[:] = 0, 0, 0
-    total = 0.0
-    for at in _blocks(len(z_real), len(C)):
-        phases, decays = C @ turns[:, at], widths @ halves[:, at]
+    K, total = len(C), 0.0
+    begun, sums, gradient_alpha[:], gradient_widths[:] = omega.begin(C), omega.nothing(K), 0, 0
+    for at in omega.blocks(K):
+        phases, decays = omega.phases(begun, K, at), widths @ halves[:, at]
         total += _match_gaussians(phases, decays, z_real[at], z_imag[at], alpha, gradient_alpha, _room(phases))
-        gradient_C += phases @ turns[:, at].T
+        omega.add(phases, at, sums)
         gradient_widths += decays @ halves[:, at].T
+    gradient_C[:] = omega.end(sums, K)
     return total
-
-
-def _blocks(m: int, K: int) -> Iterator[slice]:
-    step = max(_LEAST, _BLOCK // K)
-    return (slice(start, start + step) for start in range(0, m, step))
 
 
 def _room(phases: Array) -> Array:

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 
 from ckm import hadamard
+from ckm.compiling import entry
 from ckm.frequencies import Frequencies
 from ckm.kernels.scratch import aligned
 from ckm.kernels.transform import passes_of, transform
@@ -29,8 +29,6 @@ from ckm.readonly import Array
 _FAST = 64  # dimensions from which the fast transform beats a library's matrix product
 _BLOCK = 2**14  # phases a block: with their cosines and sines they stay in cache
 _LEAST = 256  # frequencies a block
-
-_entry = njit(nogil=True, cache=True, error_model="numpy")
 
 
 class Omega(ABC):
@@ -228,7 +226,7 @@ class Structure(Omega):
         return projections
 
 
-@_entry
+@entry
 def _begin(C, plan, begun):  # type: ignore[no-untyped-def]
     """H D_1 C^T."""
     (factors, _, ones, passes), (K, n) = plan, C.shape
@@ -240,7 +238,7 @@ def _begin(C, plan, begun):  # type: ignore[no-untyped-def]
         transform(begun, start, factors, 0, begun, start, p, passes)
 
 
-@_entry
+@entry
 def _take_phases(begun, plan, room, first, phases):  # type: ignore[no-untyped-def]
     """H D_3 H D_2 times what is begun, and times the lengths, for the frequencies from `first` on."""
     (factors, lengths, _, passes), (K, size), p = plan, phases.shape, len(room)
@@ -254,7 +252,7 @@ def _take_phases(begun, plan, room, first, phases):  # type: ignore[no-untyped-d
                     phases[k + a, j + i] = lengths[first + j + i] * room[i, a]
 
 
-@_entry
+@entry
 def _add_back(G, plan, room, first, sums):  # type: ignore[no-untyped-def]
     """The transpose of that."""
     (factors, lengths, _, passes), (K, size), p = plan, G.shape, len(room)
@@ -271,7 +269,7 @@ def _add_back(G, plan, room, first, sums):  # type: ignore[no-untyped-def]
                     sums[k // LANES * p + i, a] += factors[d + i] * room[i, a]
 
 
-@_entry
+@entry
 def _end(sums, plan, projections):  # type: ignore[no-untyped-def]
     """D_1 H times the sums."""
     (factors, _, ones, passes), (K, n) = plan, projections.shape
