@@ -46,8 +46,6 @@ bench: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/sources.py
 	$(BIN)/python benchmarks/decoder.py
 	$(BIN)/python benchmarks/clompr_quality.py
-	$(BIN)/python benchmarks/predict.py
-	$(BIN)/python benchmarks/startup.py
 
 bench-quality: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/quality.py

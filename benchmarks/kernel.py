@@ -22,7 +22,7 @@ from statistics_cost import without_statistics
 PER_PAIR = 16  # multiply-adds of a pair besides the n of its phase
 GRID_N, GRID_M = (2, 10, 64, 128), (100, 1000, 10_000)
 SHARE, THREADS, EXTRA = 0.7, 1.8, 0.15  # promised: of the limit, from a second thread, and for bounds and moments
-# Promised at n = 10. The usual way to bound NumPy's memory is chunks of 16384 rows; 64 rows are the fastest NumPy can be made.
+# Promised at n = 10. Large chunks are how one would write it in NumPy; 64 rows and buffers reused are the fastest that NumPy can be made.
 RIVAL_TARGETS = {"NumPy, 16384-row chunks": 12, "NumPy, 64-row chunks": 8, "pycle": 100}
 
 LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -40,12 +40,12 @@ def block_rows(n: int, m: int) -> int:
 
 
 def take_turns(works: dict[Any, Callable[[], Any]], probe: Probe, seconds: float) -> tuple[dict[Any, float], float]:
-    """The least processor time of each work, and the probe's best speed, over turns of all of them.
+    """The least processor time of each work, and the probe's best speed, over turns that take about so many seconds of processor time.
 
     The probe's turns are as long as the works': the longer a turn, the less likely it is that nothing disturbs it.
     """
-    best, limit, began = {name: seconds_of(work, 1) for name, work in works.items()}, 0.0, time.perf_counter()
-    while time.perf_counter() - began < seconds or not limit:
+    best, limit, began = {name: seconds_of(work, 1) for name, work in works.items()}, 0.0, time.process_time()
+    while time.process_time() - began < seconds or not limit:
         for name, work in works.items():
             limit = max(limit, probe.alone(best[name]))
             best[name] = min(best[name], seconds_of(work, 1))
@@ -99,14 +99,14 @@ def wall_seconds(X: np.ndarray, frequencies: ckm.Frequencies, count: int) -> flo
     return time.perf_counter() - began
 
 
-def threads(probe: Probe, rounds: int, quick: bool) -> list[dict]:
+def threads(probe: Probe, seconds: float, quick: bool) -> list[dict]:
     """One thread and two, of ckm.sketch and of the probe, by the clock."""
     rows = []
     for n in (10, 64):
-        frequencies, X = ckm.draw_frequencies(M, n, seed=0), rows_of((4 if quick else 8) * BLOCK, n)
+        frequencies, X = ckm.draw_frequencies(M, n, seed=0), rows_of((8 if quick else 64) * BLOCK, n)
         best = {count: wall_seconds(X, frequencies, count) for count in (1, 2)}
-        limit = dict.fromkeys(best, 0.0)
-        for _ in range(4 * rounds):
+        limit, began = dict.fromkeys(best, 0.0), time.process_time()
+        while time.process_time() - began < seconds or not all(limit.values()):
             for count in best:
                 limit[count] = max(limit[count], probe.together(count, best[count]))
                 best[count] = min(best[count], wall_seconds(X, frequencies, count))
@@ -182,7 +182,7 @@ def main() -> None:
         "against_limit": against_limit(probe, seconds),
         "layouts": layouts(probe, 2 * seconds),
         "statistics_cost": statistics_cost(probe, seconds / 2),
-        "threads": threads(probe, rounds, quick),
+        "threads": threads(probe, 5 * seconds, quick),
         "rivals": [row for n in (10, 2, 64) for count in (1, 2) for row in measure(n, count, rounds, rivals)],
     }
     show_all(found)

@@ -10,7 +10,7 @@ from ckm.errors import DataError, NonFiniteError
 from ckm.pool import Pool
 from ckm.readonly import Array
 
-CHUNK_BYTES = 4 * 2**20
+CHUNK_BYTES = 8 * 2**20
 _BLOCK = 2**14
 _SAMPLED_BYTES = 32 * 2**20  # of rows, that a pilot may look at before it looks at parts only
 _SAMPLED_PARTS = 16  # at least, however large they are
