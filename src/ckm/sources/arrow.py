@@ -105,9 +105,7 @@ def matrix_batches(batches: Iterable[Any], chosen: Chosen, where: str) -> Iterat
         numbers = pc.cast(cells.flatten(), pa.float64()).to_numpy(zero_copy_only=False)
         lengths = pc.list_value_length(cells)
         if cells.null_count or len(pc.unique(lengths)) != 1:
-            raise DataError(
-                f"Column {chosen.names[0]!r} of {where} holds rows that are missing or of unequal lengths; leave them out."
-            )
+            raise DataError(f"Column {chosen.names[0]!r} of {where} holds rows that are missing or of unequal lengths; leave them out.")
         weights = None if chosen.weight is None else to_batch(batch, Chosen([chosen.weight], chosen.weight), where).weights
         yield Batch(numbers.reshape(batch.num_rows, -1), weights)
 
