@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 ray = pytest.importorskip("ray")
+pytest.importorskip("ray.data")
 
 import partitions  # noqa: E402
-import ray.data  # noqa: E402
 from partitions import CUTS, NAMES, SIZE, assert_same, first_time, local_sketch, pieces, rows_in, values  # noqa: E402
 
 import ckm  # noqa: E402
