@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import shutil
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,8 @@ import pyarrow as pa
 import pytest
 
 pyspark = pytest.importorskip("pyspark")
+if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+    pytest.skip("Spark needs Java 17, for example: apt-get install openjdk-17-jre-headless", allow_module_level=True)
 
 from partitions import CUTS, NAMES, SIZE, assert_same, local_sketch, rows_in, values  # noqa: E402
 from pyspark import TaskContext  # noqa: E402
@@ -20,7 +23,9 @@ from pyspark.sql import functions as F  # noqa: E402
 import ckm  # noqa: E402
 from ckm import CompressiveKMeans  # noqa: E402
 from ckm.errors import ColumnsWarning, DataError, MissingRowsWarning, NonFiniteError, ParameterError  # noqa: E402
+from ckm.runners.parts import SketchJob, unpack  # noqa: E402
 from ckm.runners.spark import _widths  # noqa: E402
+from ckm.sources import open_source  # noqa: E402
 from ckm.sources.partitioned import FAN_IN  # noqa: E402
 
 # Spark's own code, which is not ours to mend.
@@ -131,12 +136,18 @@ def test_fit_and_predict(spark: Any) -> None:
 
 
 def test_frequencies_come_from_the_data_and_the_seed(spark: Any) -> None:
-    frame = as_frame(spark, list(range(100, 2500, 100)))
+    frame = as_frame(spark, CUTS["even"])
     found, again = (ckm.sketch(frame, sketch_size=SIZE, random_state=0, pool=50) for _ in range(2))
     assert found.frequencies.scale == pytest.approx(LOCAL.frequencies.scale, rel=0.2)
     assert found == again
     assert np.array_equal(found.pool.rows, again.pool.rows)
     assert (len(found.pool), found.pool.seen) == (50, len(X))
+
+
+def test_a_survey_reads_only_some_partitions(spark: Any) -> None:
+    job = SketchJob(LOCAL.frequencies)
+    _, state = unpack(open_source(as_frame(spark, CUTS["skewed"])).run(job, np.array([1, 3])), LOCAL.frequencies)
+    assert state.rows == 2 + 100
 
 
 def test_the_driver_receives_sums_and_no_row(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
