@@ -84,7 +84,7 @@ class SparkSource(PartitionedSource):
 
 def open_data(data: Any, wanted: Wanted) -> SparkSource:
     """The rows of a data frame: its columns of numbers, or one column of vectors or arrays."""
-    frame = data.to_spark() if hasattr(data, "to_spark") else data  # pandas on Spark
+    frame = data.to_spark() if hasattr(type(data), "to_spark") else data  # pandas on Spark
     fields = frame.schema.fields
     present = [(field.name, _words(field.dataType)) for field in fields]
     matrix = choose_matrix(wanted, present, [field.name for field in fields if _is_matrix(field.dataType)])
