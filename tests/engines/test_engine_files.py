@@ -56,7 +56,7 @@ def test_the_files_of_a_cluster(files: list[str], tmp_path: Path, engine: str) -
 def test_a_scheduler_at_an_address(files: list[str], tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     like, output = str(tmp_path / "like.ckm"), str(tmp_path / "all.ckm")
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=True, dashboard_address=":0") as cluster:
         address = cluster.scheduler_address
         done = CliRunner().invoke(app, ["sketch", *files, "--like", like, "--engine", "dask", "--scheduler", address, "-o", output, "-q"])
         assert done.exit_code == 0, done.output

@@ -19,6 +19,7 @@ from ckm.sources.partitioned import FAN_IN, Files, Job, Labeller, Opening, Parti
 
 LABEL = "cluster"  # the column that labels go to
 _PART = "part binary"
+_UNCOUNTED = 8  # tasks that merge in the first round, where Spark does not tell how many results there are
 
 
 class SparkSource(PartitionedSource):
@@ -111,7 +112,7 @@ def open_files(paths: Sequence[str], opening: Opening, address: str | None) -> S
 def _widths(partitions: int | None) -> list[int]:
     """How many results each round of merging leaves, but for the last; where partitions are not counted, as for many."""
     if partitions is None:
-        return [FAN_IN]
+        return [_UNCOUNTED]
     widths = list[int]()
     while partitions > FAN_IN:
         partitions = -(-partitions // FAN_IN)
