@@ -144,6 +144,9 @@ def on_ray(folder: Path, X: np.ndarray, seed: int) -> list[Run]:
     return [run]
 
 
+ENGINES = {"dask": on_dask, "spark": on_spark, "ray": on_ray}
+
+
 def targets_of(runs: list[Run]) -> list[Target]:
     """Faster than the engine's own k-means, at an SSE that is no larger but for rounding."""
     targets = []
@@ -159,6 +162,7 @@ def targets_of(runs: list[Run]) -> list[Target]:
 def main() -> None:
     parser = options("Measure ckm and the engines' own k-means on local clusters.", first_seed=100)
     parser.add_argument("--rows", type=int, default=2_000_000, help="rows (default: %(default)s; quick: 50000)")
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES), help="which engines (default: all)")
     arguments = parser.parse_args()
     rows = 50_000 if arguments.quick else arguments.rows
     X = gaussian_mixture(rows, K, N_FEATURES, dtype=np.float32, random_state=arguments.seeds).rows
@@ -166,9 +170,9 @@ def main() -> None:
         warnings.simplefilter("ignore")  # of the engines
         write_files(X, Path(name))
         runs = []
-        for measure in (on_dask, on_spark, on_ray):
-            runs += measure(Path(name), X, arguments.seeds)
-            console.print(f"{measure.__name__}: done")
+        for engine in arguments.engines:
+            runs += ENGINES[engine](Path(name), X, arguments.seeds)
+            console.print(f"{engine}: done")
     columns = ["engine", "method", "seconds", "sse", "passes", "bytes"]
     show(f"{rows} rows, K = n = {K}, {FILES} files", columns, [[run[column] for column in columns] for run in runs])
     settings = {"rows": rows, "n_clusters": K, "n_features": N_FEATURES, "files": FILES, "seed": arguments.seeds}
