@@ -217,7 +217,7 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
     def predict(self, X: Any) -> Any:
         """The nearest centroid of each row; for a cluster's data one of its own: a dask array, or the rows with a column `cluster`."""
-        rows = self._validated_for_use(X)
+        rows = self._validated_for_use(X, finite=False)
         if isinstance(rows.source, PartitionedSource):
             return rows.source.labelled(NearestCentroid(self._measured_centers(), self.sketch_.frequencies.units, rows.source.columns))
         return label(self._measured(rows.source), self._measured_centers(), thread_count(self.n_jobs))
@@ -229,7 +229,7 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the sum of squared distances to the nearest centroid (equation 1): larger is better."""
-        rows = self._validated_for_use(X, sample_weight)
+        rows = self._validated_for_use(X, sample_weight, finite=False)
         if isinstance(rows.source, PartitionedSource):
             nearest = NearestCentroid(self._measured_centers(), self.sketch_.frequencies.units, rows.source.columns)
             return -float(measure_partitions(rows.source, nearest).sse.sum())
@@ -360,9 +360,10 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         if rows is not None and rows.n_rows is not None:
             require_rows(rows.n_rows, n_clusters)
 
-    def _validated_for_use(self, X: Any, sample_weight: Any = None) -> Rows:
+    def _validated_for_use(self, X: Any, sample_weight: Any = None, *, finite: bool = True) -> Rows:
+        """Rows to measure; looking for the nearest centroid finds values that are not finite by itself."""
         check_is_fitted(self, "_growing")
-        return validated(self, X, sample_weight, reset=False)
+        return validated(self, X, sample_weight, reset=False, finite=finite)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
