@@ -8,7 +8,8 @@ and units, and a row that is as near to several centroids goes to the first.
 Rows are taken `PANEL` at a time and transposed, so that vectors run along rows.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,11 +19,11 @@ from ckm.readonly import Array
 from ckm.scoring import LANES, PANEL, TILE, score_panel, turn_panel
 
 _AT_ONCE = 64  # numbers, at least, that are made relative to the origin in one loop
-_LARGE, _LONG = 1e130, 2**16  # where squares may overflow, or there are too many columns for the bound, everything is in doubt
+_LARGE, _LONG, _FACTORS = 1e130, 2**16, 2.0**60  # the largest centroids and most columns that are compared in float32, and its range
 
 
-class Targets(NamedTuple):
-    """Centroids made ready to be compared with rows.
+class Ready(NamedTuple):
+    """Centroids made ready to be compared with rows of one type.
 
     Parameters
     ----------
@@ -32,9 +33,9 @@ class Targets(NamedTuple):
         The same.
     names : int32 array (K,)
         The number of each.
-    origin : float64 array (n times a power of two,)
+    origin : array (n times a power of two,), of the rows' type
         What scores are relative to, repeated: a loop along it is long enough for vectors.
-    factor : float
+    factor : number of the rows' type
         A power of two that makes centroids about as long as one.
     scaled : float32 array (K + padding, n)
         Minus the centroids, relative to the origin and times the factor.
@@ -48,13 +49,13 @@ class Targets(NamedTuple):
     transposed: Array
     names: Array
     origin: Array
-    factor: float
+    factor: Any
     scaled: Array
     halves: Array
     length: float
 
     @classmethod
-    def of(cls, centroids: Array) -> "Targets":
+    def of(cls, centroids: Array, kind: Any) -> "Ready":
         """Make centroids (K, n) ready; of equal ones, only the first is ever the nearest."""
         C = np.ascontiguousarray(centroids, np.float64)
         first: dict[bytes, int] = {}
@@ -62,29 +63,36 @@ class Targets(NamedTuple):
             first.setdefault(c.tobytes(), k)
         names = np.fromiter(first.values(), np.int32)
         C = np.ascontiguousarray(C[names])
-        origin = _in_float32(C.min(axis=0) / 2 + C.max(axis=0) / 2)
+        with np.errstate(over="ignore"):
+            origin = (C.min(axis=0) / 2 + C.max(axis=0) / 2).astype(kind)
         widest = np.abs(C - origin).max() * np.sqrt(C.shape[1])
-        factor = 2.0 ** -np.clip(np.ceil(np.log2(widest)), -1000, 1000) if widest > 0 else 1.0
+        factor = 2.0 ** -np.clip(np.ceil(np.log2(widest)), -1000, 1000) if 0 < widest < np.inf else 1.0
+        # Where squares may overflow, or there are too many columns for the bound, everything is in doubt.
+        known = widest < _LARGE and C.shape[1] < _LONG and (kind is np.float64 or 1 / _FACTORS < factor < _FACTORS)
         around, padding = (C - origin) * factor, -len(C) % TILE
         squares = (around**2).sum(axis=1)
         scaled = np.pad(-around, ((0, padding), (0, 0))).astype(np.float32)
         halves = np.pad(squares / 2, (0, padding), constant_values=np.inf).astype(np.float32)
-        length = np.sqrt(squares.max()) if widest < _LARGE and C.shape[1] < _LONG else np.inf
-        return cls(C, np.ascontiguousarray(C.T), names, _repeated(origin), float(factor), scaled, halves, float(length))
-
-    def for_float32(self) -> "Targets":
-        """The same for rows in float32, which are made relative in float32; where its range is too small, everything is in doubt."""
-        with np.errstate(over="ignore"):
-            origin, factor = self.origin.astype(np.float32), np.float32(self.factor)
-        fits = 2.0**-60 < self.factor < 2.0**60 and np.isfinite(origin).all()
-        return self._replace(origin=origin, factor=factor, length=self.length if fits else np.inf)
+        length = float(np.sqrt(squares.max())) if known else np.inf
+        return cls(C, np.ascontiguousarray(C.T), names, _repeated(origin), kind(factor if known else 1), scaled, halves, length)
 
 
-def _in_float32(values: Array) -> Array:
-    """The nearest numbers that float32 has, where it has any near: then it can subtract them from its own without rounding twice."""
-    with np.errstate(over="ignore"):
-        rounded = values.astype(np.float32).astype(np.float64)
-    return np.where(np.isfinite(rounded), rounded, values)
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """Centroids made ready to be compared with rows in float32, and in float64."""
+
+    single: Ready
+    double: Ready
+
+    @classmethod
+    def of(cls, centroids: Array) -> "Targets":
+        """Make centroids (K, n) ready."""
+        return cls(Ready.of(centroids, np.float32), Ready.of(centroids, np.float64))
+
+    @property
+    def n(self) -> int:
+        """How many columns they have."""
+        return int(self.double.centroids.shape[1])
 
 
 def _repeated(origin: Array) -> Array:
@@ -103,8 +111,8 @@ def find_nearest(rows: Array, targets: Targets, labels: Array, squares: Array | 
     seen.flags.writeable = False  # else arrays that can be written to are compiled for once more
     room = np.empty(0) if squares is None else squares
     # Plain tuples: named ones would tie the cache on disk to this version of the file.
-    ready = tuple(targets if rows.dtype == np.float64 else targets.for_float32())
-    bad = int(_find(seen, seen.reshape(-1), ready, _panel(rows.shape[1]), np.empty(len(targets.centroids)), labels, room))
+    ready = tuple(targets.double if rows.dtype == np.float64 else targets.single)
+    bad = int(_find(seen, seen.reshape(-1), ready, _panel(rows.shape[1]), np.empty(len(ready[0])), labels, room))
     return None if bad < 0 else bad
 
 
