@@ -3,11 +3,12 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint bench bench-quality clean
+.PHONY: help demo test test-engines java lint bench bench-quality clean
 
 help:
 	@echo "make demo   cluster a million rows and compare with k-means (under a minute once installed)"
 	@echo "make test   lint, then run all tests"
+	@echo "make test-engines   run the tests on local clusters of Dask, Spark and Ray"
 	@echo "make lint   ruff, mypy --strict, import directions"
 	@echo "make bench  measure speed and quality side by side with NumPy, pycle and scikit-learn"
 	@echo "make bench-quality   SSE against k-means, subsampling and others on many data sets, and how far it can be relied on (hours; quality.py continues where it stopped)"
@@ -24,11 +25,23 @@ $(VENV)/installed-bench: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@touch $@
 
+$(VENV)/installed-engines: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[engines]'
+	@touch $@
+
 demo: $(VENV)/installed
 	$(BIN)/ckm demo
 
 test: lint
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n auto --dist loadgroup --ignore tests/engines
+
+test-engines: $(VENV)/installed-engines java
+	$(BIN)/python -m pytest tests/engines
+
+# Spark runs on Java 17; the tests of Dask and Ray do without.
+java:
+	@command -v java >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -qq -y openjdk-17-jre-headless >/dev/null; } || \
+		echo "Java is not installed, so Spark's tests are left out; install it with: apt-get install openjdk-17-jre-headless"
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -19,6 +19,7 @@ from ckm.candidates import Rows, make_start, plusplus_start, range_start, sample
 from ckm.clompr import keep_heaviest
 from ckm.diagnosis import Status, diagnose
 from ckm.errors import DataError, ParameterError, SmallSketchWarning
+from ckm.fused import correlations
 from ckm.products import Matrix
 
 problems = st.builds(lambda seed, m, n: random_problem(seed, m, n), seed=st.integers(0, 10**6), m=st.integers(1, 30), n=st.integers(1, 5))
@@ -54,6 +55,13 @@ def test_values_are_the_papers(problem: Problem, K: int) -> None:
     assert np.vdot(r, r).real == pytest.approx(expected, rel=1e-12)
     expected = oracle.correlation(r.tolist(), problem.omega.tolist(), C[0].tolist())
     assert correlation(problem, r, C[0])[0] == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+@given(problem=problems, K=st.integers(1, 300))
+def test_the_correlations_of_many_points(problem: Problem, K: int) -> None:
+    C, _ = random_mixture(problem, K)
+    found = correlations(problem.frequencies, C, *problem.parts)
+    np.testing.assert_allclose(found, (atoms(problem, C).conj() @ problem.z).real, rtol=1e-10, atol=1e-10)
 
 
 @given(problem=problems, K=st.integers(1, 5))

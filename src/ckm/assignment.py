@@ -100,7 +100,7 @@ def label_rows(
 
 def _look_up(block: Block, targets: Targets, columns: tuple[str, ...] | None, labels: Array, squares: Array | None = None) -> None:
     """Write labels and squares of a block, or say which of its values has no distance."""
-    rows = _of_width(block.rows, len(targets.origin))
+    rows = _of_width(block.rows, targets.n)
     bad = find_nearest(rows, targets, labels, squares)
     if bad is not None:
         values = np.asarray(rows[bad], np.float64)

@@ -1,8 +1,11 @@
 """Which frequencies a sketch gets: those of an earlier one, or new ones at the scale of a pilot."""
 
+import json
 import logging
 import os
 import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,14 +13,20 @@ import numpy as np
 
 from ckm.checks import FREQUENCIES_PER_PARAMETER, positive_variance, require_enough, whole_number
 from ckm.distributions import DEFAULT_DISTRIBUTION, MULTISCALE, law
-from ckm.errors import MismatchError, ParameterError, ScaleWarning
+from ckm.errors import MismatchError, NonFiniteError, ParameterError, ScaleWarning
 from ckm.frequencies import Frequencies, draw_frequencies
+from ckm.pool import Pool
 from ckm.readonly import Array
-from ckm.scale import Pilot, cluster_variance, draw_pilot, estimate_scale, total_variance
+from ckm.runners.parts import pack_pool, unpack_pool
+from ckm.scale import PILOT_ROWS, Pilot, cluster_variance, draw_pilot, estimate_scale, pilot_of, total_variance
 from ckm.seeding import stream
 from ckm.sketches import Sketch
-from ckm.sources import Source
+from ckm.sources import Chunk, Source
+from ckm.sources.base import spread
+from ckm.sources.partitioned import Job, PartitionedSource
 from ckm.storage import load
+
+SURVEYED = 16  # partitions that a pilot is drawn from, where they hold enough rows
 
 _log = logging.getLogger(__name__)
 
@@ -78,21 +87,95 @@ def choose_frequencies(source: Source, choice: Choice, model: Sketch | None, see
     n = source.n_features
     m = resolve_size(choice.n_clusters, choice.sketch_size, n)
     law(choice.distribution)
-    given = choice.given_scale()
-    pilot = draw_pilot(source, stream(seed, "pilot"))
-    empty = not len(pilot.rows)
+    choice.given_scale()
+    if isinstance(source, PartitionedSource):
+        found = survey_partitions(source, SurveyJob(choice, n, m, seed, source.columns))
+    else:
+        found = survey(draw_pilot(source, stream(seed, "pilot")), choice, n, m, seed)
+    if not found.rows and choice.given_scale() is None:
+        warnings.warn(
+            "There are no rows to estimate the scale from: assuming data of unit variance around zero. Give scale= (a variance), or like=.",
+            ScaleWarning,
+            stacklevel=3,
+        )
+    _log.info(
+        "pilot of %d distinct rows: variance %.4g within clusters, %.4g in all, along an axis", found.rows, found.scale, found.spread or 0
+    )
+    origin, scale, _, reach, units = found
+    return draw_frequencies(m, n, scale=scale, distribution=choice.distribution, origin=origin, spread=reach, units=units, seed=seed)
+
+
+class Survey(NamedTuple):
+    """What a pilot tells of the data: all that frequencies are drawn by. `rows` says how many distinct ones it had."""
+
+    origin: Array
+    scale: float
+    rows: int
+    spread: float | None = None
+    units: Array | None = None
+
+
+def survey(pilot: Pilot, choice: Choice, n: int, m: int, seed: int) -> Survey:
+    """Origin, scale, spread and units from a pilot; one and zero where it has no rows."""
+    given, empty = choice.given_scale(), not len(pilot.rows)
     origin, units = np.zeros(n) if empty else pilot.origin, None
     if choice.standardize:
         units = np.ones(n) if empty else _deviations(pilot)
         pilot = Pilot((pilot.rows - origin) / units, pilot.weights)
-    sigma2 = (
-        _scale_of(pilot, choice.n_clusters or max(1, m // (FREQUENCIES_PER_PARAMETER * n)), choice.distribution, seed)
-        if given is None
-        else given
-    )
-    spread = None if empty else total_variance(pilot) / n or None
-    _log.info("pilot of %d distinct rows: variance %.4g within clusters, %.4g in all, along an axis", len(pilot.rows), sigma2, spread or 0)
-    return draw_frequencies(m, n, scale=sigma2, distribution=choice.distribution, origin=origin, spread=spread, units=units, seed=seed)
+    K = choice.n_clusters or max(1, m // (FREQUENCIES_PER_PARAMETER * n))
+    sigma2 = _scale_of(pilot, K, choice.distribution, seed) if given is None else given
+    return Survey(origin, sigma2, len(pilot.rows), None if empty else total_variance(pilot) / n or None, units)
+
+
+@dataclass(frozen=True)
+class SurveyJob(Job):
+    """A survey by workers: rows are sampled where they are, the samples go to one worker, and what it finds comes back, but no row."""
+
+    choice: Choice
+    n: int
+    m: int
+    seed: int
+    columns: tuple[str, ...] | None = None
+
+    def of_partition(self, number: int, chunks: Iterator[Chunk]) -> bytes:
+        """A sample of one partition, known to be finite."""
+        rng, pool = stream(self.seed, "pilot", number), Pool.empty(PILOT_ROWS, self.n)
+        for chunk in chunks:
+            _require_finite(chunk, self.columns)
+            pool = pool + Pool.draw(rng, *chunk.that_count(), PILOT_ROWS)
+        return pack_pool(pool)
+
+    def merge(self, parts: Sequence[bytes]) -> bytes:
+        """One sample of several."""
+        pools = [unpack_pool(part) for part in parts]
+        return pack_pool(sum(pools[1:], pools[0]))
+
+    def finish(self, merged: bytes) -> bytes:
+        """The survey of the sample, as JSON."""
+        pool = unpack_pool(merged)
+        pilot = pilot_of(pool.rows, pool.weights if pool.complete else np.ones(len(pool)))
+        found = survey(pilot, self.choice, self.n, self.m, self.seed)._asdict() | {"rows": pool.seen}
+        return json.dumps({name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in found.items()}).encode()
+
+
+def survey_partitions(source: PartitionedSource, job: SurveyJob) -> Survey:
+    """What some partitions tell, spread over all of them; all of them, where those have too few rows."""
+    count = source.n_partitions
+    which = None if count is None else spread(count, SURVEYED, stream(job.seed, "pilot"))
+    found = json.loads(source.run(job, which))
+    if count is not None and count > SURVEYED and found["rows"] < PILOT_ROWS:
+        found = json.loads(source.run(job))
+    units = None if found["units"] is None else np.array(found["units"])
+    return Survey(**found | {"origin": np.array(found["origin"]), "units": units})
+
+
+def _require_finite(chunk: Chunk, columns: tuple[str, ...] | None) -> None:
+    rows = chunk.that_count()[0]
+    finite = np.isfinite(rows) if rows.dtype.kind == "f" else np.ones(rows.shape, bool)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        number = int(row) if chunk.weights is None else int(np.flatnonzero(chunk.weights > 0)[row])
+        raise chunk.located(NonFiniteError(0, int(column), float(rows[row, column])), number, columns)
 
 
 def _deviations(pilot: Pilot) -> Array:
@@ -126,11 +209,6 @@ def _checked_like(model: Sketch, source: Source, choice: Choice) -> Frequencies:
 
 def _scale_of(pilot: Pilot, K: int, distribution: str, seed: int) -> float:
     if not len(pilot.rows):
-        warnings.warn(
-            "There are no rows to estimate the scale from: assuming data of unit variance around zero. Give scale= (a variance), or like=.",
-            ScaleWarning,
-            stacklevel=4,
-        )
         return 1.0
     rng = stream(seed, "scale")
     return cluster_variance(pilot, K, rng) if distribution in MULTISCALE else estimate_scale(pilot, rng)

@@ -142,6 +142,7 @@ def fit(
         "ckm sketch part-2.csv --like part-1.ckm --pool 1000 -o part-2.ckm",
         "ckm sketch 'logs/*.parquet' -k 50 --columns lat,lon -o logs.ckm",
         "ckm sketch logs/ -k 50 -o logs.ckm --checkpoint logs.part --resume",
+        "ckm sketch /shared/logs/ -k 50 -o logs.ckm --engine dask --scheduler tcp://10.0.0.1:8786",
     )
 )
 def sketch(
@@ -159,6 +160,10 @@ def sketch(
     pool: Annotated[int, typer.Option(metavar="N", min=0, help="Keep N sampled rows in the file, to start decoding from.")] = 0,
     checkpoint: o.Checkpoint = None,
     resume: o.Resume = False,
+    engine: o.Engine = None,
+    scheduler: o.Scheduler = None,
+    master: o.Master = None,
+    address: o.Address = None,
     seed: o.Seed = 0,
     jobs: o.Jobs = None,
     json: o.Json = False,
@@ -172,6 +177,8 @@ def sketch(
 
     With --checkpoint a long pass survives: whatever stops it, the same command with --resume goes on, and ends with the same bits. The
     checkpoint is removed once the sketch is written.
+
+    With --engine the files are read and added up by the workers of a cluster, with the same bits for the same frequencies.
     """
     from ckm import checkpoints, report, results
 
@@ -179,17 +186,19 @@ def sketch(
         raise typer.BadParameter("The size of the sketch is not known; give -k K, -m M, or --like FILE.", param_hint="-k / -m / --like")
     inputs = results.find_inputs(files)
     results.check_outputs([results.Output(output, results.SKETCHES)], [*inputs, *([like] if like else [])])
+    data: Any = inputs
+    which: dict[str, Any] = {"columns": steps.split(columns), "weight_column": weight_column, "nan": steps.check_nan(nan)}
+    addresses = {"dask": scheduler, "spark": master, "ray": address}
+    if engine is not None or any(addresses.values()):
+        data, which = steps.on_engine(engine, addresses, inputs, like, **which), {}
     with steps.kept(checkpoint):
         s = ckm.sketch(
-            inputs,
+            data,
             n_clusters=clusters,
             sketch_size=sketch_size,
             like=like,
             scale=steps.parse_scale(scale),
             distribution=distribution,
-            columns=steps.split(columns),
-            weight_column=weight_column,
-            nan=steps.check_nan(nan),
             standardize=standardize,
             pool=pool,
             random_state=seed,
@@ -197,6 +206,7 @@ def sketch(
             checkpoint=checkpoint,
             resume=resume,
             progress=not quiet,
+            **which,
         )
     s.save(output)
     if checkpoint is not None:

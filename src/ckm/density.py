@@ -13,8 +13,9 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ckm.assignment import assign
-from ckm.atoms import Problem, atoms, blurred_cost, fit_weights, maximise_correlation, moment_misfit, residual
+from ckm.atoms import Problem, blurred_cost, fit_weights, maximise_correlation, moment_misfit, residual
 from ckm.candidates import Rows
+from ckm.fused import correlations
 from ckm.quantise import place
 from ckm.readonly import Array
 
@@ -148,8 +149,8 @@ def _least_needed(C: Array, alpha: Array, old: int, closest: bool) -> int:
 
 def _correlations(problem: Problem, r: Array, points: Array, width: float) -> Array:
     """Re <blurred a(c), r> for every row c of `points`."""
-    correlations: Array = (atoms(problem, points).conj() @ (problem.blur(width) * r)).real
-    return correlations
+    blurred = problem.blur(width) * r
+    return correlations(problem.frequencies, points, np.ascontiguousarray(blurred.real), np.ascontiguousarray(blurred.imag))
 
 
 def _descend(problem: Problem, C: Array, alpha: Array, width: float, iterations: int, tolerance: float = 1e-9) -> Mixture:

@@ -18,6 +18,7 @@ from ckm.decoding import Solution, decode, require_rows, resolve_decoder
 from ckm.diagnosis import Status
 from ckm.distributions import DEFAULT_DISTRIBUTION
 from ckm.errors import ClustersWarning, ParameterError
+from ckm.labelling import NearestCentroid, measure_partitions
 from ckm.polish import polish
 from ckm.pool import Pool
 from ckm.progress import rows_bar
@@ -29,6 +30,7 @@ from ckm.sketches import Sketch
 from ckm.sketching import sketch as make_sketch
 from ckm.sources import Source
 from ckm.sources.adapters import in_units
+from ckm.sources.partitioned import PartitionedSource
 from ckm.validation import Rows, opened_to_read_twice, validated
 
 _ROWS_AT_HAND = 1000  # how many rows init="sample" and "k++" draw from when no pool is asked for
@@ -162,7 +164,7 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame (n_samples, n_features); or anything else that `ckm.sketch` reads, files for instance
+        X : array, sparse matrix or data frame (n_samples, n_features); or anything else that `ckm.sketch` reads: files, a cluster's data
             What is not in memory is read in bounded memory and not kept: there are no `labels_` then; use `predict`, which reads it again.
         y : ignored
         sample_weight : array (n_samples,), optional
@@ -213,9 +215,11 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
             self.__dict__.pop(name, None)
         return self
 
-    def predict(self, X: Any) -> Array:
-        """The nearest centroid of each row."""
-        rows = self._validated_for_use(X)
+    def predict(self, X: Any) -> Any:
+        """The nearest centroid of each row; for a cluster's data one of its own: a dask array, or the rows with a column `cluster`."""
+        rows = self._validated_for_use(X, finite=False)
+        if isinstance(rows.source, PartitionedSource):
+            return rows.source.labelled(NearestCentroid(self._measured_centers(), self.sketch_.frequencies.units, rows.source.columns))
         return label(self._measured(rows.source), self._measured_centers(), thread_count(self.n_jobs))
 
     def transform(self, X: Any) -> Array:
@@ -225,7 +229,10 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the sum of squared distances to the nearest centroid (equation 1): larger is better."""
-        rows = self._validated_for_use(X, sample_weight)
+        rows = self._validated_for_use(X, sample_weight, finite=False)
+        if isinstance(rows.source, PartitionedSource):
+            nearest = NearestCentroid(self._measured_centers(), self.sketch_.frequencies.units, rows.source.columns)
+            return -float(measure_partitions(rows.source, nearest).sse.sum())
         return -assign(self._measured(rows.source), self._measured_centers(), n_threads=thread_count(self.n_jobs))[1]
 
     @property
@@ -348,12 +355,15 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         require_init(self.init, has_rows=rows is not None or (self.pool > 0 if so_far is None else self._pool is not None))
         if so_far is not None:
             require_enough(so_far.frequencies.m, n_clusters, self.n_features_in_)
+        if rows is not None and isinstance(rows.source, PartitionedSource) and self.polish:
+            raise ParameterError(f"polish={self.polish} visits all rows again, and these stay with {rows.source.engine}; set polish=0.")
         if rows is not None and rows.n_rows is not None:
             require_rows(rows.n_rows, n_clusters)
 
-    def _validated_for_use(self, X: Any, sample_weight: Any = None) -> Rows:
+    def _validated_for_use(self, X: Any, sample_weight: Any = None, *, finite: bool = True) -> Rows:
+        """Rows to measure; looking for the nearest centroid finds values that are not finite by itself."""
         check_is_fitted(self, "_growing")
-        return validated(self, X, sample_weight, reset=False)
+        return validated(self, X, sample_weight, reset=False, finite=finite)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -78,10 +78,25 @@ def gaussian_cost_and_gradients(
     return total
 
 
+def correlations(omega: Omega, points: Array, r_real: Array, r_imag: Array) -> Array:
+    """Re <a(c), r> for every row c of `points`."""
+    K = len(points)
+    begun, totals = omega.begin(np.ascontiguousarray(points)), np.zeros(K)
+    for at in omega.blocks(K):
+        _correlate(omega.phases(begun, K, at), r_real[at], r_imag[at], totals)
+    return totals
+
+
 def _room(phases: Array) -> Array:
     """Memory for the cosines and sines of every atom, and for real and imaginary part of the residual."""
     K, size = phases.shape
     return np.empty((2, K + 1, size))
+
+
+@entry
+def _correlate(phases, real, imag, totals):  # type: ignore[no-untyped-def]
+    for k in range(len(totals)):
+        totals[k] += _along(phases[k], real, imag)
 
 
 @entry
@@ -135,6 +150,15 @@ def _decay(t):  # type: ignore[no-untyped-def]
     e *= e
     e *= e
     return e * e
+
+
+@summing
+def _along(phases, real, imag):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for j in range(len(phases)):
+        c, s = _wave(phases[j])
+        total += c * real[j] - s * imag[j]
+    return total
 
 
 @summing

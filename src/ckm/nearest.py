@@ -8,7 +8,8 @@ and units, and a row that is as near to several centroids goes to the first.
 Rows are taken `PANEL` at a time and transposed, so that vectors run along rows.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,11 +18,12 @@ from ckm.kernels.scratch import aligned
 from ckm.readonly import Array
 from ckm.scoring import LANES, PANEL, TILE, score_panel, turn_panel
 
-_LARGE, _LONG = 1e130, 2**16  # where squares may overflow, or there are too many columns for the bound, everything is in doubt
+_AT_ONCE = 64  # numbers, at least, that are made relative to the origin in one loop
+_LARGE, _LONG, _FACTORS = 1e130, 2**16, 2.0**60  # the largest centroids and most columns that are compared in float32, and its range
 
 
-class Targets(NamedTuple):
-    """Centroids made ready to be compared with rows.
+class Ready(NamedTuple):
+    """Centroids made ready to be compared with rows of one type.
 
     Parameters
     ----------
@@ -31,9 +33,9 @@ class Targets(NamedTuple):
         The same.
     names : int32 array (K,)
         The number of each.
-    origin : float64 array (n,)
-        What scores are relative to.
-    factor : float
+    origin : array (n times a power of two,), of the rows' type
+        What scores are relative to, repeated: a loop along it is long enough for vectors.
+    factor : number of the rows' type
         A power of two that makes centroids about as long as one.
     scaled : float32 array (K + padding, n)
         Minus the centroids, relative to the origin and times the factor.
@@ -47,13 +49,13 @@ class Targets(NamedTuple):
     transposed: Array
     names: Array
     origin: Array
-    factor: float
+    factor: Any
     scaled: Array
     halves: Array
     length: float
 
     @classmethod
-    def of(cls, centroids: Array) -> "Targets":
+    def of(cls, centroids: Array, kind: Any) -> "Ready":
         """Make centroids (K, n) ready; of equal ones, only the first is ever the nearest."""
         C = np.ascontiguousarray(centroids, np.float64)
         first: dict[bytes, int] = {}
@@ -61,15 +63,43 @@ class Targets(NamedTuple):
             first.setdefault(c.tobytes(), k)
         names = np.fromiter(first.values(), np.int32)
         C = np.ascontiguousarray(C[names])
-        origin = C.min(axis=0) / 2 + C.max(axis=0) / 2
+        with np.errstate(over="ignore"):
+            origin = (C.min(axis=0) / 2 + C.max(axis=0) / 2).astype(kind)
         widest = np.abs(C - origin).max() * np.sqrt(C.shape[1])
-        factor = 2.0 ** -np.clip(np.ceil(np.log2(widest)), -1000, 1000) if widest > 0 else 1.0
+        factor = 2.0 ** -np.clip(np.ceil(np.log2(widest)), -1000, 1000) if 0 < widest < np.inf else 1.0
+        # Where squares may overflow, or there are too many columns for the bound, everything is in doubt.
+        known = widest < _LARGE and C.shape[1] < _LONG and (kind is np.float64 or 1 / _FACTORS < factor < _FACTORS)
         around, padding = (C - origin) * factor, -len(C) % TILE
         squares = (around**2).sum(axis=1)
         scaled = np.pad(-around, ((0, padding), (0, 0))).astype(np.float32)
         halves = np.pad(squares / 2, (0, padding), constant_values=np.inf).astype(np.float32)
-        length = np.sqrt(squares.max()) if widest < _LARGE and C.shape[1] < _LONG else np.inf
-        return cls(C, np.ascontiguousarray(C.T), names, origin, float(factor), scaled, halves, float(length))
+        length = float(np.sqrt(squares.max())) if known else np.inf
+        return cls(C, np.ascontiguousarray(C.T), names, _repeated(origin), kind(factor if known else 1), scaled, halves, length)
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """Centroids made ready to be compared with rows in float32, and in float64."""
+
+    single: Ready
+    double: Ready
+
+    @classmethod
+    def of(cls, centroids: Array) -> "Targets":
+        """Make centroids (K, n) ready."""
+        return cls(Ready.of(centroids, np.float32), Ready.of(centroids, np.float64))
+
+    @property
+    def n(self) -> int:
+        """How many columns they have."""
+        return int(self.double.centroids.shape[1])
+
+
+def _repeated(origin: Array) -> Array:
+    times = 1
+    while times < PANEL and times * len(origin) < _AT_ONCE:
+        times *= 2
+    return np.tile(origin, times)
 
 
 def find_nearest(rows: Array, targets: Targets, labels: Array, squares: Array | None = None) -> int | None:
@@ -81,29 +111,30 @@ def find_nearest(rows: Array, targets: Targets, labels: Array, squares: Array | 
     seen.flags.writeable = False  # else arrays that can be written to are compiled for once more
     room = np.empty(0) if squares is None else squares
     # Plain tuples: named ones would tie the cache on disk to this version of the file.
-    bad = int(_find(seen, tuple(targets), _panel(rows.shape[1]), np.empty(len(targets.centroids)), labels, room))
+    ready = tuple(targets.double if rows.dtype == np.float64 else targets.single)
+    bad = int(_find(seen, seen.reshape(-1), ready, _panel(rows.shape[1]), np.empty(len(ready[0])), labels, room))
     return None if bad < 0 else bad
 
 
 def _panel(n: int) -> tuple[Array, Array, Array, Array, Array, Array]:
-    """Memory for the rows at hand, in float32: as they come (PANEL, n + padding), and transposed; for each |x|^2, its two smallest scores,
-    and whose the smallest is.
+    """Memory for the rows at hand, in float32: as they come (PANEL n, and room to read on), and transposed (n + padding, PANEL); for each
+    |x|^2, its two smallest scores, and whose the smallest is.
     """
     width, kind = n + -n % LANES, np.float32
-    rows, x, (squares, best, second) = aligned((PANEL, width), kind), aligned((width, PANEL), kind), aligned((3, PANEL), kind)
-    rows[:] = 0  # padding must not be infinite
+    rows, x, (squares, best, second) = aligned((PANEL * n + LANES,), kind), aligned((width, PANEL), kind), aligned((3, PANEL), kind)
+    rows[:] = 0  # the last panel may have few rows
     return rows, x, squares, best, second, np.empty(PANEL, np.int32)
 
 
 @entry
-def _find(rows, targets, panel, distances, labels, squares):  # type: ignore[no-untyped-def]
+def _find(rows, flat, targets, panel, distances, labels, squares):  # type: ignore[no-untyped-def]
     C, transposed, names, origin, factor, scaled, halves, length = targets
     _, x, norms, best, second, which = panel
     for start in range(0, len(rows), PANEL):
         size = min(PANEL, len(rows) - start)
-        _load(rows, start, size, origin, factor, panel)
+        _load(flat, start, size, rows.shape[1], origin, factor, panel)
         score_panel(x, scaled, halves, best, second, which)
-        _doubt(len(origin), length, norms, best, second, which)
+        _doubt(rows.shape[1], length, norms, best, second, which)
         for r in range(size):
             if which[r] < 0:
                 which[r] = _decide(rows, start + r, transposed, distances)
@@ -116,21 +147,27 @@ def _find(rows, targets, panel, distances, labels, squares):  # type: ignore[no-
 
 
 @leaf
-def _load(rows, start, size, origin, factor, panel):  # type: ignore[no-untyped-def]
-    """Put rows[start : start + size], relative to the origin and times the factor, into the panel."""
+def _load(flat, start, size, n, origin, factor, panel):  # type: ignore[no-untyped-def]
+    """Put `size` rows from `start` on, relative to the origin and times the factor, into the panel."""
     scaled, x, norms, best, second, which = panel
-    for r in range(size):
-        for d in range(len(origin)):
-            scaled[r, d] = np.float32((rows[start + r, d] - origin[d]) * factor)
-    turn_panel(scaled, x)
+    for first in range(0, size * n, len(origin)):
+        at = start * n + first
+        _centre(flat[at : min(at + len(origin), (start + size) * n)], origin, factor, scaled[first:])
+    turn_panel(scaled, n, x)
     for r in range(PANEL):
         norms[r] = 0
         best[r] = np.inf
         second[r] = np.inf
         which[r] = 0
-    for d in range(len(origin)):
+    for d in range(n):
         for r in range(PANEL):
             norms[r] += x[d, r] * x[d, r]
+
+
+@leaf
+def _centre(numbers, origin, factor, scaled):  # type: ignore[no-untyped-def]
+    for i in range(len(numbers)):
+        scaled[i] = np.float32((numbers[i] - origin[i]) * factor)
 
 
 @leaf

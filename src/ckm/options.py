@@ -45,6 +45,12 @@ Checkpoint = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write down here every ten seconds, and when stopped, what has been added up so far.")
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from --checkpoint, where there is one: the result is the same.")]
+Engine = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Sketch on a cluster whose workers can read FILES: dask, spark or ray; a file is a task.")
+]
+Scheduler = Annotated[str | None, typer.Option(metavar="ADDRESS", help="With --engine dask: the scheduler (default: threads here).")]
+Master = Annotated[str | None, typer.Option(metavar="URL", help="With --engine spark: the master, or sc://... for Spark Connect.")]
+Address = Annotated[str | None, typer.Option(metavar="ADDRESS", help="With --engine ray: the cluster, or auto (default: a new one here).")]
 Decoder = Annotated[str, typer.Option(metavar="NAME", help="How centroids are found: auto (density), density or clompr.")]
 Init = Annotated[str, typer.Option(metavar="NAME", help="Where searches start: auto, range, or (from pooled rows) sample, k++.")]
 Replicates = Annotated[int, typer.Option("--n-init", metavar="N", min=1, help="Decode N times and keep the best.")]

@@ -55,7 +55,12 @@ def draw_pilot(source: Source, rng: np.random.Generator) -> Pilot:
         centred = as_float32(rows - centre)
     if not np.isfinite(centred).all():
         _report_first_bad(source, centre)
-    pilot = Pilot(*distinct_rows(rows, beta))
+    return pilot_of(rows, beta)
+
+
+def pilot_of(rows: Array, weights: Array) -> Pilot:
+    """The pilot that sampled rows make."""
+    pilot = Pilot(*distinct_rows(rows, weights))
     return _without_far_out(pilot) if len(pilot.rows) else pilot
 
 

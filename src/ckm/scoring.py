@@ -1,6 +1,6 @@
 """The innermost loops of looking for the nearest centroid, written as LLVM vectors that run along rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -20,19 +20,19 @@ _intrinsic: Callable[[Any], Any] = intrinsic
 
 
 @_intrinsic
-def turn_panel(context: Any, rows: Any, x: Any) -> Any:
-    """x = rows.T, for float32 arrays (PANEL, width) and (width, PANEL), width a multiple of LANES."""
+def turn_panel(context: Any, rows: Any, n: Any, x: Any) -> Any:
+    """x[:n] = the transpose of PANEL rows of n numbers, for float32 arrays (PANEL n + LANES,) and (a multiple of LANES, PANEL)."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        rows, x = _arrays(context, builder, signature, args)
-        width = builder.extract_value(rows.shape, 1)
+        rows, x = _arrays(context, builder, signature, args, (0, 2))
+        n, width = args[1], builder.extract_value(x.shape, 0)
         with _loop(builder, _index(PANEL), LANES) as (r, _), _loop(builder, width, LANES) as (d, _):
-            lines = [_load(builder, rows.data, builder.add(builder.mul(builder.add(r, _index(i)), width), d)) for i in range(LANES)]
+            lines = [_load(builder, rows.data, builder.add(builder.mul(builder.add(r, _index(i)), n), d)) for i in range(LANES)]
             for i, line in enumerate(_transposed(builder, lines)):
                 _store(builder, line, x.data, builder.add(builder.mul(builder.add(d, _index(i)), _index(PANEL)), r))
         return context.get_dummy_value()
 
-    return types.void(rows, x), generate
+    return types.void(rows, types.int64, x), generate
 
 
 @_intrinsic
@@ -84,8 +84,8 @@ def _keep_smallest(builder: Any, scores: list[Any], numbers: list[Any], best: An
         _store(builder, vector, place, row)
 
 
-def _arrays(context: Any, builder: Any, signature: Any, args: Any) -> list[Any]:
-    return [context.make_array(kind)(context, builder, value) for kind, value in zip(signature.args, args, strict=True)]
+def _arrays(context: Any, builder: Any, signature: Any, args: Any, which: Sequence[int] = range(6)) -> list[Any]:
+    return [context.make_array(signature.args[i])(context, builder, args[i]) for i in which]
 
 
 def _index(value: int) -> ir.Constant:

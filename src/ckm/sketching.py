@@ -21,11 +21,13 @@ from ckm.kernels.arithmetic import MAX_TURNS
 from ckm.progress import rows_bar
 from ckm.readonly import Array
 from ckm.runners.local import State, blocks_of, run, thread_count
+from ckm.runners.parts import SketchJob, sketch_partitions
 from ckm.seeding import seed_of
 from ckm.sketches import Sketch
 from ckm.sources import Source, Wanted, open_source
 from ckm.sources.adapters import Weighted, WithoutMissing
 from ckm.sources.columns import checked_weights
+from ckm.sources.partitioned import PartitionedSource, opened
 from ckm.sources.reading import read
 
 _log = logging.getLogger(__name__)
@@ -56,11 +58,12 @@ def sketch(
 
     Parameters
     ----------
-    data : array, data frame, file name, glob pattern, folder, list of file names, query, stream, or iterable of batches
+    data : array, data frame, file name, glob pattern, folder, list of file names, query, stream, iterable of batches, or cluster's data
         The rows: a NumPy array (N, n), a sparse matrix; a pandas, polars (also lazy), PyArrow or DuckDB table, anything with
         `__arrow_c_stream__`; `.npy`, `.csv` (also `.gz`, `.zst`), `.parquet`, `.arrow`, `.feather`, `.h5` and `.zarr` files; "-" for
         standard input; a cursor; arrays, tensors or frames one after another, or a function that returns them. docs/sources.md has an
-        example of each. No rows give an empty sketch.
+        example of each. No rows give an empty sketch. Dask arrays, data frames and bags of batches, Spark data frames and Ray datasets stay
+        where they are, and workers send sums back: docs/scaling.md.
     n_clusters : int, optional
         How many clusters it will be decoded to; sets the size m = 5 * n_clusters * n unless `sketch_size` is given.
     sketch_size : int, optional
@@ -92,7 +95,7 @@ def sketch(
     random_state : None, int, Generator or RandomState
         Decides the frequencies, the sample and the pool.
     n_jobs : int, optional
-        Threads; None means every core. The result does not depend on it.
+        Threads; None means every core, or on a cluster one for each task. The result does not depend on it.
     kernel : {"auto", "numba", "reference"}
         What computes the sums.
     checkpoint : file name, optional
@@ -137,16 +140,20 @@ def sketch(
     _log.info(
         "sketching %d columns with %d frequencies (%s) in %d threads", frequencies.n, frequencies.m, frequencies.distribution, threads
     )
-    with (
-        rows_bar("Sketching", source.n_rows, progress, source.n_bytes) as on_rows,
-        keeper or nullcontext(),
-        closing(read(source, state.place)) as chunks,
-    ):
-        on_rows(state.rows)
-        blocks, on_state = blocks_of(chunks, state.blocks), None if keeper is None else lambda state: keeper.note(so_far(state), state)
-        state = run(
-            compute, frequencies, blocks, state, seed, n_threads=threads, on_rows=on_rows, on_state=on_state, columns=source.columns
-        )
+    if isinstance(source, PartitionedSource):  # its engine runs many tasks at a time, each on one core
+        job = SketchJob(frequencies, kernel, capacity, seed, 1 if n_jobs is None else threads, source.columns)
+        state = sketch_partitions(source, job)
+    else:
+        with (
+            rows_bar("Sketching", source.n_rows, progress, source.n_bytes) as on_rows,
+            keeper or nullcontext(),
+            closing(read(source, state.place)) as chunks,
+        ):
+            on_rows(state.rows)
+            blocks, on_state = blocks_of(chunks, state.blocks), None if keeper is None else lambda state: keeper.note(so_far(state), state)
+            state = run(
+                compute, frequencies, blocks, state, seed, n_threads=threads, on_rows=on_rows, on_state=on_state, columns=source.columns
+            )
     _log.info("sketched %d rows in %.2f s", state.tally.count, time.perf_counter() - began)
     _tell_dropped(state, source)
     _warn_of_large_phases(so_far(state))
@@ -158,6 +165,8 @@ def open_rows(data: Any, wanted: Wanted, sample_weight: Any = None, nan: str = "
     if nan not in ("error", "drop"):
         raise ParameterError(f"nan must be 'error' or 'drop'; got {nan!r}.")
     source = open_source(data, wanted)
+    if isinstance(source, PartitionedSource):
+        return opened(source, sample_weight, nan)
     if sample_weight is not None:
         if wanted.weight is not None:
             raise ParameterError(f"weight_column={wanted.weight!r} and sample_weight= are both given; leave one out.")

@@ -3,9 +3,10 @@
 import csv
 import math
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,40 @@ def open_rows(inputs: "Sequence[Path]", columns: str | None, weight_column: str 
     if again is not None and not source.rereadable:
         raise typer.BadParameter("It reads the data again, and standard input comes once only; write it to a file.", param_hint=again)
     return source
+
+
+ENGINES = {"dask": ("dask", "--scheduler"), "spark": ("pyspark", "--master"), "ray": ("ray", "--address")}
+
+
+def on_engine(
+    engine: str | None,
+    addresses: "Mapping[str, str | None]",
+    inputs: "Sequence[Path]",
+    like: Path | None,
+    columns: list[str] | None,
+    weight_column: str | None,
+    nan: str,
+) -> "Source":
+    """The rows of files as a cluster's workers will read them, each file a task; columns are found out here."""
+    from ckm.sources import ENGINES as MODULES
+    from ckm.sources import Wanted, open_source
+    from ckm.sources.columns import Chosen
+    from ckm.sources.partitioned import Opening
+    from ckm.sources.paths import needed
+
+    for name, address in addresses.items():
+        if address is not None and name != engine:
+            raise typer.BadParameter(f"It is for --engine {name}; give that too, or leave it out.", param_hint=ENGINES[name][1])
+    if engine not in ENGINES:
+        raise typer.BadParameter(f"There is no {engine!r}; choose one of {', '.join(ENGINES)}.", param_hint="--engine")
+    source = open_source(list(inputs), Wanted(columns, weight_column, None if like is None else ckm.load(like).columns))
+    if not source.rereadable:
+        raise typer.BadParameter("Workers cannot read standard input; give it files.", param_hint="--engine")
+    needed(ENGINES[engine][0], f"files with --engine {engine}", f"pip install 'compressive-kmeans[{engine}]'")
+    chosen = None if source.columns is None else Chosen(list(source.columns), weight_column)
+    opening = Opening(source.n_features, chosen, drop_missing=nan == "drop")
+    opened: Source = import_module(MODULES[engine]).open_files([str(path.resolve()) for path in inputs], opening, addresses[engine])
+    return opened
 
 
 def split(names: str | None) -> list[str] | None:

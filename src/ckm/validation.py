@@ -28,8 +28,8 @@ class Rows(NamedTuple):
         return self.source.n_rows if self.weights is None else int(np.count_nonzero(self.weights))
 
 
-def validated(model: Any, X: Any, sample_weight: Any, *, reset: bool) -> Rows:
-    """Rows and weights, after scikit-learn's own checks of shape, type, names and finiteness where they are in memory."""
+def validated(model: Any, X: Any, sample_weight: Any, *, reset: bool, finite: bool = True) -> Rows:
+    """Rows and weights, after scikit-learn's own checks of shape, type and names where they are in memory; and of finiteness, if asked."""
     kind = "source" if isinstance(X, Source) else kind_of(X)
     if kind not in IN_MEMORY:
         return _opened(model, X, sample_weight, reset)
@@ -38,9 +38,9 @@ def validated(model: Any, X: Any, sample_weight: Any, *, reset: bool) -> Rows:
         assert frame is not None
         rows = frame_rows(frame)
         validate_data(model, X, reset=reset, skip_check_array=True)
-        rows = check_array(rows, dtype=[np.float64, np.float32], estimator=model, input_name="X")
+        rows = check_array(rows, dtype=[np.float64, np.float32], ensure_all_finite=finite, estimator=model, input_name="X")
     else:
-        rows = validate_data(model, X, reset=reset, dtype=[np.float64, np.float32], accept_sparse="csr")
+        rows = validate_data(model, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=finite, accept_sparse="csr")
     weights = None
     if sample_weight is not None:
         weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)

@@ -28,7 +28,14 @@ _OPENERS = {
     ("pyarrow", "RecordBatchReader"): "arrow",
     ("pyarrow", "Dataset"): "arrow",
     ("pyarrow", "Scanner"): "arrow",
+    ("dask", "Array"): "dask",
+    ("dask", "DataFrame"): "dask",
+    ("dask", "Bag"): "dask",
+    ("ray", "Dataset"): "ray",
+    ("pyspark", "DataFrame"): "spark",
 }
+# Engines run the work too, so their modules live with the runners.
+ENGINES = {"dask": "ckm.runners.dask", "ray": "ckm.runners.ray", "spark": "ckm.runners.spark"}
 IN_MEMORY = ("arrays", "frames", "sparse")
 ANYTHING = Wanted()
 
@@ -39,7 +46,8 @@ def open_source(data: Any, wanted: Wanted = ANYTHING) -> Source:
         if wanted.columns is not None or wanted.weight is not None:
             raise ParameterError("The columns of a source are chosen when it is opened; leave out columns= and weight_column=.")
         return data
-    source: Source = import_module(f"ckm.sources.{kind_of(data)}").open_data(data, wanted)
+    kind = kind_of(data)
+    source: Source = import_module(ENGINES.get(kind, f"ckm.sources.{kind}")).open_data(data, wanted)
     return source
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ckm.errors import InputFileError
+from ckm.errors import DataError, InputFileError
 from ckm.readonly import Array
 from ckm.sources.base import Chunk, Source, draw, parts_to_sample, rows_per_chunk
 from ckm.sources.columns import Chosen, Wanted, checked_weights, choose
@@ -94,6 +94,20 @@ def batches_of(batches: Iterable[Any], chosen: Chosen, where: str) -> Iterator[B
             yield to_batch(batch, chosen, where)
     except ERRORS as error:
         raise unreadable(error, where) from error
+
+
+def matrix_batches(batches: Iterable[Any], chosen: Chosen, where: str) -> Iterator[Batch]:
+    """Record batches with a whole row, a list or a tensor, in each cell of the one chosen column."""
+    for batch in batches:
+        cells = batch.column(chosen.names[0])
+        cells = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
+        cells = cells.storage if isinstance(cells, pa.ExtensionArray) else cells
+        numbers = pc.cast(cells.flatten(), pa.float64()).to_numpy(zero_copy_only=False)
+        lengths = pc.list_value_length(cells)
+        if cells.null_count or len(pc.unique(lengths)) != 1:
+            raise DataError(f"Column {chosen.names[0]!r} of {where} holds rows that are missing or of unequal lengths; leave them out.")
+        weights = None if chosen.weight is None else to_batch(batch, Chosen([chosen.weight], chosen.weight), where).weights
+        yield Batch(numbers.reshape(batch.num_rows, -1), weights)
 
 
 def held(schema: Any) -> list[tuple[str, str | None]]:

@@ -78,6 +78,15 @@ def choose(wanted: Wanted, present: Sequence[tuple[Any, str | None]], where: str
     return result
 
 
+def choose_matrix(wanted: Wanted, present: Sequence[tuple[Any, str | None]], matrices: Sequence[str]) -> str | None:
+    """The one column that holds whole rows, where it is named or there is nothing else to use; None where plain columns are meant."""
+    if wanted.columns is not None:
+        named = [wanted.columns] if isinstance(wanted.columns, str) else list(wanted.columns)
+        return named[0] if len(named) == 1 and named[0] in matrices else None
+    plain = any(holds is None and name != wanted.weight for name, holds in present)
+    return matrices[0] if len(matrices) == 1 and not plain and wanted.like is None else None
+
+
 def require_numbers(
     chosen: Chosen, present: Sequence[tuple[Any, str | None]], where: str, held: Mapping[str, str | None] | None = None
 ) -> None:

@@ -1,0 +1,165 @@
+"""Spark: data frames, classic and Connect, through `mapInArrow`; one result a partition, and labels as a column."""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from ckm.errors import DataError
+from ckm.readonly import Array
+from ckm.sources.columns import Chosen, Wanted, choose, choose_matrix
+from ckm.sources.partitioned import FAN_IN, Files, Job, Labeller, Opening, PartitionedSource
+
+LABEL = "cluster"  # the column that labels go to
+_PART = "part binary"
+_UNCOUNTED = 8  # tasks that merge in the first round, where Spark does not tell how many results there are
+
+
+class SparkSource(PartitionedSource):
+    """The partitions of a data frame; or `files`, each of which is a partition of one row, its number."""
+
+    engine = "Spark"
+
+    def __init__(self, frame: Any, opening: Opening, files: Files | None = None) -> None:
+        super().__init__(opening)
+        self._frame, self._files = frame, files
+
+    def with_opening(self, opening: Opening) -> Self:
+        return type(self)(self._frame, opening, self._files)
+
+    @cached_property
+    def n_partitions(self) -> int | None:  # type: ignore[override]
+        """How many there are, which Connect does not tell."""
+        return int(self._frame.rdd.getNumPartitions()) if hasattr(self._frame, "_jdf") else None
+
+    def _run(self, job: Job, which: Array | None) -> bytes | None:
+        """One result a partition, which later stages merge, `FAN_IN` or so a task: the driver collects the last alone."""
+        opening, files, chosen = self.opening, self._files, None if which is None else frozenset(map(int, which))
+
+        def each(batches: Iterator[Any]) -> Iterator[Any]:
+            number = _number()
+            if chosen is None or number in chosen:
+                data = batches if files is None else files.named(_numbers(batches))
+                yield _table(job.of_partition(number, opening.chunks(f"partition {number}", data)))
+
+        def merge(batches: Iterator[Any]) -> Iterator[Any]:
+            parts = _parts(batches)
+            if parts:
+                yield _table(job.merge(parts))
+
+        def finish(batches: Iterator[Any]) -> Iterator[Any]:
+            parts = _parts(batches)
+            if parts:
+                yield _table(job.finish(job.merge(parts)))
+
+        results = self._columns().mapInArrow(each, _PART)
+        for width in _widths(self.n_partitions):
+            results = results.repartition(width).mapInArrow(merge, _PART)
+        rows = results.repartition(1).mapInArrow(finish, _PART).collect()
+        return bytes(rows[0]["part"]) if rows else None
+
+    def labelled(self, labeller: Labeller) -> Any:
+        """The data frame with one more column, `cluster`."""
+        opening, chosen = self.opening, self.opening.chosen
+        assert chosen is not None
+
+        def label(*columns: pa.Array) -> pa.Array:  # Spark reads these types
+            batch = pa.RecordBatch.from_arrays(list(columns), chosen.names)
+            return pa.array(labeller(opening.chunks("a batch", [batch])), pa.int32())
+
+        names = (_column(self._frame, name) for name in chosen.names)
+        return self._frame.withColumn(LABEL, F.arrow_udf(label, T.IntegerType())(*names))
+
+    def _columns(self) -> Any:
+        """The columns that are used: readers need not read the others."""
+        chosen = self.opening.chosen
+        return self._frame if chosen is None or self._files else self._frame.select(*(_column(self._frame, name) for name in chosen.all))
+
+
+def open_data(data: Any, wanted: Wanted) -> SparkSource:
+    """The rows of a data frame: its columns of numbers, or one column of vectors or arrays."""
+    frame = data.to_spark() if hasattr(type(data), "to_spark") else data  # pandas on Spark
+    fields = frame.schema.fields
+    present = [(field.name, _words(field.dataType)) for field in fields]
+    matrix = choose_matrix(wanted, present, [field.name for field in fields if _is_matrix(field.dataType)])
+    if matrix is None:
+        chosen = choose(wanted, present, "the Spark data frame")
+        return SparkSource(frame, Opening(len(chosen.names), chosen))
+    first = frame.select(F.size(_column(frame, matrix)).alias("width")).head(1)
+    if not first or first[0]["width"] < 1:
+        raise DataError(f"Column {matrix!r} has no first row to tell its width from; give the data frame some rows, or plain columns.")
+    return SparkSource(frame, Opening(int(first[0]["width"]), Chosen([matrix], wanted.weight), matrix=True))
+
+
+def open_files(paths: Sequence[str], opening: Opening, address: str | None) -> SparkSource:
+    """Files that the workers can read, each of them a partition; `address` is the master's, or a Connect server's (sc://...)."""
+    if address is None or address.startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark would take the first python3 it finds
+    builder = SparkSession.builder
+    if address is not None:
+        builder = builder.remote(address) if address.startswith("sc://") else builder.master(address)
+    session = builder.getOrCreate()
+    return SparkSource(session.range(0, len(paths), 1, len(paths)), opening, Files(tuple(paths)))
+
+
+def _widths(partitions: int | None) -> list[int]:
+    """How many results each round of merging leaves, but for the last; where partitions are not counted, as for many."""
+    if partitions is None:
+        return [_UNCOUNTED]
+    widths = list[int]()
+    while partitions > FAN_IN:
+        partitions = -(-partitions // FAN_IN)
+        widths.append(partitions)
+    return widths
+
+
+def _column(frame: Any, name: str) -> Any:
+    """A column, whatever its name; vectors become arrays, which Arrow knows."""
+    column = frame["`" + name.replace("`", "``") + "`"]
+    if not _is_vector(frame.schema[name].dataType):
+        return column
+    from pyspark.ml.functions import vector_to_array
+
+    return vector_to_array(column).alias(name)
+
+
+def _words(kind: Any) -> str | None:
+    if isinstance(kind, (T.NumericType, T.BooleanType)):
+        return None
+    return "text" if isinstance(kind, T.StringType) else "vectors" if _is_vector(kind) else kind.simpleString()
+
+
+def _is_vector(kind: Any) -> bool:
+    return type(kind).__name__ == "VectorUDT"
+
+
+def _is_matrix(kind: Any) -> bool:
+    return _is_vector(kind) or (isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.NumericType))
+
+
+# What follows runs on workers.
+
+
+def _number() -> int:
+    context = TaskContext.get()
+    assert context is not None
+    return int(context.partitionId())
+
+
+def _numbers(batches: Iterable[Any]) -> Iterator[int]:
+    return (number for batch in batches for number in batch.column("id").to_pylist())
+
+
+def _table(part: bytes) -> Any:
+    return pa.RecordBatch.from_pydict({"part": pa.array([part], pa.binary())})
+
+
+def _parts(batches: Iterable[Any]) -> list[bytes]:
+    return [part for batch in batches for part in batch.column("part").to_pylist()]
