@@ -89,18 +89,21 @@ def test_a_whole_block_is_orthogonal(p: int) -> None:
     assert np.abs(B @ B.T - np.eye(p)).max() <= 1e-12
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 40, 100, 700])
+@pytest.mark.parametrize("n", [1, 2, 5, 40, 64, 100, 700])
 def test_lengths_are_the_adapted_radii_at_many_scales(n: int) -> None:
-    """The radii of "multiscale", on average over what padding cuts off."""
-    m = 20_000
+    """The radii of "multiscale", whatever padding cuts off each row; but rows that are cut to next to nothing stay short."""
+    m = 20_000 if n <= 100 else 3000
     lengths, signs = structure(np.random.default_rng(1), m, n)
     radii = adapted_radii(np.random.default_rng(1), m)
-    variances = (lengths * row_length(n) / radii) ** -2
+    cut = np.linalg.norm(rows(factors(signs), m, n), axis=1)
+    left = cut >= 0.25 * row_length(n)
+    assert left.mean() >= (0.5 if n == 1 else 0.8 if n == 2 else 0.99 if n == 5 else 1)
+    variances = (lengths * cut / radii)[left] ** -2
     assert variances.min() >= 0.5 * (1 - 1e-9)
     assert variances.max() <= 8 * (1 + 1e-9)
-    assert abs(np.log2(variances).mean() - 1) <= 4 * np.sqrt(16 / 12 / m)  # uniform from -1 to 3
-    cut = np.linalg.norm(rows(factors(signs), 64 * padded(n), n), axis=1) / row_length(n) if n <= 100 else np.ones(1)
-    assert abs((cut**2).mean() - 1) <= 1e-9  # columns of B have one length, so whole blocks have it on average
+    assert abs(np.log2(variances).mean() - 1) <= 4 * np.sqrt(16 / 12 / left.sum())  # uniform from -1 to 3
+    short = radii[~left] / lengths[~left] / (0.25 * row_length(n))  # the root of the variance
+    assert ((np.sqrt(0.5) * (1 - 1e-9) <= short) & (short <= np.sqrt(8) * (1 + 1e-9))).all()
 
 
 def test_a_reach_makes_every_other_frequency_low() -> None:

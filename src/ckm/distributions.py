@@ -68,7 +68,8 @@ def _variances(rng: np.random.Generator, m: int, n: int, reach: float) -> Array:
 def structure(rng: np.random.Generator, m: int, n: int, reach: float = 1.0) -> tuple[Array, Array]:
     """Lengths (m,) and signs of structured frequencies (`ckm.hadamard`): radii of "multiscale", corrected for what padding cuts off."""
     radii = adapted_radii(rng, m) * _variances(rng, m, n, reach) ** -0.5
-    return radii / hadamard.row_length(n), hadamard.draw_signs(rng, m, n)
+    signs = hadamard.draw_signs(rng, m, n)
+    return radii / hadamard.row_lengths(signs, m, n), signs
 
 
 def structured(rng: np.random.Generator, m: int, n: int, reach: float = 1.0) -> Array:

@@ -18,6 +18,8 @@ from ckm.readonly import Array
 ROUNDS = 3
 SMALLEST = 64  # the shortest transform: shorter ones have few directions (for p = n = 2 there are four, at the cost of a sixth of SSE)
 
+_SHORT = 0.25  # of the average length of rows: in few dimensions some are zero
+
 
 def padded(n: int) -> int:
     """The length p of the transform: the next power of two from n on, and at least `SMALLEST`."""
@@ -45,6 +47,19 @@ def row_length(n: int, whole: bool = False) -> float:
     """The length of a row of B, cut off after n columns unless whole: what is left is the square root of n/p of it, on average."""
     p = padded(n)
     return float((shrinkage(p) * np.sqrt(p)) ** ROUNDS * (1 if whole else np.sqrt(n / p)))
+
+
+def row_lengths(signs: Array, m: int, n: int) -> Array:
+    """The length of each of the first m rows of all blocks, cut off after n columns (m,); those that are next to nothing count as short."""
+    p, average = signs.shape[1], row_length(n)
+    if n == p:
+        return np.full(m, average)
+    D, parts = factors(signs), []
+    for j in range(0, m, p):
+        own = D[[0, 1 + 2 * (j // p), 2 + 2 * (j // p)]]
+        parts.append(np.linalg.norm(rows(own, min(p, m - j), n), axis=1))
+    lengths: Array = np.maximum(np.concatenate(parts), _SHORT * average)
+    return lengths
 
 
 def factors(signs: Array, units: Array | None = None) -> Array:
