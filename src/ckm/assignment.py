@@ -11,10 +11,14 @@ from ckm.errors import MismatchError, NonFiniteError
 from ckm.nearest import Targets, find_nearest
 from ckm.progress import OnRows, ignore
 from ckm.readonly import Array
-from ckm.runners.local import Block, as_floats, blocks_of, ordered_map
+from ckm.runners.local import BLOCK_ROWS, Block, as_floats, blocks_of, ordered_map
 from ckm.sources import Source
 from ckm.sources.arrays import ArraySource
+from ckm.sources.base import Chunk
 from ckm.sources.reading import read
+
+_NUMBERS = 512  # of centroids that a row is compared with, for a block of the usual size to be worth a task
+_MOST_BLOCKS = 8  # usual ones that are taken together
 
 
 def assign(X: Array | Source, centroids: Array, sample_weight: Array | None = None, n_threads: int = 1) -> tuple[Array, float]:
@@ -22,7 +26,7 @@ def assign(X: Array | Source, centroids: Array, sample_weight: Array | None = No
     source = X if isinstance(X, Source) else ArraySource(X, weights=sample_weight)
     labels, sse = [np.empty(0, np.int32)], 0.0
     with closing(read(source)) as chunks:
-        for block, part, squares in assign_blocks(blocks_of(chunks), centroids, n_threads, source.columns):
+        for block, part, squares in assign_blocks(_blocks(chunks, centroids), centroids, n_threads, source.columns):
             labels.append(part)
             sse += float(squares.sum() if block.weights is None else block.weights @ squares)
     return np.concatenate(labels), sse
@@ -38,7 +42,7 @@ def label(X: Array | Source, centroids: Array, n_threads: int = 1) -> Array:
         return labels
 
     with closing(read(source)) as chunks:
-        parts = [part for _, part in ordered_map(work, blocks_of(chunks), n_threads)]
+        parts = [part for _, part in ordered_map(work, _blocks(chunks, centroids), n_threads)]
     return np.concatenate([np.empty(0, np.int32), *parts])
 
 
@@ -69,7 +73,7 @@ def distances(X: Array | Source, centroids: Array, n_threads: int = 1, dtype: An
         return part
 
     with closing(read(source)) as chunks:
-        parts = [part for _, part in ordered_map(work, blocks_of(chunks), n_threads)]
+        parts = [part for _, part in ordered_map(work, _blocks(chunks, centroids), n_threads)]
     return np.concatenate([np.empty((0, len(centroids)), dtype), *parts])
 
 
@@ -88,7 +92,7 @@ def label_rows(
     K = len(centroids)
     counts, mass, sse = np.zeros(K, np.int64), np.zeros(K), np.zeros(K)
     with closing(read(source)) as chunks:
-        for block, labels, squares in assign_blocks(blocks_of(chunks), centroids, n_threads, source.columns):
+        for block, labels, squares in assign_blocks(_blocks(chunks, centroids), centroids, n_threads, source.columns):
             counts += np.bincount(labels, minlength=K)
             mass += np.bincount(labels, block.weights, minlength=K)
             sse += np.bincount(labels, squares if block.weights is None else block.weights * squares, minlength=K)
@@ -96,6 +100,11 @@ def label_rows(
                 on_labels(labels)
             on_rows(len(labels), block.n_bytes)
     return Labelling(counts, mass, sse)
+
+
+def _blocks(chunks: Iterable[Chunk], centroids: Array) -> Iterator[Block]:
+    """Larger blocks where there are few numbers to compare a row with: else threads would spend their time on taking turns."""
+    return blocks_of(chunks, size=BLOCK_ROWS * max(1, min(_MOST_BLOCKS, _NUMBERS // max(1, centroids.size))))
 
 
 def _look_up(block: Block, targets: Targets, columns: tuple[str, ...] | None, labels: Array, squares: Array | None = None) -> None:

@@ -131,12 +131,12 @@ def importance(rows: Array, frequencies: Frequencies) -> Array | None:
     return np.asarray(0.5 + 0.5 * squares * (frequencies.scale / frequencies.spread))
 
 
-def blocks_of(chunks: Iterable[Chunk], number: int = 0) -> Iterator[Block]:
-    """Cut chunks into blocks of `BLOCK_ROWS`, with each row's weight beside it; the first has this `number`."""
+def blocks_of(chunks: Iterable[Chunk], number: int = 0, size: int = BLOCK_ROWS) -> Iterator[Block]:
+    """Cut chunks into blocks of `size` rows, with each row's weight beside it; the first has this `number`."""
     start = 0
     for chunk in chunks:
-        for offset in range(0, len(chunk.rows), BLOCK_ROWS):
-            part = slice(offset, offset + BLOCK_ROWS)
+        for offset in range(0, len(chunk.rows), size):
+            part = slice(offset, offset + size)
             rows, beta = chunk.rows[part], None if chunk.weights is None else chunk.weights[part]
             yield Block(rows, beta, number, start, chunk, offset)
             number, start = number + 1, start + len(rows)
