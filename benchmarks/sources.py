@@ -1,8 +1,9 @@
 """Sketching Parquet files: peak memory of the process at any number of rows, and throughput beside the in-memory kernel, in one run.
 
-Rows are float32 in ten columns, in files of two million rows with row groups of a million, written to a temporary folder first. Memory is
-that of a process of its own that does nothing but sketch the files, pilot and all. Throughput is measured in another, which sketches an
-array in memory and the files by turns, with the same frequencies and threads.
+Rows are float32 in ten columns, in files of ten million rows with row groups of a million, written to a temporary folder first (compressed
+by Snappy as usual, but without dictionaries, which hardly any value would share). Memory is that of a process of its own that does nothing
+but sketch the files, pilot and all. Throughput is measured in another, which sketches an array in memory and one file by turns, with the
+same frequencies and threads.
 """
 
 import argparse
@@ -21,7 +22,7 @@ import ckm
 
 N_COLUMNS = 10
 M = 500
-FILE_ROWS = 2_000_000
+FILE_ROWS = 10_000_000
 GROUP_ROWS = 1_000_000
 MEMORY_ROWS = 2**21
 ROUNDS = 3
@@ -37,7 +38,7 @@ def write_files(folder: Path, rows: int) -> None:
     schema = pa.schema([(f"x{i}", pa.float32()) for i in range(N_COLUMNS)])
     for number, start in enumerate(range(0, rows, FILE_ROWS)):
         means = rng.normal(size=(10, N_COLUMNS)).astype(np.float32) * 5
-        with pq.ParquetWriter(folder / f"{number:03}.parquet", schema) as writer:
+        with pq.ParquetWriter(folder / f"{number:03}.parquet", schema, use_dictionary=False) as writer:
             for low in range(start, min(start + FILE_ROWS, rows), GROUP_ROWS):
                 count = min(GROUP_ROWS, rows - low)
                 X = means[rng.integers(10, size=count)] + rng.standard_normal((count, N_COLUMNS), np.float32)
