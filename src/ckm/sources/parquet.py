@@ -1,5 +1,6 @@
 """Parquet files, also in folders whose names hold keys (`year=2024/month=1`, Hive's way)."""
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from ckm.sources.columns import Wanted, choose, require_numbers
 from ckm.sources.tables import TableFile, TableSource
 
 _BUFFER = 2**17  # bytes of each column held while it is read, instead of all that a row group has of it
+# One thread decodes as fast as a few cores sketch, and costs less than several that share it.
+_SEVERAL_DECODE = (os.cpu_count() or 1) > 4
 _NULL_KEY = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -33,7 +36,7 @@ class ParquetFile(TableFile):
         inside = {name for name, _ in self.held}
         stored = [name for name in columns if name in inside]
         with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER) as file:
-            for batch in file.iter_batches(size, row_groups=list(groups), columns=stored):
+            for batch in file.iter_batches(size, row_groups=list(groups), columns=stored, use_threads=_SEVERAL_DECODE):
                 yield pa.table(
                     [batch.column(name) if name in inside else pa.repeat(_number(self.keys[name]), batch.num_rows) for name in columns],
                     columns,
