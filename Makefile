@@ -59,6 +59,7 @@ bench: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/sources.py
 	$(BIN)/python benchmarks/decoder.py
 	$(BIN)/python benchmarks/clompr_quality.py
+	$(BIN)/python benchmarks/draw_speed.py
 
 bench-quality: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/quality.py
