@@ -142,7 +142,7 @@ def fit(
         "ckm sketch part-2.csv --like part-1.ckm --pool 1000 -o part-2.ckm",
         "ckm sketch 'logs/*.parquet' -k 50 --columns lat,lon -o logs.ckm",
         "ckm sketch logs/ -k 50 -o logs.ckm --checkpoint logs.part --resume",
-        "ckm sketch /shared/logs/ -k 50 -o logs.ckm --engine dask --scheduler HOST:8786",
+        "ckm sketch /shared/ -k 50 -o logs.ckm --engine dask --scheduler HOST:8786",
     )
 )
 def sketch(
