@@ -24,12 +24,15 @@ _MOST_BLOCKS = 8  # usual ones that are taken together
 def assign(X: Array | Source, centroids: Array, sample_weight: Array | None = None, n_threads: int = 1) -> tuple[Array, float]:
     """Each row's nearest centroid (the first of several), and SSE = sum_l beta_l min_k |x_l - c_k|^2."""
     source = X if isinstance(X, Source) else ArraySource(X, weights=sample_weight)
-    labels, sse = [np.empty(0, np.int32)], 0.0
-    with closing(read(source)) as chunks:
+    sse = list[float]()
+
+    def labels_of(chunks: Iterable[Chunk]) -> Iterator[Array]:
         for block, part, squares in assign_blocks(_blocks(chunks, centroids), centroids, n_threads, source.columns):
-            labels.append(part)
-            sse += float(squares.sum() if block.weights is None else block.weights @ squares)
-    return np.concatenate(labels), sse
+            sse.append(float(squares.sum() if block.weights is None else block.weights @ squares))
+            yield part
+
+    with closing(read(source)) as chunks:
+        return _joined(labels_of(chunks), source.n_rows), sum(sse)
 
 
 def label(X: Array | Source, centroids: Array, n_threads: int = 1) -> Array:
@@ -42,8 +45,18 @@ def label(X: Array | Source, centroids: Array, n_threads: int = 1) -> Array:
         return labels
 
     with closing(read(source)) as chunks:
-        parts = [part for _, part in ordered_map(work, _blocks(chunks, centroids), n_threads)]
-    return np.concatenate([np.empty(0, np.int32), *parts])
+        return _joined((part for _, part in ordered_map(work, _blocks(chunks, centroids), n_threads)), source.n_rows)
+
+
+def _joined(parts: Iterable[Array], most: int | None) -> Array:
+    """Labels one after another; where it is known how many there are at most, they are never in memory twice."""
+    if most is None:
+        return np.concatenate([np.empty(0, np.int32), *parts])
+    labels, total = np.empty(most, np.int32), 0
+    for part in parts:
+        labels[total : total + len(part)] = part
+        total += len(part)
+    return labels[:total]
 
 
 def assign_blocks(
