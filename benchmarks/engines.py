@@ -134,7 +134,7 @@ def on_ray(folder: Path, X: np.ndarray, seed: int) -> list[Run]:
         return []
     import ray
 
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
     ray.data.DataContext.get_current().enable_progress_bars = False
     data = ray.data.read_parquet(str(folder)).materialize()
     ours(data.limit(2000).materialize(), seed)

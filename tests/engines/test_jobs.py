@@ -5,6 +5,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -107,9 +108,17 @@ def test_spark(data: Path, tmp_path: Path) -> None:
     finish([BIN / "spark-submit", *cluster, *settings, JOBS / "spark_job.py", data, output], environment, output)
 
 
-def test_ray(data: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def short() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="ckm", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def test_ray(data: Path, tmp_path: Path, short: Path) -> None:
     needs("ray")
-    environment = os.environ | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": uuid4().hex, "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+    secret = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": uuid4().hex}
+    # A short folder of its own: Ray leaves behind where its last cluster was, and has sockets there whose names must not be long.
+    environment = os.environ | secret | {"RAY_TMPDIR": str(short), "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
     port, output = free_port(), tmp_path / "centroids.csv"
     head = ["--head", "--num-cpus", "2", "--port", str(port), "--include-dashboard", "false", "--block"]
     with running(BIN / "ray", "start", *head, environment=environment):

@@ -39,7 +39,7 @@ FRAME = pd.DataFrame(X, columns=NAMES)
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
     ray.cloudpickle.register_pickle_by_value(partitions)  # workers know nothing of the tests
     ray.data.DataContext.get_current().enable_progress_bars = False
     yield

@@ -1,5 +1,6 @@
 """Ray: datasets, through `map_batches`. Blocks are read, added up and let go as they stream past."""
 
+import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -67,9 +68,12 @@ def open_data(data: Any, wanted: Wanted) -> RaySource:
 
 
 def open_files(paths: Sequence[str], opening: Opening, address: str | None) -> RaySource:
-    """Files that the workers can read, each of them a block; `address` is the cluster's, None for a new one on this machine."""
+    """Files that the workers can read, each of them a block; `address` is the cluster's, None for a new one on this machine (or the one
+    that the environment variable RAY_ADDRESS names).
+    """
     if not ray.is_initialized():
-        ray.init(address=address, log_to_driver=False)
+        # Without an address Ray would look for a cluster that was started here, and wait for it even where it is gone.
+        ray.init(address=address or os.environ.get("RAY_ADDRESS", "local"), log_to_driver=False)
     return RaySource(ray.data.range(len(paths), override_num_blocks=len(paths)), opening, Files(tuple(paths)))
 
 
