@@ -42,6 +42,12 @@ def engine(request: pytest.FixtureRequest) -> Iterator[str]:
         import ray
 
         ray.shutdown()
+    if request.param == "spark":  # else other tests would find this session, in which no task may fail
+        from pyspark.sql import SparkSession
+
+        session = SparkSession.getActiveSession()
+        assert session is not None
+        session.stop()
 
 
 def test_the_files_of_a_cluster(files: list[str], tmp_path: Path, engine: str) -> None:
