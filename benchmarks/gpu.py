@@ -161,7 +161,8 @@ def streamed(repeats: int, rows: int, found: dict[str, float]) -> dict[str, floa
         "bytes": repeats * X.nbytes, "bytes on the card": torch.cuda.get_device_properties(0).total_memory, "seconds": many,
         "kernel, bytes a second": kernel, "copy, bytes a second": found["from the CPU"], "one array, bytes a second": once,
         "all, bytes a second": repeats * X.nbytes / many, "share of the slower": repeats * X.nbytes / many / slower,
-        "copy of ordinary memory, bytes a second": staged, "share of the slower with that copy": repeats * X.nbytes / many / min(staged, kernel),
+        "copy of ordinary memory, bytes a second": staged,
+        "share of the slower with that copy": repeats * X.nbytes / many / min(staged, kernel),
     }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from ckm.errors import NonFiniteError
-from ckm.nearest import Targets
+from ckm.nearest import Ready, Targets
 from ckm.readonly import Array
 from ckm.sources import Chunk, Source
 
@@ -17,7 +17,7 @@ _ROWS, _TILES = 64, 8  # rows at a time, and how many times, of a program
 _PAIRS = 2**24  # distances in float64 at a time
 
 
-class _Ready(NamedTuple):
+class _There(NamedTuple):
     """Targets on a card: `scaled` (blocks K, columns) and `halves` filled up with what is never the nearest."""
 
     centroids: Any
@@ -25,28 +25,34 @@ class _Ready(NamedTuple):
     origin: Any
     scaled: Any
     halves: Any
+    bounds: Any  # the factor, the largest length, and the three constants of `nearest._doubt`
     together: int  # K, the centroids of a block
 
     @classmethod
-    def of(cls, targets: Targets, device: Any) -> "_Ready":
+    def of(cls, ready: Ready, device: Any) -> "_There":
         """Copies on that card."""
-        count, n = targets.centroids.shape
+        count, n = ready.centroids.shape
         K = max(16, min(128, triton.next_power_of_2(count)))
         scaled, halves = np.zeros((-(-count // K) * K, -(-n // 16) * 16), np.float32), np.full(-(-count // K) * K, np.inf, np.float32)
-        scaled[:count, :n], halves[:count] = targets.scaled[:count], targets.halves[:count]
-        C, names, origin = (torch.tensor(array, device=device) for array in (targets.centroids, targets.names, targets.origin))
-        return cls(C, names, origin, torch.tensor(scaled, device=device), torch.tensor(halves, device=device), K)
+        scaled[:count, :n], halves[:count] = ready.scaled[:count], ready.halves[:count]
+        tiny = 1e-33 * n
+        bounds = np.array([ready.factor, ready.length, 2.1 * 2.0**-24 * (n + 3) * ready.length + tiny, 1.1 * 2.0**-53 * (n + 3), tiny])
+        arrays = ready.centroids, ready.names, ready.origin[:n], scaled, halves, bounds
+        C, names, origin, scaled, halves, bounds = (torch.tensor(array, device=device) for array in arrays)
+        return cls(C, names, origin, scaled, halves, bounds, K)
 
 
 def label_chunks(source: Source, targets: Targets) -> tuple[Any, float]:
     """Each row's label (int32), as a tensor on the card, and the SSE."""
-    parts, sse, ready = [], 0.0, dict[Any, _Ready]()
+    parts, sse, there = [], 0.0, dict[Any, _There]()
     for chunk in source.chunks():
         x = chunk.rows.waited()  # type: ignore[attr-defined]
-        if x.device not in ready:
-            ready[x.device] = _Ready.of(targets, x.device)
+        x = x if x.dtype in (torch.float32, torch.float64) else x.double()
+        key = x.device, x.dtype
+        if key not in there:
+            there[key] = _There.of(targets.single if x.dtype == torch.float32 else targets.double, x.device)
         try:
-            labels, part = _find_nearest(x, targets, ready[x.device], chunk.weights)
+            labels, part = _find_nearest(x, there[key], chunk.weights)
         except NonFiniteError as error:
             raise chunk.located(error, error.row, source.columns) from None
         parts.append(labels)
@@ -64,21 +70,17 @@ def measure(chunks: Iterable[Chunk], centroids: Array, dtype: Any) -> Any:
     return torch.cat(parts) if parts else torch.empty((0, len(centroids)), dtype=kind)
 
 
-def _find_nearest(x: Any, targets: Targets, ready: _Ready, weights: Array | None) -> tuple[Any, float]:
+def _find_nearest(x: Any, targets: _There, weights: Array | None) -> tuple[Any, float]:
     """Labels, and the sum of weighted squared distances. `NonFiniteError` where there is no distance."""
-    x = x if x.dtype in (torch.float32, torch.float64) else x.double()
     (count, n), device = x.shape, x.device
     beta = None if weights is None else torch.tensor(weights, dtype=torch.float64, device=device)
     programs = -(-count // (_ROWS * _TILES))
     parts, labels = torch.empty(programs, dtype=torch.float64, device=device), torch.empty(count, dtype=torch.int32, device=device)
-    u, tiny = 2.0**-24 * (n + 3), 1e-33 * n
-    C, names, origin, scaled, halves, K = ready
+    C, names, origin, scaled, halves, bounds, K = targets
     with torch.cuda.device(device):
         _nearest[(programs,)](
-            x, *x.stride(), origin, targets.factor, scaled, halves, len(halves) // K, scaled.shape[1],
-            targets.length, 2.1 * u * targets.length + tiny, 1.1 * 2.0**-53 * (n + 3), tiny,
-            C, names, origin if beta is None else beta, labels, parts, count, N=n, R=_ROWS, T=_TILES, K=K, WEIGHTED=beta is not None,
-            enable_fp_fusion=False,
+            x, *x.stride(), origin, scaled, halves, bounds, len(halves) // K, scaled.shape[1], C, names, bounds if beta is None else beta,
+            labels, parts, count, N=n, R=_ROWS, T=_TILES, K=K, WEIGHTED=beta is not None, enable_fp_fusion=False,
         )  # fmt: skip
     return labels, float(parts.sum()) + _decide(x, C, names, beta, labels)
 
@@ -110,18 +112,20 @@ def _squares(x: Any, C: Any) -> Any:
 
 @triton.jit
 def _tile(rows, by_row, by_column, l, there, start, N: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Sixteen columns of some rows in float64, zero where there are none."""
+    """Sixteen columns of some rows, zero where there are none."""
     d = start + tl.arange(0, 16)
     mask = there[:, None] & (d < N)[None, :]
-    return d, mask, tl.load(rows + l[:, None] * by_row + d[None, :].to(tl.int64) * by_column, mask=mask, other=0.0).to(tl.float64)
+    return d, mask, tl.load(rows + l[:, None] * by_row + d[None, :].to(tl.int64) * by_column, mask=mask, other=0.0)
 
 
 @triton.jit(do_not_specialize=["count", "blocks"])
 def _nearest(  # type: ignore[no-untyped-def]
-    rows, by_row, by_column, origin, factor, scaled, halves, blocks, columns, length, a, b, tiny, centroids, names, weights, labels, parts,
-    count, N: tl.constexpr, R: tl.constexpr, T: tl.constexpr, K: tl.constexpr, WEIGHTED: tl.constexpr,
+    rows, by_row, by_column, origin, scaled, halves, bounds, blocks, columns, centroids, names, weights, labels, parts, count,
+    N: tl.constexpr, R: tl.constexpr, T: tl.constexpr, K: tl.constexpr, WEIGHTED: tl.constexpr,
 ):  # fmt: skip
     """Labels of T tiles of R rows, -1 where rounding may have chosen (see `nearest._doubt`); squared distances of the others, summed."""
+    factor, length = tl.load(bounds).to(origin.dtype.element_ty), tl.load(bounds + 1)
+    a, b, tiny = tl.load(bounds + 2), tl.load(bounds + 3), tl.load(bounds + 4)
     total = tl.zeros([R], tl.float64)
     for tile in range(T):
         l = (tl.program_id(0) * T + tile).to(tl.int64) * R + tl.arange(0, R)
@@ -148,7 +152,7 @@ def _nearest(  # type: ignore[no-untyped-def]
         squares = tl.zeros([R], tl.float64)
         for start in range(0, columns, 16):
             d, mask, y = _tile(rows, by_row, by_column, l, sure, start, N)
-            gap = y - tl.load(centroids + which[:, None] * N + d[None, :], mask=mask, other=0.0)
+            gap = y.to(tl.float64) - tl.load(centroids + which[:, None] * N + d[None, :], mask=mask, other=0.0)
             squares += tl.sum(gap * gap, axis=1)
         if WEIGHTED:
             squares = squares * tl.load(weights + l, mask=sure, other=0.0)
