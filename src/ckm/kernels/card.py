@@ -11,6 +11,7 @@ from ckm.kernels.arithmetic import ONE
 from ckm.tally import second_moment_shape
 
 _PROGRAMS = 64  # for each multiprocessor: enough for all to end at about the same time
+_LEAST_RUNS = 4
 _FEW_COLUMNS = 32  # so few are unrolled
 _NOTED = 16  # rows that a program notes at once, and columns, or twice or four times as many
 _HALF = 14  # numbers up to 2^14 are split into float16 numbers
@@ -171,8 +172,8 @@ def _multiprocessors(device: Any) -> int:
 
 
 def _share(work: int, device: Any) -> int:
-    """How many runs a program takes, of so many in all."""
-    return max(1, work // (_PROGRAMS * _multiprocessors(device)))
+    """How many runs a program takes, of so many in all: not too few, since each program loads its turns."""
+    return max(_LEAST_RUNS, work // (_PROGRAMS * _multiprocessors(device)))
 
 
 def _up(number: int, step: int) -> int:
