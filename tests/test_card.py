@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 import ckm
+from ckm.assignment import assign
 from ckm.errors import DataError, NonFiniteError
 from ckm.frequencies import Frequencies
 from ckm.kernels import load_kernel
+from ckm.sources import open_source
 from ckm.tally import UNIT, Tally
 from test_kernels import assert_moments_agree, assert_same_bits, golden_input, make_frequencies, make_rows
 
@@ -133,6 +135,14 @@ def test_many_columns_agree_to_a_millionth(n: int, shift: float, weighted: bool)
     assert both.count == count + 100
 
 
+def test_a_card_with_little_shared_memory_agrees_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ckm.kernels import card as launches
+
+    monkeypatch.setattr(launches, "split_of", lambda device: launches.SMALL)
+    test_many_columns_agree_to_a_millionth(300, 10.0, False)
+    test_many_columns_agree_to_a_millionth(300, 10.0, True)
+
+
 def test_columns_of_any_unit_and_outliers_agree_to_a_millionth() -> None:
     units = 10.0 ** np.linspace(-8, 8, 100)
     f = calm(100, 200)
@@ -229,13 +239,7 @@ def test_labels_are_those_of_distances_in_float64(n: int, K: int, dtype: torch.d
     X, C = torch.tensor(rng.normal(size=(5000, n)), device="cuda", dtype=dtype), rng.normal(size=(K, n))
     C[K // 2] = C[0]  # of equals, the first
     X[: K // 2] = torch.tensor((C[: K // 2] + C[-(K // 2) or K :]) / 2, dtype=dtype)  # halfway
-    model = ckm.sketch(X, sketch_size=2 * K * n, scale=1.0)
-    found = ckm.CompressiveKMeans.from_sketch(model, 1)
-    from ckm.assignment import assign
-    from ckm.sources import open_source
-
     labels, sse = assign(open_source(X), C)
     expected, other = assign(X.cpu().numpy(), C)
     np.testing.assert_array_equal(labels.cpu().numpy(), expected)
     assert sse == pytest.approx(other, rel=1e-12)
-    assert found.n_features_in_ == n

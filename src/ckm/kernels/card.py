@@ -11,9 +11,10 @@ from ckm.kernels.arithmetic import ONE
 from ckm.tally import second_moment_shape
 
 _PROGRAMS = 64  # for each multiprocessor: enough for all to end at about the same time
-_LEAST_RUNS = 4
+_LEAST_RUNS = 4  # of a program
 _FEW_COLUMNS = 32  # so few are unrolled
 _NOTED = 16  # rows that a program notes at once, and columns, or twice or four times as many
+_DEPTH = 64  # columns are filled up to a multiple of it for the matrix units
 _HALF = 14  # numbers up to 2^14 are split into float16 numbers
 
 
@@ -29,14 +30,15 @@ class _Tile(NamedTuple):
 class _Split(NamedTuple):
     """How the matrix units are fed: rows and frequencies of a program, columns at a time, warps, and stages of loads in flight."""
 
-    rows: int = 128
-    frequencies: int = 128
-    columns: int = 64
-    warps: int = 8
-    stages: int = 3
+    rows: int
+    frequencies: int
+    columns: int
+    warps: int
+    stages: int
 
 
-SPLIT = _Split()
+LARGE, SMALL = _Split(128, 128, 64, 8, 3), _Split(64, 64, 32, 4, 2)
+_SHARED = 192 * 2**10  # bytes of shared memory that the large one takes
 
 
 def exact_sums(frequencies: Frequencies, rows: Any, weights: Any = None) -> tuple[Any, Any]:
@@ -66,9 +68,9 @@ def exact_sums(frequencies: Frequencies, rows: Any, weights: Any = None) -> tupl
 def split_sums(frequencies: Frequencies, rows: Any, weights: Any = None) -> tuple[Any, Any]:
     """The same, to 1e-6: phases come from the matrix units."""
     m, n, device = frequencies.m, frequencies.n, rows.device
-    R, F, D, warps, stages = SPLIT
+    R, F, D, warps, stages = split_of(device)
     origin, turns = _dense(frequencies, device)
-    padded, width, depth = _up(len(rows), R), _up(m, F), _up(n, D)
+    padded, width, depth = _up(len(rows), R), _up(m, F), _up(n, _DEPTH)
     notes = _notes(frequencies, rows, weights, None, padded)
     # Powers of two bring the columns of rows and frequencies into the range of float16: an outlier costs others nothing but tiny numbers.
     reach = torch.maximum((notes[0] - origin).abs(), (notes[1] - origin).abs())
@@ -79,9 +81,8 @@ def split_sums(frequencies: Frequencies, rows: Any, weights: Any = None) -> tupl
     t_high = t.half()
     t_low = (t - t_high.float()).half()
     x_high, x_low = torch.empty((2, padded, depth), dtype=torch.float16, device=device)
-    cut = (padded // 32, depth // 64)
-    kernels.split_rows[cut](
-        rows, *rows.stride(), origin, columns.float(), len(rows), x_high, x_low, depth, n, R=32, D=64, enable_fp_fusion=False
+    kernels.split_rows[(padded // 32, depth // _DEPTH)](
+        rows, *rows.stride(), origin, columns.float(), len(rows), x_high, x_low, depth, n, R=32, D=_DEPTH, enable_fp_fusion=False
     )
     runs = padded // R
     per = _share(runs * (width // F), device)
@@ -164,6 +165,12 @@ def _dense(frequencies: Frequencies, device: Any) -> tuple[Any, Any]:
 @lru_cache(maxsize=16)
 def _origin(frequencies: Frequencies, device: Any) -> Any:
     return torch.tensor(frequencies.origin, device=device)
+
+
+@cache
+def split_of(device: Any) -> _Split:
+    """How the matrix units of that card are fed."""
+    return LARGE if torch.cuda.get_device_properties(device).shared_memory_per_block_optin >= _SHARED else SMALL
 
 
 @cache

@@ -87,7 +87,7 @@ def _phases(x, turns, n, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr):  # 
     """p = t_0 x_0, then p = fma(t_d, x_d, p), of one group.
 
     Few columns N are unrolled, with the turns of all of them in registers. More, of which n is a multiple of 16, are multiplied by way of
-    shared memory; the compiler's products are the same chain (a check on the first rows of every sketch would find it if they were not).
+    shared memory; the compiler's products are the same chain, and `torch.py` tries whether they are.
     """
     p = tl.zeros([R, F], tl.float32)
     l, j = tl.arange(0, R), tl.arange(0, F)
@@ -167,8 +167,8 @@ def sum_split(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """As `sum_rows` or `weigh_rows`, with phases from the matrix units: x and t (.., depth) are sums of two float16 numbers each.
 
-    The units cut off what they add up: over 256 columns that costs 2e-6. So they add D columns at a time, and
-    those sums are added with rounding.
+    The units cut off what they add up: over 256 columns that costs 2e-6. So they add D columns at a time, and those sums are added with
+    rounding.
     """
     j = tl.program_id(0) * F + tl.arange(0, F)
     start = tl.program_id(1) * per
