@@ -184,6 +184,10 @@ def test_a_missing_value_is_refused_with_its_place() -> None:
 def test_a_tensor_must_be_a_table() -> None:
     with pytest.raises(DataError, match="shape"):
         ckm.sketch(torch.zeros(5, device="cuda"), n_clusters=2)
+    with pytest.raises(DataError, match="complex"):
+        ckm.sketch(torch.zeros((5, 2), device="cuda", dtype=torch.complex64), n_clusters=2)
+    with pytest.raises(DataError, match="to_dense"):
+        ckm.sketch(torch.zeros((5, 2), device="cuda").to_sparse(), n_clusters=2)
     with pytest.raises(DataError, match="one weight for each row"):
         ckm.sketch(torch.zeros((5, 2), device="cuda"), n_clusters=2, sample_weight=np.ones(4))
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from ckm.readonly import Array
 
-_KINDS = ("float16", "float64", "uint8", "int8", "int16", "int32", "int64", "bool")  # that NumPy knows by these names
 _WITH_DLPACK = {"cupy", "jax", "jaxlib"}
 _CPU = 1  # DLPack's name for it
 
@@ -40,9 +39,11 @@ class CardRows:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """NumPy's name for the numbers; bfloat16, which it lacks, counts as float32."""
-        name = str(self.tensor.dtype).removeprefix("torch.")
-        return np.dtype(name if name in _KINDS else "float32")
+        """NumPy's name for the numbers; bfloat16 and other short ones, which it lacks, count as float32."""
+        try:
+            return np.dtype(str(self.tensor.dtype).removeprefix("torch."))
+        except TypeError:
+            return np.dtype(np.float32)
 
     def __len__(self) -> int:
         return int(self.tensor.shape[0])

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ckm.errors import DataError
 from ckm.readonly import Array
 from ckm.sources.base import RandomAccessSource, require_numeric, require_table
 from ckm.sources.columns import Wanted
@@ -34,4 +35,7 @@ class TensorSource(RandomAccessSource):
 def open_data(data: Any, wanted: Wanted) -> TensorSource:
     """The rows of a tensor on a card."""
     wanted.refuse_names("A tensor")
-    return TensorSource(as_tensor(data))
+    tensor = as_tensor(data)
+    if "strided" not in str(tensor.layout):
+        raise DataError(f"The tensor has the layout {tensor.layout}; give a dense one, with tensor.to_dense().")
+    return TensorSource(tensor)
