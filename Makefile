@@ -3,15 +3,18 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-engines java lint bench bench-quality clean
+.PHONY: help demo test test-engines java test-torch test-gpu lint bench bench-quality bench-gpu clean
 
 help:
 	@echo "make demo   cluster a million rows and compare with k-means (under a minute once installed)"
 	@echo "make test   lint, then run all tests"
 	@echo "make test-engines   run the tests on local clusters of Dask, Spark and Ray"
+	@echo "make test-torch   the tests of what works with torch, on the CPU (installs torch unless it is there)"
+	@echo "make test-gpu     the tests of the kernels for cards, on the card of this machine"
 	@echo "make lint   ruff, mypy --strict, import directions"
 	@echo "make bench  measure speed and quality side by side with NumPy, pycle and scikit-learn"
 	@echo "make bench-quality   SSE against k-means, subsampling and others on many data sets, and how far it can be relied on (hours; quality.py continues where it stopped)"
+	@echo "make bench-gpu       on the card of this machine: against its limits, torch and flash-kmeans"
 	@echo "make clean  remove what the other targets made"
 
 # The stamp is older than pyproject.toml when dependencies changed.
@@ -43,6 +46,18 @@ java:
 	@command -v java >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -qq -y openjdk-17-jre-headless >/dev/null; } || \
 		echo "Java is not installed, so Spark's tests are left out; install it with: apt-get install openjdk-17-jre-headless"
 
+# The version that was tested; any other that is installed in the environment will do.
+$(VENV)/installed-torch: $(VENV)/installed
+	$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	@touch $@
+
+test-torch: $(VENV)/installed-torch
+	$(BIN)/python -m pytest -n auto --dist loadgroup tests/test_torch.py tests/test_kernels.py tests/test_card.py tests/test_sources.py::test_tensors
+
+test-gpu: $(VENV)/installed-torch
+	$(BIN)/python -c 'import torch; assert torch.cuda.is_available(), "there is no card that torch can use"'
+	$(BIN)/python -m pytest tests/test_card.py tests/test_torch.py tests/test_kernels.py
+
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -60,6 +75,9 @@ bench: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/decoder.py
 	$(BIN)/python benchmarks/clompr_quality.py
 	$(BIN)/python benchmarks/draw_speed.py
+
+bench-gpu: $(VENV)/installed-torch
+	$(BIN)/python benchmarks/gpu.py
 
 bench-quality: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/quality.py

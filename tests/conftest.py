@@ -7,6 +7,7 @@ never runs yesterday's arithmetic, the cache is kept in a folder named after the
 import hashlib
 import os
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,7 @@ def clusters() -> np.ndarray:
     return X
 
 
-@pytest.fixture(params=["reference", "numba"])
+@pytest.fixture(params=["reference", "numba", *(["torch", "torch-plain"] if find_spec("torch") else [])])
 def kernel(request: pytest.FixtureRequest) -> str:
     """The name of each kernel in turn."""
     return str(request.param)

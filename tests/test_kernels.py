@@ -82,7 +82,8 @@ def assert_close_to_oracle(z: np.ndarray, f: Frequencies, X: np.ndarray, beta: n
 
 
 def test_there_is_no_other_kernel() -> None:
-    assert set(KERNELS) == {"reference", "numba"}, "name the new kernel in the fixture of conftest.py, so that the laws are tried on it"
+    known = {"reference", "numba", "torch", "torch-plain"}
+    assert set(KERNELS) == known, "name the new kernel in the fixture of conftest.py, so that the laws are tried on it"
 
 
 # Laws of every kernel
@@ -128,7 +129,7 @@ def test_weights_equal_repetition(kernel: str, size: tuple[int, int, int], seed:
     tally = load_kernel(kernel)
     weighted, repeated = tally(f, X, times.astype(np.float64)), tally(f, np.repeat(X, times, axis=0), None)
     assert weighted.weight == repeated.weight
-    if kernel == "numba":  # whole multiples of whole numbers: not a bit of difference
+    if kernel in ("numba", "torch"):  # whole multiples of whole numbers: not a bit of difference
         assert np.array_equal(weighted.sums, repeated.sums)
         assert z_of(weighted).tobytes() == z_of(repeated).tobytes()
     # float64 sums of at most 2100 numbers below one, in another order

@@ -24,6 +24,8 @@ _MOST_BLOCKS = 8  # usual ones that are taken together
 def assign(X: Array | Source, centroids: Array, sample_weight: Array | None = None, n_threads: int = 1) -> tuple[Array, float]:
     """Each row's nearest centroid (the first of several), and SSE = sum_l beta_l min_k |x_l - c_k|^2."""
     source = X if isinstance(X, Source) else ArraySource(X, weights=sample_weight)
+    if source.on_card:
+        return _on_card(source, centroids)
     sse = list[float]()
 
     def labels_of(chunks: Iterable[Chunk]) -> Iterator[Array]:
@@ -38,6 +40,9 @@ def assign(X: Array | Source, centroids: Array, sample_weight: Array | None = No
 def label(X: Array | Source, centroids: Array, n_threads: int = 1) -> Array:
     """Each row's nearest centroid alone, which spares its distance."""
     source, targets = X if isinstance(X, Source) else ArraySource(X), Targets.of(centroids)
+    if source.on_card:
+        found: Array = _on_card(source, centroids)[0]
+        return found
 
     def work(block: Block) -> Array:
         labels = np.empty(len(block.rows), np.int32)
@@ -79,6 +84,11 @@ def distances(X: Array | Source, centroids: Array, n_threads: int = 1, dtype: An
     """Euclidean distances from every row to every centroid (N, K)."""
     source = X if isinstance(X, Source) else ArraySource(X)
     transposed = np.ascontiguousarray(centroids.T, np.float64)
+    if source.on_card:
+        from ckm.nearest_card import measure
+
+        measured: Array = measure(source.chunks(), centroids, dtype)
+        return measured
 
     def work(block: Block) -> Array:
         part = np.empty((len(block.rows), len(centroids)), dtype)
@@ -88,6 +98,14 @@ def distances(X: Array | Source, centroids: Array, n_threads: int = 1, dtype: An
     with closing(read(source)) as chunks:
         parts = [part for _, part in ordered_map(work, _blocks(chunks, centroids), n_threads)]
     return np.concatenate([np.empty((0, len(centroids)), dtype), *parts])
+
+
+def _on_card(source: Source, centroids: Array) -> tuple[Any, float]:
+    """Labels as a tensor where the rows are, and the SSE."""
+    from ckm.nearest_card import label_chunks
+
+    _require_width(source.n_features, centroids.shape[1])
+    return label_chunks(source, Targets.of(centroids))
 
 
 class Labelling(NamedTuple):
@@ -132,9 +150,13 @@ def _look_up(block: Block, targets: Targets, columns: tuple[str, ...] | None, la
 
 def _of_width(rows: Array, n: int) -> Array:
     """Float rows, known to be as wide as the centroids: compiled code does not look."""
-    if rows.shape[1] != n:
-        raise MismatchError(f"The rows have {rows.shape[1]} columns where the centroids have {n}; give the columns they were made from.")
+    _require_width(rows.shape[1], n)
     return as_floats(rows)
+
+
+def _require_width(columns: int, n: int) -> None:
+    if columns != n:
+        raise MismatchError(f"The rows have {columns} columns where the centroids have {n}; give the columns they were made from.")
 
 
 @entry

@@ -31,6 +31,7 @@ from ckm.sketching import sketch as make_sketch
 from ckm.sources import Source
 from ckm.sources.adapters import in_units
 from ckm.sources.partitioned import PartitionedSource
+from ckm.tensors import to_host
 from ckm.validation import Rows, opened_to_read_twice, validated
 
 _ROWS_AT_HAND = 1000  # how many rows init="sample" and "k++" draw from when no pool is asked for
@@ -67,8 +68,8 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         After decoding, at most this many passes of k-means (Lloyd's algorithm) over the rows, from the decoded centroids. Each visits
         every row once more and costs N * n_clusters * n_features multiply-adds, as `predict` does: one pass is then no longer all it
         takes. Needs the rows, so `fit` only: `partial_fit` and `from_sketch` refuse it.
-    kernel : {"auto", "numba", "reference"}, default="auto"
-        What computes the sketch.
+    kernel : {"auto", "numba", "torch", "torch-plain", "reference"}, default="auto"
+        What computes the sketch, see `ckm.sketch`. Rows on a card are sketched and labelled there.
     n_jobs : int, default=None
         Threads; None means every core. Results do not depend on it.
     random_state : int, RandomState, Generator or None, default=None
@@ -87,7 +88,7 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     sketch_ : Sketch
         The sketch, without rows: save it, merge it, decode it again.
     labels_ : array (n_samples,)
-        Each row's cluster (after `fit` only).
+        Each row's cluster (after `fit` only); of rows on a card a tensor there, as what `predict` and `transform` return.
     inertia_ : float
         Sum of squared distances to the nearest centroid, weighted (after `fit` only).
     n_iter_ : int
@@ -328,7 +329,7 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
             self.labels_, self.inertia_ = assign(source, centroids / units, n_threads=threads)
         if passes:
             K, near = len(centroids), centroids / units
-            mass = np.bincount(self.labels_, rows.weights, minlength=K) if rows.in_memory else self._measure(source, near)
+            mass = np.bincount(to_host(self.labels_), rows.weights, minlength=K) if rows.in_memory else self._measure(source, near)
             self._polished = centroids, read_only(mass / mass.sum())
 
     def _measure(self, source: Source, centroids: Array) -> Array:

@@ -16,11 +16,11 @@ from ckm.choosing import Choice, choose_frequencies, resolve_like
 from ckm.distributions import DEFAULT_DISTRIBUTION
 from ckm.errors import DataError, MissingRowsWarning, ParameterError, PhaseWarning
 from ckm.frequencies import Frequencies
-from ckm.kernels import load_kernel
+from ckm.kernels import load_kernel, plan
 from ckm.kernels.arithmetic import MAX_TURNS
 from ckm.progress import rows_bar
 from ckm.readonly import Array
-from ckm.runners.local import State, blocks_of, run, thread_count
+from ckm.runners.local import BLOCK_ROWS, State, blocks_of, run, thread_count
 from ckm.runners.parts import SketchJob, sketch_partitions
 from ckm.seeding import seed_of
 from ckm.sketches import Sketch
@@ -29,6 +29,7 @@ from ckm.sources.adapters import Weighted, WithoutMissing
 from ckm.sources.columns import checked_weights
 from ckm.sources.partitioned import PartitionedSource, opened
 from ckm.sources.reading import read
+from ckm.tensors import to_host
 
 _log = logging.getLogger(__name__)
 
@@ -59,11 +60,11 @@ def sketch(
     Parameters
     ----------
     data : array, data frame, file name, glob pattern, folder, list of file names, query, stream, iterable of batches, or cluster's data
-        The rows: a NumPy array (N, n), a sparse matrix; a pandas, polars (also lazy), PyArrow or DuckDB table, anything with
-        `__arrow_c_stream__`; `.npy`, `.csv` (also `.gz`, `.zst`), `.parquet`, `.arrow`, `.feather`, `.h5` and `.zarr` files; "-" for
-        standard input; a cursor; arrays, tensors or frames one after another, or a function that returns them. docs/sources.md has an
-        example of each. No rows give an empty sketch. Dask arrays, data frames and bags of batches, Spark data frames and Ray datasets stay
-        where they are, and workers send sums back: docs/scaling.md.
+        The rows: a NumPy array (N, n), a sparse matrix, a tensor on the CPU or on a card; a pandas, polars (also lazy), PyArrow or DuckDB
+        table, anything with `__arrow_c_stream__`; `.npy`, `.csv` (also `.gz`, `.zst`), `.parquet`, `.arrow`, `.feather`, `.h5` and `.zarr`
+        files; "-" for standard input; a cursor; arrays, tensors or frames one after another, or a function that returns them.
+        docs/sources.md has an example of each. No rows give an empty sketch. Dask arrays, data frames and bags of batches, Spark data
+        frames and Ray datasets stay where they are, and workers send sums back: docs/scaling.md.
     n_clusters : int, optional
         How many clusters it will be decoded to; sets the size m = 5 * n_clusters * n unless `sketch_size` is given.
     sketch_size : int, optional
@@ -96,8 +97,8 @@ def sketch(
         Decides the frequencies, the sample and the pool.
     n_jobs : int, optional
         Threads; None means every core, or on a cluster one for each task. The result does not depend on it.
-    kernel : {"auto", "numba", "reference"}
-        What computes the sums.
+    kernel : {"auto", "numba", "torch", "torch-plain", "reference"}
+        What computes the sums. "auto" is "numba", and "torch" for rows on a card; "torch" takes rows on the CPU to a card, if there is one.
     checkpoint : file name, optional
         Where to write down what has been added up so far, every ten seconds and whenever the pass ends, however that is. Only for rows in
         files. It stays until it is removed.
@@ -118,9 +119,14 @@ def sketch(
     >>> s.z.shape, s.count
     ((30,), 1000)
     """
-    threads, compute, capacity = thread_count(n_jobs), load_kernel(kernel), whole_number(pool, "pool", 0)
+    load_kernel(kernel)  # which says if there is none
+    threads, capacity = thread_count(n_jobs), whole_number(pool, "pool", 0)
     model, choice = resolve_like(like), Choice(n_clusters, sketch_size, scale, distribution, standardize)
     source = open_rows(data, Wanted(columns, weight_column, None if model is None else model.columns), sample_weight, nan)
+    compute, planned = load_kernel(kernel, source.on_card), plan(kernel, source.n_features, threads, source.on_card)
+    if planned is not None:
+        threads = 1 if source.n_rows is not None and source.n_rows <= planned.block_rows else planned.threads
+        source.prefer(planned.block_rows)
     seed, keeper, begun = seed_of(random_state), None, None
     if checkpoint is not None:
         asked = choice._asdict() | {"like": model and model.frequencies.fingerprint, "columns": columns and list(columns)}
@@ -147,10 +153,11 @@ def sketch(
         with (
             rows_bar("Sketching", source.n_rows, progress, source.n_bytes) as on_rows,
             keeper or nullcontext(),
-            closing(read(source, state.place)) as chunks,
+            closing(read(source, state.place, None if planned is None else planned.block_rows)) as chunks,
         ):
             on_rows(state.rows)
-            blocks, on_state = blocks_of(chunks, state.blocks), None if keeper is None else lambda state: keeper.note(so_far(state), state)
+            blocks = blocks_of(chunks, state.blocks, BLOCK_ROWS if planned is None else planned.block_rows)
+            on_state = None if keeper is None else lambda state: keeper.note(so_far(state), state)
             state = run(
                 compute, frequencies, blocks, state, seed, n_threads=threads, on_rows=on_rows, on_state=on_state, columns=source.columns
             )
@@ -176,7 +183,7 @@ def open_rows(data: Any, wanted: Wanted, sample_weight: Any = None, nan: str = "
 
 def _checked_weights(sample_weight: Any, source: Source) -> Array:
     try:
-        weights = np.asarray(sample_weight, np.float64)
+        weights = np.asarray(to_host(sample_weight), np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"sample_weight must be numbers, one for each row: {error}.") from None
     if weights.ndim != 1 or (source.n_rows is not None and len(weights) != source.n_rows):

@@ -12,6 +12,7 @@ from ckm.sources import IN_MEMORY, Source, Wanted, kind_of, open_source
 from ckm.sources.arrays import ArraySource
 from ckm.sources.frames import as_frame, frame_rows
 from ckm.sources.sparse import SparseSource
+from ckm.tensors import CardRows, as_tensor, to_host
 
 
 class Rows(NamedTuple):
@@ -33,6 +34,8 @@ def validated(model: Any, X: Any, sample_weight: Any, *, reset: bool, finite: bo
     kind = "source" if isinstance(X, Source) else kind_of(X)
     if kind not in IN_MEMORY:
         return _opened(model, X, sample_weight, reset)
+    if kind == "tensors":
+        return _on_card(model, X, sample_weight, reset)
     if kind == "frames":
         frame = as_frame(X)
         assert frame is not None
@@ -61,6 +64,13 @@ def _opened(model: Any, X: Any, sample_weight: Any, reset: bool) -> Rows:
     elif source.n_features != model.n_features_in_:
         raise MismatchError(f"X has {source.n_features} columns where this model has {model.n_features_in_}; give the same columns.")
     return Rows(source, np.dtype(np.float64))
+
+
+def _on_card(model: Any, X: Any, sample_weight: Any, reset: bool) -> Rows:
+    """Rows on a card, which stay at hand there."""
+    source, single = _opened(model, X, sample_weight, reset).source, CardRows(as_tensor(X)).dtype == np.float32
+    weights = None if sample_weight is None else np.asarray(to_host(sample_weight), np.float64)
+    return Rows(source, np.dtype(np.float32 if single else np.float64), weights, True)
 
 
 def opened_to_read_twice(X: Any) -> Any:

@@ -6,23 +6,55 @@ strides, perhaps read-only; `weights` a float64 array (b,) of positive numbers, 
 
 from collections.abc import Callable
 from importlib import import_module
+from typing import Any, NamedTuple
 
-from ckm.errors import ParameterError
+from ckm.errors import MissingPackageError, ParameterError
 from ckm.frequencies import Frequencies
 from ckm.readonly import Array
 from ckm.tally import Tally
 
 Kernel = Callable[[Frequencies, Array, Array | None], Tally]
 
-KERNELS = {"reference": "ckm.kernels.reference", "numba": "ckm.kernels.numba"}
+KERNELS = {
+    "reference": "ckm.kernels.reference",
+    "numba": "ckm.kernels.numba",
+    "torch": "ckm.kernels.torch",
+    "torch-plain": "ckm.kernels.plain",
+}
+ON_CARDS = "torch"  # the one for rows on a card
 
 
-def load_kernel(name: str) -> Kernel:
-    """The kernel called `name`; "auto" is the fastest that is exact."""
-    try:
-        module = KERNELS["numba" if name == "auto" else name]
-    except (KeyError, TypeError):
-        known = ", ".join(map(repr, ("auto", *KERNELS)))
-        raise ParameterError(f"There is no kernel {name!r}; choose one of {known}.") from None
-    kernel: Kernel = import_module(module).tally
+class Plan(NamedTuple):
+    """How rows are given to a kernel: how many at a time, and from how many threads."""
+
+    block_rows: int
+    threads: int
+
+
+def load_kernel(name: str, on_card: bool = False) -> Kernel:
+    """The kernel called `name`; "auto" is the fastest for rows on the CPU, or on a card."""
+    kernel: Kernel = _module(name, on_card).tally
     return kernel
+
+
+def plan(name: str, n_features: int, n_threads: int, on_card: bool = False) -> Plan | None:
+    """How the kernel wants rows of so many columns; None where it does not care."""
+    module = _module(name, on_card)
+    found: Plan | None = module.plan(n_features, n_threads, on_card) if module.__name__ == KERNELS[ON_CARDS] else None
+    return found
+
+
+def _module(name: str, on_card: bool) -> Any:
+    known = (ON_CARDS if on_card else "numba") if name == "auto" else name
+    try:
+        module = KERNELS[known]
+    except (KeyError, TypeError):
+        names = ", ".join(map(repr, ("auto", *KERNELS)))
+        raise ParameterError(f"There is no kernel {name!r}; choose one of {names}.") from None
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        message = f"The kernel {known!r} needs torch, which is not installed; run: pip install 'compressive-kmeans[gpu]'."
+        raise MissingPackageError(message) from None

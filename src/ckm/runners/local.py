@@ -9,7 +9,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ckm.readonly import Array
 from ckm.seeding import stream
 from ckm.sources.base import BEGINNING, Chunk, Place
 from ckm.tally import Tally
+from ckm.tensors import CardRows
 
 BLOCK_ROWS = 16384
 
@@ -90,7 +91,7 @@ def run(
 
     def work(block: Block) -> tuple[Tally, Pool | None]:
         rows, weights = _floats(block.rows), block.weights
-        if weights is not None:  # rows of weight zero are as if they were not there
+        if weights is not None and not (weights > 0).all():  # rows of weight zero are as if they were not there
             rows, weights = rows[weights > 0], weights[weights > 0]
         try:
             part = kernel(frequencies, rows, weights)
@@ -104,6 +105,10 @@ def run(
         # a change of units or origin changes nothing.
         order = np.argsort(rows[:64], axis=0, kind="stable").astype(np.int64)
         rng = stream(seed, "pool", block.number, zlib.crc32(order.tobytes()))
+        if isinstance(rows, CardRows):
+            from ckm.runners.card import draw_pool
+
+            return part, draw_pool(rng, rows, weights, capacity, frequencies)
         odds = importance(rows, frequencies)
         return part, Pool.draw(rng, rows, weights, capacity, odds)
 
@@ -176,6 +181,6 @@ def as_floats(rows: Array) -> Array:
     return np.ascontiguousarray(_floats(rows))
 
 
-def _floats(rows: Array) -> Array:
-    """Float32 or float64 rows as they lie in memory; other numbers become float64."""
-    return rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
+def _floats(rows: Any) -> Any:
+    """Float32 or float64 rows as they lie in memory; other numbers become float64. Those on a card stay as they are."""
+    return rows if isinstance(rows, CardRows) or rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)

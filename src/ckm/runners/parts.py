@@ -11,7 +11,7 @@ import numpy as np
 
 from ckm.errors import MismatchError
 from ckm.frequencies import Frequencies
-from ckm.kernels import load_kernel
+from ckm.kernels import load_kernel, plan
 from ckm.pool import Pool
 from ckm.readonly import Array
 from ckm.runners.local import State, blocks_of, run
@@ -42,8 +42,9 @@ class SketchJob(Job):
         """The sums over one partition; its pool is drawn from a stream of its own."""
         seed = int(stream(self.seed, "pool", number).integers(2**63)) if self.capacity else self.seed
         state = State.empty(self.frequencies, self.capacity)
-        kernel = load_kernel(self.kernel)
-        state = run(kernel, self.frequencies, blocks_of(chunks), state, seed, n_threads=self.threads, columns=self.columns)
+        kernel, planned = load_kernel(self.kernel), plan(self.kernel, self.frequencies.n, self.threads)
+        blocks = blocks_of(chunks) if planned is None else blocks_of(chunks, size=planned.block_rows)
+        state = run(kernel, self.frequencies, blocks, state, seed, n_threads=self.threads, columns=self.columns)
         return pack(self.frequencies, number, state)
 
     def merge(self, parts: Sequence[bytes]) -> bytes:

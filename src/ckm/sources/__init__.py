@@ -14,6 +14,7 @@ import numpy as np
 from ckm.errors import DataError, ParameterError
 from ckm.sources.base import BEGINNING, Chunk, Place, Source
 from ckm.sources.columns import Wanted
+from ckm.tensors import on_card
 
 __all__ = ["BEGINNING", "Chunk", "Place", "Source", "Wanted", "kind_of", "open_source"]
 
@@ -36,7 +37,7 @@ _OPENERS = {
 }
 # Engines run the work too, so their modules live with the runners.
 ENGINES = {"dask": "ckm.runners.dask", "ray": "ckm.runners.ray", "spark": "ckm.runners.spark"}
-IN_MEMORY = ("arrays", "frames", "sparse")
+IN_MEMORY = ("arrays", "frames", "sparse", "tensors")
 ANYTHING = Wanted()
 
 
@@ -61,6 +62,8 @@ def kind_of(data: Any) -> str:
         return "paths"
     if isinstance(data, np.ndarray):
         return "arrays"
+    if on_card(data):
+        return "tensors"
     if hasattr(data, "tocsr") and hasattr(data, "toarray"):
         return "sparse"
     if isinstance(data, (dict, set, bytes)):

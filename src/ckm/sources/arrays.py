@@ -8,6 +8,7 @@ from ckm.errors import DataError
 from ckm.readonly import Array
 from ckm.sources.base import RandomAccessSource, require_numeric, require_table
 from ckm.sources.columns import Wanted
+from ckm.tensors import is_tensor, to_host
 
 
 class ArraySource(RandomAccessSource):
@@ -40,6 +41,7 @@ def as_array(data: Any) -> Array:
         raise DataError("Got None where rows are expected; pass an array (rows, columns), a data frame, or a file name.")
     if np.ma.isMaskedArray(data) and np.ma.getmaskarray(data).any():
         raise DataError("The array has masked values, which are missing; fill them, or drop such rows, first.")
+    data = to_host(data)
     if is_tensor(data):
         data = data.detach().cpu()
         data = (data.float() if "bfloat16" in str(data.dtype) else data).numpy()  # NumPy has no bfloat16
@@ -48,8 +50,3 @@ def as_array(data: Any) -> Array:
     except ValueError as error:
         raise DataError(f"Cannot make an array of {type(data).__name__}: {error}; pass rows of one length.") from error
     return array
-
-
-def is_tensor(data: Any) -> bool:
-    """Whether it is a torch tensor, told without torch."""
-    return type(data).__module__.split(".")[0] == "torch" and hasattr(data, "detach")

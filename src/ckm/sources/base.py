@@ -81,6 +81,8 @@ class Source(ABC):
         Whether `chunks` can be called more than once.
     background : bool
         Whether another thread may read.
+    on_card : bool
+        Whether rows are on a card (`ckm.tensors.CardRows`) rather than arrays.
     """
 
     columns: tuple[str, ...] | None
@@ -90,6 +92,12 @@ class Source(ABC):
     parts: tuple[str, ...] = ()
     rereadable: bool = True
     background: bool = True
+    on_card: bool = False
+    _step: int | None = None
+
+    def prefer(self, rows: int) -> None:
+        """Give chunks of so many rows, where that costs no copy."""
+        self._step = rows
 
     @abstractmethod
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
@@ -114,7 +122,7 @@ class RandomAccessSource(Source):
         """Some rows: a slice of them, or those at sorted indices."""
 
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
-        step = rows_per_chunk(self.n_features)
+        step = self._step or rows_per_chunk(self.n_features)
         for low in range(start.row, self.n_rows, step):
             high = min(low + step, self.n_rows)
             beta = None if self.weights is None else self.weights[low:high]

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from ckm.errors import DataError, MismatchError
-from ckm.readonly import Array
 from ckm.sources.arrays import as_array
 from ckm.sources.base import require_numeric, require_table
 from ckm.sources.columns import Chosen, Wanted
 from ckm.sources.sparse import is_sparse
 from ckm.sources.streaming import Batch, StreamSource
+from ckm.tensors import CardRows, on_card, rows_at_once
 
 
 def open_data(data: Any, wanted: Wanted) -> StreamSource:
@@ -40,8 +40,11 @@ class BatchSource(StreamSource):
         else:
             wanted.refuse_names("An array")
         self._width = len(self._chosen.names) if self._chosen else _as_rows(first).shape[1]
+        self.on_card = self._chosen is None and isinstance(_as_rows(first), CardRows)
         super().__init__(self._converted, self._width, self._chosen.columns if self._chosen else None, once=once)
         self._waiting = chain([first], self._waiting)
+        if self.on_card:
+            self.prefer(rows_at_once(self._width))
 
     def _first(self, batches: Iterator[Any]) -> Any:
         for batch in batches:
@@ -108,14 +111,18 @@ def _is_empty_list(batch: Any) -> bool:
     return isinstance(batch, (list, tuple)) and not batch
 
 
-def _as_rows(batch: Any) -> Array:
-    """An array (rows, columns). Loaders wrap the only tensor of a data set in a list."""
+def _as_rows(batch: Any) -> Any:
+    """An array (rows, columns), or a table on a card. Loaders wrap the only tensor of a data set in a list."""
     if isinstance(batch, (list, tuple)) and hasattr(batch[0], "shape"):
         if len(batch) > 1:
             raise DataError(
                 f"A batch has {len(batch)} arrays, of which one should be clustered: pass (x for x, *_ in batches), for instance."
             )
         batch = batch[0]
+    if on_card(batch):
+        array: Any = CardRows.of(batch)
+        require_table(array.shape, "A batch")
+        return array
     array = as_array(batch.toarray() if is_sparse(batch) else batch)
     require_table(array.shape, "A batch")
     require_numeric(array.dtype, "A batch")

@@ -9,6 +9,7 @@ import numpy as np
 
 from ckm.errors import DataError
 from ckm.sources.base import BEGINNING, Chunk, Place, Source
+from ckm.tensors import joined
 
 JOINED_ROWS, JOINED_BYTES = 2**14, 2**20  # a chunk of fewer rows, and fewer bytes, waits for more of them: each costs a task
 _AHEAD = 2  # chunks read before they are asked for
@@ -17,9 +18,12 @@ _PATIENCE = 1.0  # seconds that a reader may take to notice that it is not neede
 _Item = TypeVar("_Item")
 
 
-def read(source: Source, start: Place = BEGINNING) -> Generator[Chunk]:
-    """The chunks of `source` from `start` on, none of them tiny, read ahead where the source allows it. Close it to stop early."""
-    least = min(JOINED_ROWS, JOINED_BYTES // (8 * source.n_features))
+def read(source: Source, start: Place = BEGINNING, wanted: int | None = None) -> Generator[Chunk]:
+    """The chunks of `source` from `start` on, none of them tiny, read ahead where the source allows it. Close it to stop early.
+
+    Where a number of rows is `wanted`, chunks have half as many or more, except at the end of a part.
+    """
+    least = min(JOINED_ROWS, JOINED_BYTES // (8 * source.n_features)) if wanted is None else wanted // 2
     chunks = _joined(map(_with_known_weights, source.chunks(start)), least)
     return prefetched(chunks) if source.background else chunks
 
@@ -51,7 +55,7 @@ def _joined(chunks: Iterable[Chunk], least: int) -> Generator[Chunk]:
 def _join(chunks: list[Chunk]) -> Chunk:
     if len(chunks) == 1:
         return chunks[0]
-    rows = np.concatenate([chunk.rows for chunk in chunks])
+    rows = joined([chunk.rows for chunk in chunks])
     weights = None if chunks[0].weights is None else np.concatenate([chunk.weights for chunk in chunks if chunk.weights is not None])
     numbers = None if all(chunk.numbers is None for chunk in chunks) else np.concatenate([chunk.row_numbers() for chunk in chunks])
     return Chunk(rows, weights, chunks[0].start, chunks[-1].after, chunks[0].name, numbers)

@@ -90,7 +90,7 @@ class StreamSource(Source):
 
     def _numbered(self) -> Iterator[Chunk]:
         """Batches with their places, cut where they are large."""
-        row, step = 0, rows_per_chunk(self.n_features)
+        row, step = 0, self._step or rows_per_chunk(self.n_features)
         for batch in self._begin():
             for low in range(0, len(batch.rows), step):
                 part = slice(low, low + step)

@@ -1,0 +1,46 @@
+"""Plain torch in float64, on any device: for cards without Triton. It agrees with the exact kernels to rounding, marked `exact=False`."""
+
+from typing import Any
+
+import torch
+
+from ckm.errors import NonFiniteError
+from ckm.frequencies import Frequencies
+from ckm.tally import UNIT, Tally, second_moment_shape
+from ckm.tensors import CardRows
+
+_PAIRS = 2**24  # how many phases are in memory at a time
+
+
+def tally(frequencies: Frequencies, rows: Any, weights: Any = None) -> Tally:
+    """sums_j = sum_l beta_l (cos, sin)(omega_j^T (x_l - origin)), with bounds and moments; rows are an array or a tensor."""
+    m, n = frequencies.m, frequencies.n
+    if not len(rows):
+        return Tally.empty(m, n)
+    rows = torch.as_tensor(rows.tensor if isinstance(rows, CardRows) else rows)
+    device, kind = rows.device, torch.float64
+    origin, omega = (torch.tensor(array, dtype=kind, device=device) for array in (frequencies.origin, frequencies.omega))
+    beta = torch.ones(len(rows), dtype=kind, device=device) if weights is None else torch.as_tensor(weights, dtype=kind, device=device)
+    full = len(second_moment_shape(m, n)) == 2
+    sums, first = torch.zeros((2, m), dtype=kind, device=device), torch.zeros(n, dtype=kind, device=device)
+    second = torch.zeros((n, n) if full else (n,), dtype=kind, device=device)
+    step = max(1, _PAIRS // m)
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        v, w = rows[part].to(kind) - origin, beta[part]
+        require_finite(v, start)
+        phases = v @ omega.T
+        sums += torch.stack([w @ torch.cos(phases), w @ torch.sin(phases)])
+        first += w @ v
+        second += (v * w[:, None]).T @ v if full else w @ v**2
+    lower, upper = (bound.to(kind) for bound in (rows.amin(dim=0), rows.amax(dim=0)))
+    numbers = [array.cpu().numpy() for array in (sums / UNIT, lower, upper, first, second)]
+    return Tally(numbers[0], float(beta.sum()), len(rows), *numbers[1:])
+
+
+def require_finite(v: Any, start: int = 0) -> None:
+    """Refuse centred rows that are not finite in float32, naming the first place; they are rows from number `start` on."""
+    bad = (~torch.isfinite(v.float())).nonzero()
+    if len(bad):
+        row, column = map(int, bad[0])
+        raise NonFiniteError(start + row, column, float(v[row, column]))

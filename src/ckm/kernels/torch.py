@@ -1,0 +1,105 @@
+"""The kernel for cards: rows that lie there are summed in place, rows on the CPU are copied there while others are summed.
+
+With at most `EXACT_COLUMNS` columns it gives the bits of the numba kernel. With more, and for structured frequencies, phases come from the
+matrix units, with numbers as sums of two float16 numbers each: such sketches agree to 1e-6 and are marked `exact=False`.
+
+Each call has a stream and buffers to itself, so a runner with a few threads keeps a card busy while rows are copied, and uses every card
+there is. Without a card the numba kernel sums the rows where they are; on one without Triton, `plain.py` does.
+"""
+
+import logging
+import threading
+from functools import cache, lru_cache
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import torch
+
+from ckm.frequencies import Frequencies
+from ckm.kernels import Plan, numba, plain
+from ckm.kernels.lanes import lane
+from ckm.readonly import Array
+from ckm.tally import Tally, second_moment_shape
+from ckm.tensors import CARD_BYTES, CardRows, is_tensor, on_card, rows_at_once
+
+EXACT_COLUMNS = 64
+STAGED_BYTES = 2**25  # of rows from the CPU that are copied at once
+_SHARE = 64  # of a card's memory that a block may take
+_TRIED = 300  # rows that tell whether a card gives the bits of the CPU
+_CAPABLE = (7, 0)  # cards that Triton compiles for
+
+_log = logging.getLogger(__name__)
+_launching = threading.Lock()  # Triton compiles a kernel when it is first launched
+
+
+def tally(frequencies: Frequencies, rows: Any, weights: Array | None = None) -> Tally:
+    """The tally of `rows`: an array, a tensor, or rows on a card."""
+    if not len(rows):
+        return Tally.empty(frequencies.m, frequencies.n)
+    if on_card(rows):
+        rows = CardRows.of(rows)
+    elif not isinstance(rows, CardRows):
+        rows = rows.detach().numpy() if is_tensor(rows) else rows
+        if not torch.cuda.is_available():
+            return numba.tally(frequencies, rows, weights)
+    return _on_stream(frequencies, rows, weights)
+
+
+def plan(n_features: int, n_threads: int, on_card: bool) -> Plan | None:
+    """Blocks that are worth a launch; two threads for each card keep it busy, and more are needed where they also copy rows to it."""
+    if not torch.cuda.is_available():
+        return None
+    cards = torch.cuda.device_count()
+    most = min(CARD_BYTES, min(torch.cuda.get_device_properties(i).total_memory for i in range(cards)) // _SHARE)
+    return Plan(rows_at_once(n_features, most if on_card else STAGED_BYTES), min((2 if on_card else 8) * cards, max(2, n_threads)))
+
+
+def _on_stream(frequencies: Frequencies, rows: Any, weights: Array | None) -> Tally:
+    """The tally, computed in a stream of its own; returns when it is done, so that buffers may be used again."""
+    with lane(rows.tensor.device if isinstance(rows, CardRows) else None) as own:
+        device = own.device
+        rows = rows.waited() if isinstance(rows, CardRows) else own.copied("rows", rows)
+        rows = rows if rows.dtype in (torch.float32, torch.float64) else rows.double()
+        beta = None if weights is None else own.copied("weights", weights)
+        if not _has_triton(device):
+            return plain.tally(frequencies, rows, beta)
+        from ckm.kernels import card
+
+        with _launching:
+            if frequencies.n > EXACT_COLUMNS or frequencies.signs is not None:
+                sums, notes = card.split_sums(frequencies, rows, beta)
+            else:
+                sums, notes = card.exact_sums(frequencies, rows, beta)
+                sums = sums if _gives_the_bits(frequencies, device) else sums.double()
+        return _collected(frequencies, rows, weights, sums.cpu().numpy(), notes.cpu().numpy())
+
+
+def _collected(frequencies: Frequencies, rows: Any, weights: Array | None, sums: Array, notes: Array) -> Tally:
+    lower, upper, first, second = notes[:4]
+    with np.errstate(over="ignore", invalid="ignore"):  # NaN shows in the moments, overflow in the bounds
+        ends = np.array([lower, upper] - frequencies.origin, np.float32)
+    if not (np.isfinite(ends).all() and np.isfinite(first).all()):
+        plain.require_finite(rows.double() - torch.tensor(frequencies.origin, device=rows.device))
+    if len(second_moment_shape(frequencies.m, frequencies.n)) == 2:
+        second = notes[4:]
+    weight = float(len(rows)) if weights is None else float(np.sum(weights))
+    return Tally(sums, weight, len(rows), lower, upper, first, second)
+
+
+@lru_cache(maxsize=64)
+def _gives_the_bits(frequencies: Frequencies, device: Any) -> bool:
+    """Whether the card's compiler keeps to the specified arithmetic, tried on a few rows."""
+    from ckm.kernels import card
+
+    rows = frequencies.absolute(2 * np.random.default_rng(0).normal(size=(_TRIED, frequencies.n)))
+    sums, _ = card.exact_sums(frequencies, torch.tensor(rows, device=device))
+    same = np.array_equal(sums.cpu().numpy(), numba.tally(frequencies, rows).sums)
+    if not same:
+        _log.warning("On %s Triton does not give the bits of the CPU: sketches from there agree to rounding, marked exact=False.", device)
+    return same
+
+
+@cache
+def _has_triton(device: Any) -> bool:
+    return find_spec("triton") is not None and torch.cuda.get_device_capability(device) >= _CAPABLE

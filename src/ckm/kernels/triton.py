@@ -1,0 +1,201 @@
+"""Triton kernels: the specified arithmetic of `arithmetic.py` on a card.
+
+Rows are first centred and cast, and their bounds and moments noted: x (groups, n', R) float32, each group R rows, transposed. Then each
+program sums some groups for F frequencies of turns (tiles, n', F). Of few columns, lanes run along frequencies and a thread takes all rows
+of a group, so that sums stay within a thread until the end and the numbers of x are loaded once for many frequencies. Multiply-adds are
+written out, and the compiler may fuse no others.
+
+Sums are those of bit patterns in int32, over at most `HELD_ROWS` rows, and then of int64: the order of programs and atomics changes no bit.
+"""
+
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+from ckm.kernels import arithmetic
+
+HELD_ROWS = 256  # rows whose bit patterns fit an int32 sum; every launch takes a multiple of them
+
+_COSINE = tl.constexpr(tuple(map(float, arithmetic.COSINE)))
+_SINE = tl.constexpr(tuple(map(float, arithmetic.SINE)))
+_THREE = tl.constexpr(arithmetic.THREE_BITS)
+_HELD_THREES = tl.constexpr((arithmetic.THREE_BITS * HELD_ROWS + 2**31) % 2**32 - 2**31)  # of HELD_ROWS rows, wrapped as int32 sums are
+
+
+@triton.jit
+def _wave(p):  # type: ignore[no-untyped-def]
+    """Bit patterns of 3 + cos and 3 + sin of phases p in turns."""
+    r = p - libdevice.rint(p)
+    q = r * r
+    cosine = tl.fma(q, _COSINE[5], _COSINE[4])
+    sine = tl.fma(q, _SINE[6], _SINE[5])
+    for i in tl.static_range(4):
+        cosine = tl.fma(cosine, q, _COSINE[3 - i])
+        sine = tl.fma(sine, q, _SINE[4 - i])
+    cosine = tl.fma(cosine, q, 4.0)
+    sine = tl.fma(sine, q, _SINE[0])
+    return cosine.to(tl.int32, bitcast=True), tl.fma(sine, r, 3.0).to(tl.int32, bitcast=True)
+
+
+@triton.jit(do_not_specialize=["count", "per", "padded"])
+def note_rows(  # type: ignore[no-untyped-def]
+    rows, by_row, by_column, origin, weights, count, per, x, padded, n, notes, products,
+    N: tl.constexpr, WIDE: tl.constexpr, T: tl.constexpr, R: tl.constexpr, WEIGHTED: tl.constexpr, FULL: tl.constexpr, KEEP: tl.constexpr,
+):  # fmt: skip
+    """Note bounds and moments of `per` tiles of T rows and WIDE of the N columns; KEEP the rows, centred, in x (padded / R, n, R).
+
+    notes is (programs, 4, n''), n'' a multiple of WIDE: smallest, largest, sums of w v and of w v^2, with v = row - origin.
+    products is (programs, WIDE, WIDE), where FULL: sums of w v v^T. Behind the last row and column x gets zeros.
+    """
+    d = tl.program_id(1) * WIDE + tl.arange(0, WIDE)
+    known = d < N
+    o = tl.load(origin + d, mask=known, other=0.0)
+    kind: tl.constexpr = rows.dtype.element_ty
+    low, high = tl.full([T, WIDE], float("inf"), kind), tl.full([T, WIDE], float("-inf"), kind)
+    first, second = tl.zeros([T, WIDE], tl.float64), tl.zeros([T, WIDE], tl.float64)
+    pairs = tl.zeros([WIDE, WIDE], tl.float64)
+    for tile in range(per):
+        l = (tl.program_id(0) * per + tile).to(tl.int64) * T + tl.arange(0, T)
+        there = (l < count)[:, None] & known[None, :]
+        y = tl.load(rows + l[:, None] * by_row + d[None, :].to(tl.int64) * by_column, mask=there, other=0.0)
+        low = tl.where(there & (y < low), y, low)
+        high = tl.where(there & (y > high), y, high)
+        v = tl.where(there, y.to(tl.float64) - o[None, :], 0.0)
+        weighted = v
+        if WEIGHTED:
+            weighted = v * tl.load(weights + l, mask=l < count, other=0.0)[:, None]
+        first += weighted
+        second = tl.fma(weighted, v, second)
+        if FULL:
+            pairs = tl.dot(tl.trans(weighted), v, pairs, out_dtype=tl.float64)
+        if KEEP:
+            place = (l // R)[:, None] * (n * R) + d[None, :] * R + (l % R)[:, None]
+            tl.store(x + place, v.to(tl.float32), mask=(d < n)[None, :] & (l < padded)[:, None])
+    width = tl.num_programs(1) * WIDE
+    out = notes + tl.program_id(0) * 4 * width + d
+    tl.store(out, tl.min(low, axis=0).to(tl.float64))
+    tl.store(out + width, tl.max(high, axis=0).to(tl.float64))
+    tl.store(out + 2 * width, tl.sum(first, axis=0))
+    tl.store(out + 3 * width, tl.sum(second, axis=0))
+    if FULL:
+        e = tl.arange(0, WIDE)
+        tl.store(products + tl.program_id(0) * WIDE * WIDE + e[:, None] * WIDE + e[None, :], pairs)
+
+
+@triton.jit
+def _phases(x, turns, n, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
+    """p = t_0 x_0, then p = fma(t_d, x_d, p), of one group.
+
+    Few columns N are unrolled, with the turns of all of them in registers. More, of which n is a multiple of 16, are multiplied by way of
+    shared memory; the compiler's products are the same chain, and `torch.py` tries whether they are.
+    """
+    p = tl.zeros([R, F], tl.float32)
+    l, j = tl.arange(0, R), tl.arange(0, F)
+    if N:
+        for d in tl.static_range(N):
+            t, v = tl.load(turns + d * F + j), tl.load(x + d * R + l)
+            p = tl.fma(tl.broadcast_to(t[None, :], [R, F]), tl.broadcast_to(v[:, None], [R, F]), p)
+    else:
+        for start in range(0, n, 16):
+            d = start + tl.arange(0, 16)
+            t, v = tl.load(turns + d[:, None] * F + j[None, :]), tl.load(x + d[None, :] * R + l[:, None])
+            p = tl.dot(v, t, p, input_precision="ieee")
+    return p
+
+
+@triton.jit(do_not_specialize=["runs", "per"])
+def sum_rows(  # type: ignore[no-untyped-def]
+    x, turns, width, out, runs, per, n, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr, HELD: tl.constexpr
+):  # fmt: skip
+    """Add cosines and sines of `per` runs of HELD groups to int64 sums (2, width), for F frequencies; x and turns have n columns."""
+    j = tl.arange(0, F)
+    own, start = turns + tl.program_id(1) * n * F, tl.program_id(0) * per
+    cosines, sines = tl.zeros([F], tl.int64), tl.zeros([F], tl.int64)
+    for run in range(start, min(start + per, runs)):
+        cosine, sine = tl.zeros([F], tl.int32), tl.zeros([F], tl.int32)
+        for tile in range(HELD):
+            a, b = _wave(_phases(x + (run * HELD + tile).to(tl.int64) * n * R, own, n, N, R, F))
+            cosine += tl.sum(a, axis=0)
+            sine += tl.sum(b, axis=0)
+        cosines += (cosine - _HELD_THREES).to(tl.int64)
+        sines += (sine - _HELD_THREES).to(tl.int64)
+    place = out + tl.program_id(1) * F + j
+    tl.atomic_add(place, cosines, sem="relaxed")
+    tl.atomic_add(place + width, sines, sem="relaxed")
+
+
+@triton.jit(do_not_specialize=["runs", "per"])
+def weigh_rows(  # type: ignore[no-untyped-def]
+    x, turns, width, weights, out, runs, per, n, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr, HELD: tl.constexpr
+):  # fmt: skip
+    """The same integers times weights, one for each row of x, in float64; out is (splits, 2, width)."""
+    j = tl.arange(0, F)
+    own, start = turns + tl.program_id(1) * n * F, tl.program_id(0) * per
+    cosines, sines = tl.zeros([F], tl.float64), tl.zeros([F], tl.float64)
+    for run in range(start, min(start + per, runs)):
+        for tile in range(HELD):
+            group = (run * HELD + tile).to(tl.int64)
+            w = tl.load(weights + group * R + tl.arange(0, R))[:, None]
+            a, b = _wave(_phases(x + group * n * R, own, n, N, R, F))
+            cosines += tl.sum(w * (a - _THREE).to(tl.float64), axis=0)
+            sines += tl.sum(w * (b - _THREE).to(tl.float64), axis=0)
+    place = out + tl.program_id(0) * 2 * width + tl.program_id(1) * F + j
+    tl.store(place, cosines)
+    tl.store(place + width, sines)
+
+
+@triton.jit(do_not_specialize=["count"])
+def split_rows(  # type: ignore[no-untyped-def]
+    rows, by_row, by_column, origin, factors, count, high, low, width, n, R: tl.constexpr, D: tl.constexpr
+):  # fmt: skip
+    """high + low = (row - origin) times factors, both float16 (.., width), zeros behind the last row and column."""
+    l = tl.program_id(0).to(tl.int64) * R + tl.arange(0, R)[:, None]
+    d = tl.program_id(1) * D + tl.arange(0, D)[None, :]
+    there = (l < count) & (d < n)
+    y = tl.load(rows + l * by_row + d.to(tl.int64) * by_column, mask=there, other=0.0).to(tl.float64)
+    v = tl.where(there, y - tl.load(origin + d, mask=d < n, other=0.0), 0.0).to(tl.float32)
+    v = v * tl.load(factors + d, mask=d < n, other=0.0)
+    rough = v.to(tl.float16)
+    tl.store(high + l * width + d, rough)
+    tl.store(low + l * width + d, (v - rough.to(tl.float32)).to(tl.float16))
+
+
+@triton.jit(do_not_specialize=["runs", "per"])
+def sum_split(  # type: ignore[no-untyped-def]
+    x_high, x_low, t_high, t_low, depth, weights, unit, out, width, runs, per,
+    R: tl.constexpr, F: tl.constexpr, D: tl.constexpr, WEIGHTED: tl.constexpr,
+):  # fmt: skip
+    """As `sum_rows` or `weigh_rows`, with phases from the matrix units: x and t (.., depth) are sums of two float16 numbers each.
+
+    The units cut off what they add up: over 256 columns that costs 2e-6. So they add D columns at a time, and those sums are added with
+    rounding.
+    """
+    j = tl.program_id(0) * F + tl.arange(0, F)
+    start = tl.program_id(1) * per
+    cosines, sines = tl.zeros([F], tl.float64 if WEIGHTED else tl.int64), tl.zeros([F], tl.float64 if WEIGHTED else tl.int64)
+    column = tl.arange(0, D)
+    own = j[:, None] * depth + column[None, :]
+    for run in range(start, min(start + per, runs)):
+        l = run * R + tl.arange(0, R)
+        other = l[None, :].to(tl.int64) * depth + column[:, None]
+        p = tl.zeros([F, R], tl.float32)
+        for d in range(0, depth, D):
+            a, b = tl.load(t_high + own + d), tl.load(x_high + other + d)
+            part = tl.dot(tl.load(t_low + own + d), b)
+            part = tl.dot(a, tl.load(x_low + other + d), part)
+            p = tl.fma(tl.dot(a, b, part), 1.0, p)
+        a, b = _wave(p * tl.load(unit))
+        if WEIGHTED:
+            w = tl.load(weights + l)[None, :]
+            cosines += tl.sum(w * (a - _THREE).to(tl.float64), axis=1)
+            sines += tl.sum(w * (b - _THREE).to(tl.float64), axis=1)
+        else:
+            cosines += tl.sum(a - _THREE, axis=1).to(tl.int64)
+            sines += tl.sum(b - _THREE, axis=1).to(tl.int64)
+    if WEIGHTED:
+        place = out + tl.program_id(1) * 2 * width + j
+        tl.store(place, cosines)
+        tl.store(place + width, sines)
+    else:
+        tl.atomic_add(out + j, cosines, sem="relaxed")
+        tl.atomic_add(out + width + j, sines, sem="relaxed")

@@ -1,0 +1,41 @@
+"""Tensors on a card: of torch, and by DLPack of CuPy and JAX. They stay where they are."""
+
+from typing import Any
+
+from ckm.errors import DataError
+from ckm.readonly import Array
+from ckm.sources.base import RandomAccessSource, require_numeric, require_table
+from ckm.sources.columns import Wanted
+from ckm.tensors import CardRows, as_tensor, rows_at_once
+
+
+class TensorSource(RandomAccessSource):
+    """Rows of a two-dimensional tensor. Nothing is copied but samples."""
+
+    background = False  # there is nothing to wait for
+    on_card = True
+
+    def __init__(self, tensor: Any, weights: Array | None = None) -> None:
+        self._rows = CardRows.of(tensor)
+        require_table(self._rows.shape, "The tensor")
+        require_numeric(self._rows.dtype, "The tensor")
+        self.columns, self.weights = None, weights
+        self.n_rows, self.n_features = self._rows.shape
+        self.prefer(rows_at_once(self.n_features))
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the numbers."""
+        return self._rows.dtype
+
+    def rows(self, which: Array | slice) -> Any:
+        return self._rows[which]
+
+
+def open_data(data: Any, wanted: Wanted) -> TensorSource:
+    """The rows of a tensor on a card."""
+    wanted.refuse_names("A tensor")
+    tensor = as_tensor(data)
+    if "strided" not in str(tensor.layout):
+        raise DataError(f"The tensor has the layout {tensor.layout}; give a dense one, with tensor.to_dense().")
+    return TensorSource(tensor)

@@ -1,0 +1,119 @@
+"""Rows on a card: tensors of torch, CuPy and JAX that stay where they are."""
+
+from typing import Any
+
+import numpy as np
+
+from ckm.readonly import Array
+
+_WITH_DLPACK = {"cupy", "jax", "jaxlib"}
+_CPU = 1  # DLPack's name for it
+
+CARD_BYTES = 2**30  # of rows on a card that are taken at once
+_LEAST, _MOST = 2**14, 2**24  # and rows
+
+
+class CardRows:
+    """A table on a card: enough of an array to be cut, sampled and passed on. Whoever needs its numbers gets a copy on the CPU.
+
+    `ready` is the event after which other streams may read it, where it was recorded.
+    """
+
+    __slots__ = ("ready", "tensor")
+
+    def __init__(self, tensor: Any, ready: Any = None) -> None:
+        self.tensor, self.ready = tensor, ready
+
+    @classmethod
+    def of(cls, data: Any) -> "CardRows":
+        """The rows of a tensor that the current stream may still be writing."""
+        import torch
+
+        tensor = as_tensor(data)
+        return cls(tensor, torch.cuda.current_stream(tensor.device).record_event())
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+        return tuple(self.tensor.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy's name for the numbers; bfloat16 and other short ones, which it lacks, count as float32."""
+        try:
+            return np.dtype(str(self.tensor.dtype).removeprefix("torch."))
+        except TypeError:
+            return np.dtype(np.float32)
+
+    def __len__(self) -> int:
+        return int(self.tensor.shape[0])
+
+    def __getitem__(self, which: Any) -> "CardRows":
+        """A slice of rows (nothing is copied), or those at some indices or under a mask (copied on the card)."""
+        if isinstance(which, slice):
+            return CardRows(self.tensor[which], self.ready)
+        import torch
+
+        return CardRows.of(self.waited()[torch.as_tensor(np.asarray(which), device=self.tensor.device)])
+
+    def __truediv__(self, units: Array) -> "CardRows":
+        import torch
+
+        return CardRows.of(self.waited().double() / torch.tensor(units, dtype=torch.float64, device=self.tensor.device))
+
+    def waited(self) -> Any:
+        """The tensor, once the current stream may read it."""
+        if self.ready is not None:
+            self.ready.wait()
+        return self.tensor
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        tensor = self.waited().detach()
+        found: Array = (tensor.float() if "bfloat16" in str(tensor.dtype) else tensor).cpu().numpy()
+        return found if dtype is None else found.astype(dtype)
+
+    def astype(self, dtype: Any) -> Array:
+        """A copy on the CPU, of another type."""
+        return self.__array__(dtype)
+
+
+def rows_at_once(n_features: int, n_bytes: int = CARD_BYTES) -> int:
+    """How many float32 rows are taken at once: enough to be worth a launch."""
+    rows = n_bytes // (4 * n_features)
+    return max(_LEAST, min(_MOST, rows - rows % _LEAST))
+
+
+def joined(tables: list[Any]) -> Any:
+    """The rows of all tables, one after another: on the card where all of them are."""
+    if all(isinstance(table, CardRows) for table in tables):
+        import torch
+
+        return CardRows.of(torch.cat([table.waited() for table in tables]))
+    return np.concatenate(tables)
+
+
+def to_host(data: Any) -> Any:
+    """What is on a card as an array on the CPU; anything else as it is."""
+    return np.asarray(CardRows(as_tensor(data))) if on_card(data) else data
+
+
+def is_tensor(data: Any) -> bool:
+    """Whether it is a torch tensor, told without torch."""
+    return type(data).__module__.split(".")[0] == "torch" and hasattr(data, "detach")
+
+
+def on_card(data: Any) -> bool:
+    """Whether it is a tensor of torch, CuPy or JAX that is not in the CPU's memory. Nothing is imported to find out."""
+    if is_tensor(data):
+        return str(data.device.type) == "cuda"
+    names = {kind.__module__.split(".")[0] for kind in type(data).__mro__}
+    if not names & _WITH_DLPACK or not hasattr(data, "__dlpack_device__"):
+        return False
+    return int(data.__dlpack_device__()[0]) != _CPU
+
+
+def as_tensor(data: Any) -> Any:
+    """A torch tensor of the same memory."""
+    import torch
+
+    return data.detach() if is_tensor(data) else torch.from_dlpack(data)
