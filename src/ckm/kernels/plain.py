@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from ckm.errors import NonFiniteError
@@ -17,10 +18,10 @@ def tally(frequencies: Frequencies, rows: Any, weights: Any = None) -> Tally:
     m, n = frequencies.m, frequencies.n
     if not len(rows):
         return Tally.empty(m, n)
-    rows = torch.as_tensor(rows.tensor if isinstance(rows, CardRows) else rows)
+    rows = _as_tensor(rows.waited() if isinstance(rows, CardRows) else rows)
     device, kind = rows.device, torch.float64
     origin, omega = (torch.tensor(array, dtype=kind, device=device) for array in (frequencies.origin, frequencies.omega))
-    beta = torch.ones(len(rows), dtype=kind, device=device) if weights is None else torch.as_tensor(weights, dtype=kind, device=device)
+    beta = torch.ones(len(rows), dtype=kind, device=device) if weights is None else _as_tensor(weights).to(device, kind)
     full = len(second_moment_shape(m, n)) == 2
     sums, first = torch.zeros((2, m), dtype=kind, device=device), torch.zeros(n, dtype=kind, device=device)
     second = torch.zeros((n, n) if full else (n,), dtype=kind, device=device)
@@ -36,6 +37,11 @@ def tally(frequencies: Frequencies, rows: Any, weights: Any = None) -> Tally:
     lower, upper = (bound.to(kind) for bound in (rows.amin(dim=0), rows.amax(dim=0)))
     numbers = [array.cpu().numpy() for array in (sums / UNIT, lower, upper, first, second)]
     return Tally(numbers[0], float(beta.sum()), len(rows), *numbers[1:])
+
+
+def _as_tensor(numbers: Any) -> Any:
+    """A tensor as it is, an array as a tensor: a copy, since torch knows no arrays that cannot be written to."""
+    return numbers if isinstance(numbers, torch.Tensor) else torch.tensor(np.ascontiguousarray(numbers))
 
 
 def require_finite(v: Any, start: int = 0) -> None:
