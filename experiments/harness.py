@@ -68,10 +68,10 @@ class Store(NamedTuple):
                 continue
         return found
 
-    def append(self, task: Task, runs: list[Run]) -> None:
-        """Remember a task that ended."""
+    def append(self, task: Task, runs: list[Run], seconds: float) -> None:
+        """Remember a task that ended, and how long it took."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        entry = {"task": task, "runs": runs, "versions": versions()}
+        entry = {"task": task, "runs": runs, "seconds": round(seconds, 2), "versions": versions()}
         line = json.dumps(entry, separators=(",", ":"), default=float)
         with locked(), self.path.open("a+") as file:
             if file.seek(0, 2) and not self.path.read_bytes().endswith(b"\n"):  # a crash left half a line
@@ -93,7 +93,9 @@ def do(work: Callable[[Task], list[Run]], store: Store, deadline: float, task: T
     """Do a task and remember it, unless time is up."""
     if time.time() > deadline:
         return Outcome(False, ["Time is up; the same command continues from here."])
-    store.append(task, work(task))
+    began = time.perf_counter()
+    runs = work(task)
+    store.append(task, runs, time.perf_counter() - began)
     return Outcome(True, [])
 
 
@@ -113,10 +115,13 @@ def do_all(experiment: Experiment, tasks: Sequence[Task], store: Store, jobs: in
 
 
 def summarise(entries: Iterable[dict[str, Any]], measures: Sequence[str]) -> list[Row]:
-    """A row for each setting and method: how many repetitions, their seeds, and mean, deviation and median of every measure."""
+    """A row for each setting and method: how many repetitions, their seeds, and mean, deviation and median of every measure.
+
+    A list in a task is what its runs go through; each of them names its own.
+    """
     groups: dict[str, list[tuple[int, Run]]] = {}
     for entry in entries:
-        setting = {name: value for name, value in entry["task"].items() if name != "seed"}
+        setting = {name: value for name, value in entry["task"].items() if name != "seed" and not isinstance(value, list)}
         for run in entry["runs"]:
             label = setting | {name: value for name, value in run.items() if name not in measures}
             groups.setdefault(json.dumps(label), []).append((entry["task"]["seed"], run))
@@ -196,23 +201,30 @@ def reproduce(experiment: Experiment) -> None:
     plan = Plan(arguments.full, range(arguments.repetitions or experiment.repetitions[arguments.full]))
     summary, plot = result_path(plan.level, experiment.name), result_path(plan.level, experiment.name, ".png")
     if not arguments.redraw:
-        store, tasks, began = Store(HERE / "runs" / f"{experiment.name}.jsonl"), experiment.tasks(plan), time.perf_counter()
         console.rule(f"{experiment.name}: {experiment.about}")
-        left = do_all(experiment, tasks, store, 0 if experiment.timed else arguments.jobs, arguments.minutes)
-        known = store.read()
-        entries = [known[key_of(task)] for task in tasks if key_of(task) in known]
-        rows = summarise(entries, experiment.measures)
-        made_with = {json.dumps(entry["versions"]): entry["versions"] for entry in entries}
-        state = {"tasks": len(tasks), "left": left, "repetitions": len(plan.seeds)}
-        write_json(
-            summary, {"experiment": experiment.name, **state, "environment": environment(), "versions": [*made_with.values()], "rows": rows}
-        )
-        tell(experiment, rows)
-        console.print(f"{len(entries)} of {len(tasks)} tasks are done, {time.perf_counter() - began:.0f} s.")
+        tasks = experiment.tasks(plan)
+        if not tasks:
+            console.print("So there is nothing to do.")
+            return
+        write_json(summary, measure(experiment, tasks, arguments))
     rows = read_summary(plan.level, experiment.name)
     if rows:
         experiment.draw(rows, plot)
         console.print(f"Written: {summary.relative_to(HERE.parent)}, {plot.relative_to(HERE.parent)}")
+
+
+def measure(experiment: Experiment, tasks: Sequence[Task], arguments: argparse.Namespace) -> dict[str, Any]:
+    """Do what is left, and summarise all that is known of these tasks."""
+    store, began = Store(HERE / "runs" / f"{experiment.name}.jsonl"), time.perf_counter()
+    left = do_all(experiment, tasks, store, 0 if experiment.timed else arguments.jobs, arguments.minutes)
+    known = store.read()
+    entries = [known[key_of(task)] for task in tasks if key_of(task) in known]
+    rows = summarise(entries, experiment.measures)
+    tell(experiment, rows)
+    console.print(f"{len(entries)} of {len(tasks)} tasks are done, {time.perf_counter() - began:.0f} s.")
+    made_with = {json.dumps(entry["versions"]): entry["versions"] for entry in entries}
+    state = {"experiment": experiment.name, "tasks": len(tasks), "left": left}
+    return state | {"environment": environment(), "versions": [*made_with.values()], "rows": rows}
 
 
 def tell(experiment: Experiment, rows: list[Row]) -> None:

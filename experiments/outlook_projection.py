@@ -1,7 +1,7 @@
 """An outlook of the paper: random projections before sketching (Boutsidis, Zouzias and Drineas, 2010).
 
-Rows of 64 columns are projected to d = O(log K) before they are sketched, so m = 5Kd frequencies do; a second pass assigns each row to its
-nearest centroid there and averages the rows themselves, which lifts the centroids back. The SSE counts in all 64 columns.
+Rows of 32 columns are projected to d = O(log K) before they are sketched, so m = 5Kd frequencies do; a second pass assigns each row to its
+nearest centroid there and averages the rows themselves, which lifts the centroids back. The SSE counts in all 32 columns.
 """
 
 from pathlib import Path
@@ -14,12 +14,12 @@ from drawing import curve, panels
 from harness import Experiment, Plan, Row, Run, Task, reproduce
 from methods import SKETCHES, decoded, judge, lloyd, timed
 
-K, N_FEATURES, RATIO = 10, 64, 5
+K, N_FEATURES, RATIO = 10, 32, 5
 
 
 def tasks(plan: Plan) -> list[Task]:
     """The dimensions d are tried within a task; the last is no projection."""
-    N, dimensions = (200_000, [3, 6, 12, 24, 48]) if plan.full else (20_000, [3, 6, 12, 24])
+    N, dimensions = (200_000, [3, 6, 9, 12, 18, 24]) if plan.full else (20_000, [3, 6, 12])
     return [{"N": N, "n": N_FEATURES, "dimensions": dimensions, "seed": seed} for seed in plan.seeds]
 
 
@@ -69,4 +69,4 @@ def draw(rows: list[Row], path: Path) -> None:
 
 if __name__ == "__main__":
     about = "random projections before sketching, centroids lifted by a second pass"
-    reproduce(Experiment("outlook_projection", about, tasks, work, ("relative", "seconds"), draw))
+    reproduce(Experiment("outlook_projection", about, tasks, work, ("relative", "seconds"), draw, repetitions=(3, 20)))
