@@ -93,7 +93,7 @@ bench-quality: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/robustness.py
 
 FIGURES := figure1 figure2 figure3 figure4 outlook_projection outlook_spectral outlook_kernel
-OPTIONS = $(if $(MNIST),--mnist $(MNIST)) $(if $(MINUTES),--minutes $(MINUTES))
+OPTIONS = $(if $(MNIST),--mnist $(MNIST)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(LARGEST),--largest $(LARGEST))
 
 reproduce: $(VENV)/installed-experiments
 	@for figure in $(FIGURES); do $(BIN)/python experiments/$$figure.py $(OPTIONS) || exit 1; done

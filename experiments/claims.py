@@ -37,7 +37,8 @@ def initialisation(data: str) -> Callable[[Sequence[Row], str], Verdict]:
     """How much the mean SSE depends on the strategy: the largest over the smallest."""
 
     def judge(rows: Sequence[Row], method: str) -> Verdict:
-        shown = pick(rows, data=data)
+        known = pick(rows, data=data)
+        shown = pick(known, N=max((row["N"] for row in known), default=0))
         spread, lloyds = _spread(shown, method), _spread(shown, "lloyd")
         holds = spread < lloyds if data == "mnist" else spread <= ALIKE
         return Verdict(f"{spread:.3f} (Lloyd {lloyds:.3f})", holds)

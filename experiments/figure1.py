@@ -18,10 +18,9 @@ K, N_FEATURES, M = 10, 10, 1000
 
 def tasks(plan: Plan) -> list[Task]:
     """Gaussian data anew for every repetition; MNIST's features are always the same."""
+    sizes = (mnist.ORIGINALS, 300_000) if plan.full else (mnist.ORIGINALS,)
     settings: list[Task] = [{"data": "gaussian", "N": 300_000}]
-    if mnist.available():
-        settings.append({"data": "mnist", "N": 300_000 if plan.full else mnist.ORIGINALS})
-        mnist.features(settings[-1]["N"])  # kept on disk before processes start
+    settings += [{"data": "mnist", "N": size} for size in sizes if mnist.available()]
     return [{**setting, "m": M, "seed": seed} for seed in plan.seeds for setting in settings]
 
 
@@ -57,7 +56,7 @@ def draw(rows: list[Row], path: Path) -> None:
         for ax, (data, N) in zip(axes, sets, strict=True):
             for i, method in enumerate(LABELS):
                 known = [
-                    (j, one(pick(rows, data=data), method=method, strategy=s))
+                    (j, one(pick(rows, data=data, N=N), method=method, strategy=s))
                     for j, s in enumerate(STRATEGIES)
                     if (method, s) != ("density", "k++")
                 ]

@@ -16,9 +16,7 @@ def tasks(plan: Plan) -> list[Task]:
     if not mnist.available():
         return []
     sizes = SIZES if plan.full else SIZES[:1]
-    for size in sizes:
-        mnist.features(size)  # kept on disk before processes start
-    return [{"N": size, "m": M, "seed": seed} for seed in plan.seeds for size in sizes]
+    return [{"data": "mnist", "N": size, "m": M, "seed": seed} for seed in plan.seeds for size in sizes]
 
 
 def work(task: Task) -> list[Run]:

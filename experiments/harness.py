@@ -105,6 +105,8 @@ def do_all(experiment: Experiment, tasks: Sequence[Task], store: Store, jobs: in
     left = [task for task in tasks if key_of(task) not in known]
     if not left:
         return 0
+    for size in sorted({task["N"] for task in left if task.get("data") == "mnist"}):
+        mnist.features(size)  # kept on disk before processes start, so that no two of them make it
     work = partial(do, experiment.work, store, time.time() + 60 * minutes if minutes else float("inf"))
     stopped = "Stopped; the same command continues from here."
     try:
@@ -188,6 +190,7 @@ def options(about: str) -> argparse.ArgumentParser:
         help="where MNIST's idx .gz files are, or the word openml (default: the environment variable MNIST_DIR)",
     )
     parser.add_argument("--minutes", type=float, help="begin nothing new after this many minutes")
+    parser.add_argument("--largest", type=float, default=float("inf"), metavar="N", help="leave data of more rows out")
     parser.add_argument("--repetitions", type=int, help="how many (default: 10, full: 100)")
     parser.add_argument("--jobs", type=int, default=2, help="processes, where nothing is timed (default: %(default)s)")
     parser.add_argument("--redraw", action="store_true", help="only draw the plot again, from the summary")
@@ -202,7 +205,7 @@ def reproduce(experiment: Experiment) -> None:
     summary, plot = result_path(plan.level, experiment.name), result_path(plan.level, experiment.name, ".png")
     if not arguments.redraw:
         console.rule(f"{experiment.name}: {experiment.about}")
-        tasks = experiment.tasks(plan)
+        tasks = [task for task in experiment.tasks(plan) if task["N"] <= arguments.largest]
         if not tasks:
             console.print("So there is nothing to do.")
             return
@@ -228,12 +231,13 @@ def measure(experiment: Experiment, tasks: Sequence[Task], arguments: argparse.N
 
 
 def tell(experiment: Experiment, rows: list[Row]) -> None:
-    """Print the summary."""
+    """Print the summary; means alone where there are many measures."""
+    written = _spread if len(experiment.measures) <= 3 else _mean
     labels = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in (*experiment.measures, "count", "seeds")]
     cells = [
-        [*(_cell(row.get(name)) for name in labels), row["count"], *(_spread(row.get(m)) for m in experiment.measures)] for row in rows
+        [*(_cell(row.get(name)) for name in labels), row["count"], *(written(row.get(m)) for m in experiment.measures)] for row in rows
     ]
-    show(experiment.name, [*labels, "runs", *experiment.measures], cells)
+    show(experiment.name, [*labels, "runs", *(measure.replace("_", " ") for measure in experiment.measures)], cells)
 
 
 def _cell(value: Any) -> str:
@@ -242,3 +246,7 @@ def _cell(value: Any) -> str:
 
 def _spread(found: dict[str, float] | None) -> str:
     return "" if found is None else f"{found['mean']:.4g} ± {found['std']:.2g}"
+
+
+def _mean(found: dict[str, float] | None) -> str:
+    return "" if found is None else f"{found['mean']:.3g}"

@@ -27,6 +27,7 @@ def name_source(source: str | None) -> None:
         os.environ["MNIST_DIR"] = source if source == OPENML else str(Path(source).resolve())
 
 
+@cache
 def available() -> bool:
     """Whether images are named and can be read, and the packages that features need are there; else a sentence says why not."""
     try:

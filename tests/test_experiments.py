@@ -156,7 +156,7 @@ def test_initialisation_is_the_largest_mean_over_the_smallest():
     means = {("clompr", "range"): 1.0, ("clompr", "sample"): 1.2, ("clompr", "k++"): 1.1}
     means |= {("lloyd", "range"): 3.0, ("lloyd", "sample"): 1.0, ("lloyd", "k++"): 1.0}
     rows = [
-        {"data": data, "method": m, "strategy": s, "sse": {"mean": mean}}
+        {"data": data, "method": m, "strategy": s, "N": 10, "sse": {"mean": mean}}
         for (m, s), mean in means.items()
         for data in ("gaussian", "mnist")
     ]
@@ -250,7 +250,8 @@ def test_one_repetition_of_the_times_measures_what_it_says():
 
 
 def test_without_images_mnist_is_left_out_with_a_sentence(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(mnist, "_originals", mnist._originals.__wrapped__)
+    for function in ("_originals", "available"):  # which remember
+        monkeypatch.setattr(mnist, function, getattr(mnist, function).__wrapped__)
     monkeypatch.delenv("MNIST_DIR", raising=False)
     plan = harness.Plan(full=False, seeds=range(2))
     assert figure3.tasks(plan) == []
