@@ -102,6 +102,7 @@ reproduce: $(VENV)/installed-experiments
 reproduce-full: $(VENV)/installed-experiments
 	@for figure in $(FIGURES); do $(BIN)/python experiments/$$figure.py --full $(OPTIONS) || exit 1; done
 	$(BIN)/python experiments/claims.py --full
+	$(BIN)/python experiments/tables.py
 
 clean:
 	rm -rf $(VENV) demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -31,6 +31,7 @@ class Claim(NamedTuple):
     paper: str
     figure: str
     judge: Callable[[Sequence[Row], str], Verdict]  # raises LookupError where rows are missing
+    every_size: bool = False  # it speaks of all sizes: judged by the run that has seen more of them
 
 
 def initialisation(data: str) -> Callable[[Sequence[Row], str], Verdict]:
@@ -139,35 +140,35 @@ def _paper_lost(method: str) -> float:
 
 CLAIMS = (
     Claim(
-        f"Initialisation hardly matters, Gaussian: largest over smallest mean SSE of Range, Sample, K++ at most {ALIKE}",
+        f"Starts hardly matter, Gaussian: largest over smallest mean SSE of Range, Sample, K++ ≤ {ALIKE}",
         f"{_paper_spread('gaussian', 'clompr'):.3f} (Lloyd {_paper_spread('gaussian', 'lloyd'):.3f})",
         "figure1",
         initialisation("gaussian"),
     ),
     Claim(
-        "… and on MNIST, less than it does for Lloyd",
+        "… MNIST: less than for Lloyd",
         f"{_paper_spread('mnist', 'clompr'):.3f} (Lloyd {_paper_spread('mnist', 'lloyd'):.3f})",
         "figure1",
         initialisation("mnist"),
     ),
-    Claim(f"m ≈ 5Kn is enough for an SSE below twice Lloyd's (n ≥ {LOW_N}): needed m / (Kn)", "≈ 5", "figure2", frequencies),
-    Claim("… and, not in the paper, below 1.05 of the best of 3 k-means++ at 5Kn (every n)", "", "figure2", strict_frequencies),
-    Claim(
-        "Better classes than Lloyd at every size: lead in adjusted Rand index", f"{_paper_lead():+.3f} at least", "figure3", better_classes
-    ),
+    Claim(f"m ≈ 5Kn suffices for twice Lloyd's SSE (n ≥ {LOW_N}): needed m / (Kn) ≤ 5", "≈ 5", "figure2", frequencies),
+    Claim("… not in the paper: SSE at 5Kn ≤ 1.05 of the best of 3 k-means++ (every n)", "", "figure2", strict_frequencies),
+    Claim("Better classes than Lloyd at every size: lead in ARI > 0", f"{_paper_lead():+.3f} at least", "figure3", better_classes, True),
     Claim(
         "Fewer replicates needed: SSE of one over SSE of five, below Lloyd's",
         f"{_paper_lost('clompr'):.2f} (Lloyd {_paper_lost('lloyd'):.2f}) at most",
         "figure3",
         few_replicates,
+        True,
     ),
     Claim(
-        "Better with more rows at the same m: adjusted Rand index from the smallest to the largest N",
+        "Better with more rows at the same m: ARI rises from N = 70,000, its deviation falls",
         "0.916 ± 0.018 to 0.971 ± 0.001",
         "figure3",
         improving,
+        True,
     ),
-    Claim(f"At 10⁷ rows, given the sketch, ≥ {SPEED_UP} times faster than five Lloyd runs", f"up to {SPEED_UP} times", "figure4", speed),
+    Claim(f"Given the sketch of 10⁷ rows, ≥ {SPEED_UP} times as fast as five Lloyd runs", f"up to {SPEED_UP} times", "figure4", speed),
 )
 METHODS = ("clompr", "density")
 
@@ -185,7 +186,10 @@ def judge_all(read: Callable[[str, str], list[Row]], level: str) -> list[Row]:
 
 
 def _verdict(claim: Claim, method: str, read: Callable[[str, str], list[Row]], level: str) -> tuple[Verdict | None, str | None]:
-    for source in dict.fromkeys((level, "full")):
+    sources = [*dict.fromkeys((level, "full"))]
+    if claim.every_size:
+        sources.sort(key=lambda source: -len({row["N"] for row in read(source, claim.figure)}))
+    for source in sources:
         try:
             return claim.judge(read(source, claim.figure), method), source
         except LookupError:

@@ -16,6 +16,7 @@ import figure3
 import figure4
 import harness
 import mnist
+import tables
 from shared import mnist_spectral
 
 # Tasks
@@ -270,3 +271,17 @@ def test_without_tasks_a_summary_is_left_alone(tmp_path, monkeypatch, capsys):
     harness.reproduce(replace(experiment([]), tasks=lambda plan: []))
     assert harness.read_summary("quick", "try") == [{"N": 1}]
     assert "nothing to do" in capsys.readouterr().out
+
+
+# The document
+
+
+def test_every_number_of_the_document_is_in_a_summary():
+    text = tables.DOCUMENT.read_text(encoding="utf-8")
+    assert all(f"<!-- {name} -->" in text for name in tables.TABLES)
+    assert tables.filled(text) == text, "run experiments/tables.py"
+
+
+def test_a_table_says_what_was_not_run(monkeypatch):
+    monkeypatch.setattr(tables, "read_summary", lambda level, name: [])
+    assert tables.filled("a\n<!-- figure1 -->\nold\n<!-- end -->\nb") == "a\n<!-- figure1 -->\nNot run yet.\n<!-- end -->\nb"
