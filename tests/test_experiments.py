@@ -174,7 +174,7 @@ def test_what_a_quick_run_lacks_comes_from_the_full_one_and_is_marked(mnist_rows
     assert better["clompr"]["from"] == "full"
     assert "(from the full run)" in claims.cells(better, "quick")[2]
     assert "(from the full run)" not in claims.cells(better, "full")[2]
-    fast = next(row for claim, row in rows.items() if claim.startswith("At 10"))
+    fast = next(row for claim, row in rows.items() if claim.startswith("Given the sketch"))
     assert fast["density"] == {"measured": None, "holds": None, "from": None}
     assert "not measured" in claims.cells(fast, "quick")
 
