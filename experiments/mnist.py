@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from deform import DEFAULT, enlarged
 from shared import console, mnist_spectral, replacing
@@ -58,19 +59,34 @@ def _originals() -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def features(n_images: int) -> tuple[np.ndarray, np.ndarray]:
-    """The features (N, 10) and the classes (N,) of the images and, beyond 70 000, of deformed ones."""
+    """The features (N, 10) and the classes (N,) of the images and, beyond 70 000, of deformed ones.
+
+    A few images whose only neighbours are their own deformations may have no path to the others; they are left out.
+    """
     images, classes = _originals()
     settings = repr((mnist_spectral.SETTINGS, DEFAULT, images.shape))
     digest = hashlib.sha256(settings.encode() + images.tobytes()).hexdigest()[:12]
-    graph, found = (CACHE / f"mnist-{n_images}-{digest}-{stage}" for stage in ("graph.npz", "features.npy"))
+    graph, found = (CACHE / f"mnist-{n_images}-{digest}-{stage}.npz" for stage in ("graph", "features"))
 
     def make_graph() -> sparse.csr_array:
         return mnist_spectral.neighbour_graph(np.concatenate([mnist_spectral.descriptors(part) for part in enlarged(images, n_images)]))
 
-    def make_features() -> np.ndarray:
-        return mnist_spectral.embedding(_kept(graph, sparse.load_npz, sparse.save_npz, make_graph))
+    def make_features() -> dict[str, np.ndarray]:
+        connected, kept = largest_part(_kept(graph, sparse.load_npz, sparse.save_npz, make_graph))
+        return {"features": mnist_spectral.embedding(connected), "kept": kept}
 
-    return _kept(found, np.load, np.save, make_features), classes[np.arange(n_images) % len(classes)]
+    stored = _kept(found, np.load, lambda file, arrays: np.savez(file, **arrays), make_features)
+    kept = stored["kept"]
+    if len(kept) < n_images:
+        console.print(f"{n_images - len(kept)} of {n_images:,} images have no path to the others in the graph and are left out.")
+    return stored["features"], classes[kept % len(classes)]
+
+
+def largest_part(graph: sparse.csr_array) -> tuple[sparse.csr_array, np.ndarray]:
+    """The largest connected part of a graph, and which nodes are in it. More parts than one have more eigenvalues of zero than one."""
+    _, parts = connected_components(graph, directed=False)
+    kept = np.flatnonzero(parts == np.bincount(parts).argmax())
+    return graph[kept][:, kept], kept
 
 
 def _kept(path: Path, load: Callable[..., Any], save: Callable[..., None], make: Callable[[], Any]) -> Any:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_digits
 
 import claims
@@ -236,6 +237,14 @@ def test_spectral_features_of_deformed_images(images):
     found = mnist_spectral.embedding(mnist_spectral.neighbour_graph(mnist_spectral.descriptors(many)))
     assert found.shape == (400, 10)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1)
+
+
+def test_only_the_largest_part_of_a_graph_is_kept():
+    links = np.zeros((6, 6))
+    links[[0, 2, 2, 4, 1, 3], [2, 0, 4, 2, 3, 1]] = 1  # 0 - 2 - 4, 1 - 3, and 5 alone
+    connected, kept = mnist.largest_part(sparse.csr_array(links))
+    np.testing.assert_array_equal(kept, [0, 2, 4])
+    np.testing.assert_array_equal(connected.toarray(), [[0, 1, 0], [1, 0, 1], [0, 1, 0]])
 
 
 # Scripts
