@@ -17,7 +17,7 @@ BELOW = {"clompr": ("relative", 2.0), "density": ("to_best", 1.05)}  # whose lin
 
 def tasks(plan: Plan) -> list[Task]:
     """A task for every K and n; the sizes of the sketch are tried within."""
-    clusters, dimensions = ((5, 10, 20, 30, 40), (2, 4, 6, 10, 20, 30)) if plan.full else ((3, 5, 10), (6, 10, 15))
+    clusters, dimensions = ((5, 10, 20, 30, 40), (2, 4, 6, 10, 20, 30)) if plan.full else ((3, 5, 10), (8, 10, 15))
     ratios = [1, 2, 3, 4, 5, 6, 8, 10] if plan.full else [1, 2, 3, 5]
     pairs = dict.fromkeys([(K, FIXED) for K in clusters] + [(FIXED, n) for n in dimensions])
     N = 300_000 if plan.full else 20_000

@@ -1,14 +1,17 @@
 """The experiments' own code: tasks are done once, summaries count right, claims are judged as stated, deformations are small."""
 
 import json
+import re
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_digits
 
+import ckm
 import claims
 import deform
 import figure1
@@ -19,6 +22,9 @@ import harness
 import mnist
 import tables
 from shared import mnist_spectral
+
+EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+
 
 # Tasks
 
@@ -248,6 +254,14 @@ def test_only_the_largest_part_of_a_graph_is_kept():
 
 
 # Scripts
+
+
+def test_experiments_use_public_names_only():
+    sources = {path.name: path.read_text(encoding="utf-8") for path in EXPERIMENTS.glob("*.py")}
+    assert len(sources) > 10
+    for name, source in sources.items():
+        assert not re.search(r"(from|import) ckm\.|from ckm import _", source), name
+        assert set(re.findall(r"\bckm\.(\w+)", source)) <= set(ckm.__all__), name
 
 
 def test_one_repetition_of_the_times_measures_what_it_says():
