@@ -56,15 +56,15 @@ def _spread(rows: Sequence[Row], method: str) -> float:
 
 def frequencies(rows: Sequence[Row], method: str) -> Verdict:
     """The largest m / (K n) that any K and n needs for a mean relative SSE below two."""
-    cells = [(K, n) for K, n in figure2.all_cells(rows) if n >= LOW_N]
+    cells = [cell for cell in figure2.all_cells(rows) if cell[1] >= LOW_N]
     if not cells:
         raise LookupError("no cells")
-    needs = {(K, n): figure2.enough(pick(rows, K=K, n=n), method, "relative", 2.0) for K, n in cells}
+    needs = {(K, n, N): figure2.enough(pick(rows, K=K, n=n, N=N), method, "relative", 2.0) for K, n, N in cells}
     never = [cell for cell, need in needs.items() if need is None]
     if never:
-        return Verdict(f"not reached at K, n = {never[0]}", False)
-    K, n = max(needs, key=lambda cell: needs[cell] or 0)
-    return Verdict(f"{needs[K, n]} (at most, K = {K}, n = {n})", needs[K, n] <= FIGURE_2_RATIO)
+        return Verdict(f"not reached at K, n, N = {never[0]}", False)
+    most = max(need for need in needs.values() if need)
+    return Verdict(f"{most} at most, {len(cells)} cells", most <= FIGURE_2_RATIO)
 
 
 def strict_frequencies(rows: Sequence[Row], method: str) -> Verdict:

@@ -36,8 +36,9 @@ def style(method: str, **others: Any) -> dict[str, Any]:
 
 
 def curve(ax: Any, rows: Sequence[dict[str, Any]], x: str, measure: str, method: str, **others: Any) -> None:
-    """Means against x, with a band of one deviation."""
-    known = sorted((row for row in rows if row["method"] == method and measure in row), key=lambda row: row[x])
+    """Means against x, with a band of one deviation; at the largest N, where that is not x."""
+    shown = rows if x == "N" else [row for row in rows if row["N"] == max(row["N"] for row in rows)]
+    known = sorted((row for row in shown if row["method"] == method and measure in row), key=lambda row: row[x])
     places, means = [row[x] for row in known], [row[measure]["mean"] for row in known]
     ax.plot(places, means, **style(method, **others))
     low, high = ([mean + sign * row[measure]["std"] for row, mean in zip(known, means, strict=True)] for sign in (-1, 1))

@@ -5,6 +5,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import ckm
 from drawing import panels, style
@@ -15,13 +16,27 @@ FIXED = 10  # the other of K and n
 BELOW = {"clompr": ("relative", 2.0), "density": ("to_best", 1.05)}  # whose line is drawn, and where
 
 
+class Grid(NamedTuple):
+    """What is tried."""
+
+    N: int
+    clusters: tuple[int, ...]
+    dimensions: tuple[int, ...]
+    ratios: list[int]
+
+    def tasks(self, seed: int) -> list[Task]:
+        """A task for every K and n; the sizes of the sketch are tried within."""
+        pairs = dict.fromkeys([(K, FIXED) for K in self.clusters] + [(FIXED, n) for n in self.dimensions])
+        return [{"K": K, "n": n, "N": self.N, "ratios": self.ratios, "seed": seed} for K, n in pairs]
+
+
+QUICK = Grid(20_000, (3, 5, 10), (8, 10, 15), [1, 2, 3, 5])
+FULL = Grid(300_000, (5, 10, 20, 30, 40), (2, 4, 6, 10, 20, 30), [1, 2, 3, 4, 5, 6, 8, 10])
+
+
 def tasks(plan: Plan) -> list[Task]:
-    """A task for every K and n; the sizes of the sketch are tried within."""
-    clusters, dimensions = ((5, 10, 20, 30, 40), (2, 4, 6, 10, 20, 30)) if plan.full else ((3, 5, 10), (8, 10, 15))
-    ratios = [1, 2, 3, 4, 5, 6, 8, 10] if plan.full else [1, 2, 3, 5]
-    pairs = dict.fromkeys([(K, FIXED) for K in clusters] + [(FIXED, n) for n in dimensions])
-    N = 300_000 if plan.full else 20_000
-    return [{"K": K, "n": n, "N": N, "ratios": ratios, "seed": seed} for seed in plan.seeds for K, n in pairs]
+    """A full run has the quick one in it."""
+    return [task for seed in plan.seeds for grid in (QUICK, FULL)[: 1 + plan.full] for task in grid.tasks(seed)]
 
 
 def work(task: Task) -> list[Run]:
@@ -50,11 +65,11 @@ def enough(rows: Sequence[Row], method: str, measure: str, bound: float) -> int 
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    """Four panels, a decoder against K and against n: a mark for every cell, and the line where the mean falls below the bound."""
+    """A decoder against K and against n, at the largest N: a mark for every cell, and the line where the mean falls below the bound."""
     with panels(path, 4, 4.2) as axes:
         for i, (method, (measure, bound)) in enumerate(BELOW.items()):
             for ax, moving, fixed in zip(axes[2 * i : 2 * i + 2], ("K", "n"), ("n", "K"), strict=True):
-                shown = pick(rows, method=method, **{fixed: FIXED})
+                shown = pick(rows, method=method, **{fixed: FIXED}, N=max(row["N"] for row in rows))
                 places = sorted({row[moving] for row in shown})
                 colours = [row[measure]["mean"] for row in shown]
                 limits = {"vmin": 1, "vmax": 1 + 2 * (bound - 1), "cmap": "RdYlGn_r"}
@@ -68,9 +83,9 @@ def draw(rows: list[Row], path: Path) -> None:
                 )
 
 
-def all_cells(rows: Sequence[Row]) -> list[tuple[int, int]]:
-    """Every K and n that was tried."""
-    return list(dict.fromkeys((row["K"], row["n"]) for row in rows))
+def all_cells(rows: Sequence[Row]) -> list[tuple[int, int, int]]:
+    """Every K, n and N that was tried."""
+    return list(dict.fromkeys((row["K"], row["n"], row["N"]) for row in rows))
 
 
 if __name__ == "__main__":

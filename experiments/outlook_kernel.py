@@ -16,10 +16,12 @@ K, GAMMA, RATIO = 2, 0.7, 5
 DISC, RING, WIDTH = 0.8, 2.0, 0.2  # radii, and the ring's deviation
 
 
+SIZES = ((10_000, [10, 30, 60]), (100_000, [10, 30, 100, 300]))  # N and the numbers D of features tried within a task: quick, full
+
+
 def tasks(plan: Plan) -> list[Task]:
-    """The numbers D of features are tried within a task."""
-    N, features = (100_000, [10, 30, 100, 300]) if plan.full else (10_000, [10, 30, 60])
-    return [{"N": N, "features": features, "seed": seed} for seed in plan.seeds]
+    """A full run has the quick one in it."""
+    return [{"N": N, "features": D, "seed": seed} for seed in plan.seeds for N, D in SIZES[: 1 + plan.full]]
 
 
 def disc_and_ring(n_samples: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -17,10 +17,12 @@ from methods import SKETCHES, decoded, judge, lloyd, timed
 K, N_FEATURES, RATIO = 10, 32, 5
 
 
+SIZES = ((20_000, [3, 6, 12]), (200_000, [3, 6, 9, 12, 18, 24]))  # N and the dimensions d tried within a task: quick, full
+
+
 def tasks(plan: Plan) -> list[Task]:
-    """The dimensions d are tried within a task; the last is no projection."""
-    N, dimensions = (200_000, [3, 6, 9, 12, 18, 24]) if plan.full else (20_000, [3, 6, 12])
-    return [{"N": N, "n": N_FEATURES, "dimensions": dimensions, "seed": seed} for seed in plan.seeds]
+    """A full run has the quick one in it."""
+    return [{"N": N, "n": N_FEATURES, "dimensions": d, "seed": seed} for seed in plan.seeds for N, d in SIZES[: 1 + plan.full]]
 
 
 def work(task: Task) -> list[Run]:

@@ -61,15 +61,23 @@ def figure2_table() -> str:
     rows, lines = read_summary(LEVEL, "figure2"), []
     ratios = sorted({row["ratio"] for row in rows if row["ratio"] is not None})
     for method, (measure, bound) in figure2.BELOW.items():
-        for K, n in figure2.all_cells(rows):
-            known = {ratio: first(rows, K=K, n=n, method=method, ratio=ratio) for ratio in ratios}
-            means = [f"{row[measure]['mean']:.3f}" if row else "not run" for row in known.values()]
-            enough = figure2.enough(pick(rows, K=K, n=n), method, measure, bound)
+        for K, n, N in figure2.all_cells(rows):
+            known = {ratio: first(rows, K=K, n=n, N=N, method=method, ratio=ratio) for ratio in ratios}
+            means = [f"{row[measure]['mean']:.3f}" if row else "" for row in known.values()]
+            enough = figure2.enough(pick(rows, K=K, n=n, N=N), method, measure, bound)
             runs = max(row["count"] for row in known.values() if row)
             lines.append(
-                [LABELS[method], str(K), str(n), *means, f"below {bound:g}: " + ("never" if enough is None else str(enough)), str(runs)]
+                [
+                    LABELS[method],
+                    f"{N:,}",
+                    str(K),
+                    str(n),
+                    *means,
+                    f"below {bound:g}: " + ("never" if enough is None else str(enough)),
+                    str(runs),
+                ]
             )
-    return table(["decoder", "K", "n", *(f"m = {ratio}Kn" for ratio in ratios), "from m / (Kn)", "runs"], lines)
+    return table(["decoder", "N", "K", "n", *(f"m = {ratio}Kn" for ratio in ratios), "from m / (Kn)", "runs"], lines)
 
 
 def figure3_table() -> str:
@@ -136,13 +144,14 @@ def outlook_table(name: str, label: str, measures: Sequence[str]) -> Callable[[]
         lines = [
             [
                 LABELS.get(row["method"], row["method"]),
-                f"{row[label] or ''}",
+                f"{row['N']:,}",
+                *([] if label == "N" else [f"{row[label] or ''}"]),
                 *(spread(row, measure) for measure in measures),
                 str(row["count"]),
             ]
             for row in rows
         ]
-        return table(["method", label, *measures, "runs"], lines)
+        return table(["method", "N", *([] if label == "N" else [label]), *measures, "runs"], lines)
 
     return make
 
