@@ -103,11 +103,11 @@ def do_all(experiment: Experiment, tasks: Sequence[Task], store: Store, jobs: in
     """Do what is not yet done, and say how many tasks are left; no process is started for jobs = 0."""
     known = store.read()
     left = [task for task in tasks if key_of(task) not in known]
-    if not left:
-        return 0
+    if not left or minutes == 0:
+        return len(left)
     for size in sorted({task["N"] for task in left if task.get("data") == "mnist"}):
         mnist.features(size)  # kept on disk before processes start, so that no two of them make it
-    work = partial(do, experiment.work, store, time.time() + 60 * minutes if minutes else float("inf"))
+    work = partial(do, experiment.work, store, float("inf") if minutes is None else time.time() + 60 * minutes)
     stopped = "Stopped; the same command continues from here."
     try:
         done = work_all(work, left, jobs, stopped) if jobs else [work(task).found for task in left]
@@ -189,7 +189,7 @@ def options(about: str) -> argparse.ArgumentParser:
         metavar="FOLDER",
         help="where MNIST's idx .gz files are, or the word openml (default: the environment variable MNIST_DIR)",
     )
-    parser.add_argument("--minutes", type=float, help="begin nothing new after this many minutes")
+    parser.add_argument("--minutes", type=float, help="begin nothing new after this many minutes; 0 only summarises what is done")
     parser.add_argument("--largest", type=float, default=float("inf"), metavar="N", help="leave data of more rows out")
     parser.add_argument("--repetitions", type=int, help="how many (default: 10, full: 100)")
     parser.add_argument("--jobs", type=int, default=2, help="processes, where nothing is timed (default: %(default)s)")
