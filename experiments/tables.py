@@ -1,6 +1,6 @@
 """The tables of docs/reproduction.md, written from the summaries of the full run: no number there is typed by hand.
 
-Each stands between <!-- NAME --> and <!-- end -->. A table whose figure was not run is a sentence that says so.
+Each stands between <!-- NAME --> and <!-- end -->, with its plot. A table whose figure was not run is a sentence that says so.
 """
 
 import re
@@ -173,8 +173,13 @@ def filled(text: str) -> str:
 
     def fill(found: re.Match[str]) -> str:
         name = found[1]
-        known = name == "claims" or read_summary(LEVEL, name)
-        return f"<!-- {name} -->\n{TABLES[name]() if known else 'Not run yet.'}\n<!-- end -->"
+        if name == "claims":
+            written = TABLES[name]()
+        elif read_summary(LEVEL, name):
+            written = f"{TABLES[name]()}\n\n![The plot of {name}](../experiments/results/{LEVEL}/{name}.png)"
+        else:
+            written = "Not run yet."
+        return f"<!-- {name} -->\n{written}\n<!-- end -->"
 
     return re.sub(r"<!-- (\w+) -->\n.*?\n<!-- end -->", fill, text, flags=re.DOTALL)
 
