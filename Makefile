@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-engines java test-torch test-gpu lint bench bench-quality bench-gpu clean
+.PHONY: help demo test test-engines java test-torch test-gpu lint bench bench-quality bench-gpu reproduce reproduce-full clean
 
 help:
 	@echo "make demo   cluster a million rows and compare with k-means (under a minute once installed)"
@@ -15,6 +15,8 @@ help:
 	@echo "make bench  measure speed and quality side by side with NumPy, pycle and scikit-learn"
 	@echo "make bench-quality   SSE against k-means, subsampling and others on many data sets, and how far it can be relied on (hours; quality.py continues where it stopped)"
 	@echo "make bench-gpu       on the card of this machine: against its limits, torch and flash-kmeans"
+	@echo "make reproduce       the paper's figures, smaller, and a table of its claims (ten minutes); MNIST=FOLDER names MNIST's idx .gz files"
+	@echo "make reproduce-full  the same in full (days; it continues where it stopped, and MINUTES=30 stops each figure after half an hour)"
 	@echo "make clean  remove what the other targets made"
 
 # The stamp is older than pyproject.toml when dependencies changed.
@@ -30,6 +32,13 @@ $(VENV)/installed-bench: $(VENV)/installed
 
 $(VENV)/installed-engines: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[engines]'
+	@touch $@
+
+# What `make reproduce` needs, without the tools of developers.
+$(VENV)/installed-experiments: pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is not installed; name another with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[experiments]'
 	@touch $@
 
 demo: $(VENV)/installed
@@ -82,6 +91,18 @@ bench-gpu: $(VENV)/installed-torch
 bench-quality: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/quality.py
 	$(BIN)/python benchmarks/robustness.py
+
+FIGURES := figure1 figure2 figure3 figure4 outlook_projection outlook_spectral outlook_kernel
+OPTIONS = $(if $(MNIST),--mnist $(MNIST)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(LARGEST),--largest $(LARGEST))
+
+reproduce: $(VENV)/installed-experiments
+	@for figure in $(FIGURES); do $(BIN)/python experiments/$$figure.py $(OPTIONS) || exit 1; done
+	$(BIN)/python experiments/claims.py
+
+reproduce-full: $(VENV)/installed-experiments
+	@for figure in $(FIGURES); do $(BIN)/python experiments/$$figure.py --full $(OPTIONS) || exit 1; done
+	$(BIN)/python experiments/claims.py --full
+	$(BIN)/python experiments/tables.py
 
 clean:
 	rm -rf $(VENV) demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -27,7 +27,7 @@ import ckm
 
 PYCLE = ("pycle.sketching", "pycle.compressive_learning")
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("compressive-kmeans", "numpy", "scipy", "numba", "scikit-learn", "pycle", "torch")
+PACKAGES = ("compressive-kmeans", "numpy", "scipy", "numba", "scikit-learn", "pycle", "torch", "opencv-python-headless", "faiss-cpu")
 BASELINE_RUNS = 10
 
 console = Console()

@@ -19,6 +19,7 @@ from common import replacing
 KEYPOINT_SIZE, PADDING = 3.5, 8  # pixels; the descriptor reaches beyond the image
 NEIGHBOURS, DIMENSIONS = 10, 10
 LINKS, BUILD_WIDTH, SEARCH_WIDTH = 16, 200, 100  # of HNSW: with these nearly every neighbour is found
+SETTINGS = (KEYPOINT_SIZE, PADDING, NEIGHBOURS, DIMENSIONS, LINKS, BUILD_WIDTH, SEARCH_WIDTH)
 
 
 def read_images(folder: Path, part: str) -> np.ndarray:
@@ -27,10 +28,15 @@ def read_images(folder: Path, part: str) -> np.ndarray:
         return np.frombuffer(file.read(), np.uint8, offset=16).reshape(-1, 28, 28)
 
 
+def read_labels(folder: Path, part: str) -> np.ndarray:
+    """The digits (N,) that these images show."""
+    with gzip.open(folder / f"{part}-labels-idx1-ubyte.gz") as file:
+        return np.frombuffer(file.read(), np.uint8, offset=8)
+
+
 def spectral_features(images: np.ndarray, cache: Path) -> np.ndarray:
     """The features (N, 10) of these images, computed once: `cache` keeps them under a name made of the images and the settings."""
-    settings = (KEYPOINT_SIZE, PADDING, NEIGHBOURS, DIMENSIONS, LINKS, BUILD_WIDTH, SEARCH_WIDTH)
-    digest = hashlib.sha256(repr((images.shape, *settings)).encode() + images.tobytes()).hexdigest()
+    digest = hashlib.sha256(repr((images.shape, *SETTINGS)).encode() + images.tobytes()).hexdigest()
     path = cache / f"mnist-spectral-{digest[:12]}.npy"
     if not path.exists():
         features = embedding(neighbour_graph(descriptors(images)))
@@ -71,6 +77,12 @@ def embedding(graph: sparse.csr_array) -> np.ndarray:
     with threadpool_limits(1):
         _, vectors = eigsh(scaling @ graph @ scaling, DIMENSIONS, which="LA", v0=start)  # the largest here are the Laplacian's smallest
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def require_packages() -> None:
+    """Refuse, before long work, where a package is missing."""
+    _needed("cv2", "opencv-python-headless")
+    _needed("faiss", "faiss-cpu")
 
 
 def _needed(module: str, package: str) -> ModuleType:

@@ -1,0 +1,45 @@
+"""How plots look: the colours of the methods, and files written whole."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from methods import COLOURS, LABELS, MARKERS
+from shared import replacing
+
+PAPER = {"color": "black", "marker": "_", "markersize": 16, "linestyle": "none", "zorder": 5}  # the paper's own numbers
+
+
+@contextmanager
+def panels(path: Path, count: int, width: float = 5.0, height: float = 4.0) -> Iterator[Sequence[Any]]:
+    """Axes side by side; the picture is written to `path` in the end."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width * count, height), layout="constrained")
+    axes = figure.subplots(1, count, squeeze=False)[0]
+    for ax in axes:
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(alpha=0.25)
+    yield axes
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as part:
+        figure.savefig(part, dpi=110, format="png", metadata={"Software": None})
+
+
+def style(method: str, **others: Any) -> dict[str, Any]:
+    """The colour, marker and name of a method."""
+    return {"color": COLOURS[method], "marker": MARKERS[method], "label": LABELS[method], **others}
+
+
+def curve(ax: Any, rows: Sequence[dict[str, Any]], x: str, measure: str, method: str, **others: Any) -> None:
+    """Means against x, with a band of one deviation; at the largest N, where that is not x."""
+    shown = rows if x == "N" else [row for row in rows if row["N"] == max(row["N"] for row in rows)]
+    known = sorted((row for row in shown if row["method"] == method and measure in row), key=lambda row: row[x])
+    places, means = [row[x] for row in known], [row[measure]["mean"] for row in known]
+    ax.plot(places, means, **style(method, **others))
+    low, high = ([mean + sign * row[measure]["std"] for row, mean in zip(known, means, strict=True)] for sign in (-1, 1))
+    ax.fill_between(places, low, high, color=COLOURS[method], alpha=0.15, linewidth=0)

@@ -1,0 +1,80 @@
+"""Lloyd, the paper's decoder and ours, with the settings of Section 4; all return centroids (K, n)."""
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score, pairwise_distances_argmin_min
+
+import ckm
+
+STRATEGIES = ("range", "sample", "k++")
+SAMPLED_ROWS, POOL = 10_000, 1000  # what Sample and K++ draw from for the paper's decoder, and what ours sees instead
+LABELS = {"lloyd": "Lloyd", "clompr": "CKM (paper's decoder)", "density": "CKM (ours)"}
+COLOURS = {"lloyd": "#666666", "clompr": "#D55E00", "density": "#0072B2"}
+MARKERS = {"lloyd": "s", "clompr": "^", "density": "o"}
+
+
+class Judged(NamedTuple):
+    """How good centroids are: the SSE (equation 1), and the adjusted Rand index where classes are known."""
+
+    sse: float
+    ari: float | None
+
+
+def judge(X: np.ndarray, centroids: np.ndarray, classes: np.ndarray | None = None) -> Judged:
+    """Assign every row to its nearest centroid."""
+    labels, squares = pairwise_distances_argmin_min(X, centroids, metric="sqeuclidean")
+    return Judged(float(squares.sum()), None if classes is None else float(adjusted_rand_score(classes, labels)))
+
+
+def lloyd(X: np.ndarray, K: int, strategy: str, seed: int, replicates: int = 1) -> np.ndarray:
+    """Scikit-learn's k-means, the replicate with the lowest SSE."""
+    rng = np.random.default_rng([seed, STRATEGIES.index(strategy)])
+    lower, upper = X.min(axis=0), X.max(axis=0)
+    starts: dict[str, Callable[[], Any]] = {
+        "range": lambda: rng.uniform(lower, upper, (K, X.shape[1])),
+        "sample": lambda: "random",
+        "k++": lambda: "k-means++",
+    }
+    runs = (KMeans(K, init=starts[strategy](), n_init=1, random_state=int(rng.integers(2**31))).fit(X) for _ in range(replicates))
+    return min(runs, key=lambda fitted: fitted.inertia_).cluster_centers_
+
+
+def paper_sketch(X: np.ndarray, m: int, seed: int, **options: Any) -> ckm.Sketch:
+    """The sketch of the paper: its law of frequencies, at the scale that its rule picks."""
+    return ckm.sketch(X, sketch_size=m, distribution="adapted-radius", random_state=seed, **options)
+
+
+def our_sketch(X: np.ndarray, K: int, m: int, seed: int, **options: Any) -> ckm.Sketch:
+    """The same size with our law."""
+    return ckm.sketch(X, n_clusters=K, sketch_size=m, random_state=seed, **options)
+
+
+SKETCHES: dict[str, Callable[..., ckm.Sketch]] = {
+    "clompr": lambda X, K, m, seed, **options: paper_sketch(X, m, seed, **options),
+    "density": our_sketch,
+}
+
+
+def decoded(sketch: ckm.Sketch, K: int, method: str, seed: int, **options: Any) -> np.ndarray:
+    """Centroids from the sketch, Range starts unless `init` is given; the replicate with the lowest cost of the sketch."""
+    options.setdefault("init", "range")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ckm.errors.SmallSketchWarning)  # sketches that are too small are part of the experiment
+        return ckm.decode(sketch, K, decoder=method, random_state=seed, **options).centroids
+
+
+def sampled(X: np.ndarray, seed: int) -> np.ndarray:
+    """Rows for Sample and K++ to draw from."""
+    return X[np.random.default_rng(seed).choice(len(X), min(SAMPLED_ROWS, len(X)), replace=False)]
+
+
+def timed(function: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[Any, float]:
+    """What it returns, and the seconds it took."""
+    began = time.perf_counter()
+    value = function(*arguments, **options)
+    return value, time.perf_counter() - began

@@ -1,0 +1,310 @@
+"""The experiments' own code: tasks are done once, summaries count right, claims are judged as stated, deformations are small."""
+
+import json
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_digits
+
+import ckm
+import claims
+import deform
+import figure1
+import figure2
+import figure3
+import figure4
+import harness
+import mnist
+import tables
+from shared import mnist_spectral
+
+EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+
+
+# Tasks
+
+
+def experiment(done: list, fail_at: int | None = None) -> harness.Experiment:
+    def work(task):
+        if task["seed"] == fail_at:
+            raise KeyboardInterrupt
+        done.append(task["seed"])
+        return [{"method": "a", "sse": float(task["seed"])}, {"method": "b", "sse": 1.0}]
+
+    return harness.Experiment("try", "a try", lambda plan: tasks(3), work, ("sse",), lambda rows, path: None)
+
+
+def tasks(count: int) -> list[harness.Task]:
+    return [{"N": 10, "ratios": [1, 2], "seed": seed} for seed in range(count)]
+
+
+def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path):
+    store, done = harness.Store(tmp_path / "runs" / "try.jsonl"), []
+    with pytest.raises(SystemExit, match="continues from here"):
+        harness.do_all(experiment(done, fail_at=1), tasks(3), store, jobs=0)
+    assert done == [0]
+    assert harness.do_all(experiment(done), tasks(3), store, jobs=0) == 0
+    assert done == [0, 1, 2]
+    assert harness.do_all(experiment(done), tasks(3), store, jobs=0) == 0
+    assert done == [0, 1, 2]
+
+
+def test_a_line_cut_short_by_a_crash_is_done_again(tmp_path):
+    store, done = harness.Store(tmp_path / "try.jsonl"), []
+    harness.do_all(experiment(done), tasks(2), store, jobs=0)
+    text = store.path.read_text()
+    store.path.write_text(text[: len(text) - 20])
+    harness.do_all(experiment(done), tasks(3), store, jobs=0)
+    assert done == [0, 1, 1, 2]
+    assert len(store.read()) == 3
+
+
+def test_nothing_new_begins_when_time_is_up(tmp_path):
+    done: list = []
+    left = harness.do_all(experiment(done), tasks(3), harness.Store(tmp_path / "try.jsonl"), jobs=0, minutes=1e-12)
+    assert (done, left) == ([], 3)
+
+
+def test_every_run_is_kept_with_its_seed_and_versions(tmp_path):
+    store = harness.Store(tmp_path / "try.jsonl")
+    harness.do_all(experiment([]), tasks(2), store, jobs=0)
+    entries = [json.loads(line) for line in store.path.read_text().splitlines()]
+    assert [entry["task"]["seed"] for entry in entries] == [0, 1]
+    assert all({"numpy", "compressive-kmeans", "scikit-learn"} <= set(entry["versions"]) for entry in entries)
+
+
+# Summaries
+
+
+def test_a_summary_has_means_deviations_and_seeds(tmp_path):
+    store = harness.Store(tmp_path / "try.jsonl")
+    harness.do_all(experiment([]), tasks(3), store, jobs=0)
+    rows = harness.summarise(store.read().values(), ("sse",))
+    assert harness.one(rows, method="a") == {
+        "N": 10,
+        "method": "a",
+        "count": 3,
+        "seeds": [0, 2],
+        "sse": {"mean": 1.0, "std": 1.0, "median": 1.0},
+    }
+    assert harness.one(rows, method="b")["sse"]["std"] == 0
+    with pytest.raises(LookupError):
+        harness.one(rows, method="c")
+
+
+def test_a_summary_is_read_as_it_was_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(harness, "HERE", tmp_path)
+    rows = [{"N": 10, "sse": {"mean": 1.5}}, {"N": 20, "sse": {"mean": 2.5}}]
+    harness.write_json(harness.result_path("quick", "try"), {"experiment": "try", "left": 0, "rows": rows})
+    assert harness.read_summary("quick", "try") == rows
+    assert harness.read_summary("full", "try") == []
+
+
+def test_enough_is_where_the_mean_stays_below():
+    means = {1: 3.0, 2: 1.5, 3: 2.5, 5: 1.9, 8: 1.2}
+    rows = [{"method": "clompr", "ratio": ratio, "relative": {"mean": mean}} for ratio, mean in means.items()]
+    assert figure2.enough(rows, "clompr", "relative", 2.0) == 5
+    assert figure2.enough(rows, "clompr", "relative", 1.3) == 8
+    assert figure2.enough(rows, "clompr", "relative", 1.1) is None
+
+
+# Claims
+
+
+def figure3_rows(ari: dict, sse: dict) -> list[harness.Row]:
+    return [
+        {
+            "N": N,
+            "method": method,
+            "replicates": r,
+            "ari": {"mean": ari[N, method], "std": 1 / N},
+            "sse": {"mean": sse[method, r], "std": 0.0},
+        }
+        for N, method in ari
+        for r in (1, 5)
+    ]
+
+
+@pytest.fixture
+def mnist_rows() -> list[harness.Row]:
+    """CKM has better classes than Lloyd at both sizes, but for our decoder at the larger one."""
+    ari = {(70_000, "lloyd"): 0.8, (70_000, "clompr"): 0.9, (70_000, "density"): 0.85}
+    ari |= {(300_000, "lloyd"): 0.8, (300_000, "clompr"): 0.92, (300_000, "density"): 0.79}
+    sse = {("lloyd", 1): 0.14, ("lloyd", 5): 0.07, ("clompr", 1): 0.1, ("clompr", 5): 0.1, ("density", 1): 0.9, ("density", 5): 0.1}
+    return figure3_rows(ari, sse)
+
+
+def test_better_classes_must_hold_at_every_size(mnist_rows):
+    assert claims.better_classes(mnist_rows, "clompr").holds
+    assert not claims.better_classes(mnist_rows, "density").holds
+    assert claims.better_classes(mnist_rows, "density").measured.startswith("-0.010")
+
+
+def test_fewer_replicates_and_improving(mnist_rows):
+    assert claims.few_replicates(mnist_rows, "clompr").holds
+    assert not claims.few_replicates(mnist_rows, "density").holds
+    assert claims.improving(mnist_rows, "clompr").holds
+    assert not claims.improving(mnist_rows, "density").holds
+    with pytest.raises(LookupError):
+        claims.improving(harness.pick(mnist_rows, N=70_000), "clompr")
+
+
+def test_speed_counts_five_runs_of_lloyd():
+    row = {"N": 10_000_000, "method": "density", "ratio": 10, "relative_time": {"mean": 0.02}, "relative_whole": {"mean": 0.1}}
+    assert claims.speed([row], "density") == claims.Verdict("250 times (with sketching 50 times)", True)
+    assert not claims.speed([row | {"relative_time": {"mean": 0.04}}], "density").holds
+
+
+def test_initialisation_is_the_largest_mean_over_the_smallest():
+    means = {("clompr", "range"): 1.0, ("clompr", "sample"): 1.2, ("clompr", "k++"): 1.1}
+    means |= {("lloyd", "range"): 3.0, ("lloyd", "sample"): 1.0, ("lloyd", "k++"): 1.0}
+    rows = [
+        {"data": data, "method": m, "strategy": s, "N": 10, "sse": {"mean": mean}}
+        for (m, s), mean in means.items()
+        for data in ("gaussian", "mnist")
+    ]
+    assert not claims.initialisation("gaussian")(rows, "clompr").holds
+    assert claims.initialisation("mnist")(rows, "clompr") == claims.Verdict("1.200 (Lloyd 3.000)", True)
+
+
+def test_what_a_quick_run_lacks_comes_from_the_full_one_and_is_marked(mnist_rows):
+    def read(level: str, name: str) -> list[harness.Row]:
+        return mnist_rows if (level, name) == ("full", "figure3") else []
+
+    rows = {row["claim"]: row for row in claims.judge_all(read, "quick")}
+    better = next(row for claim, row in rows.items() if claim.startswith("Better classes"))
+    assert better["clompr"]["from"] == "full"
+    assert "(from the full run)" in claims.cells(better, "quick")[2]
+    assert "(from the full run)" not in claims.cells(better, "full")[2]
+    fast = next(row for claim, row in rows.items() if claim.startswith("Given the sketch"))
+    assert fast["density"] == {"measured": None, "holds": None, "from": None}
+    assert "not measured" in claims.cells(fast, "quick")
+
+
+# Deformations
+
+
+@pytest.fixture(scope="module")
+def images() -> np.ndarray:
+    """Grey images of 28 x 28 pixels with a margin, as MNIST's."""
+    small = (load_digits().images[:60] * (255 / 16)).astype(np.uint8)
+    found = np.pad(small.repeat(2, axis=1).repeat(2, axis=2), ((0, 0), (6, 6), (6, 6)))
+    found.flags.writeable = False
+    return found
+
+
+def test_no_deformation_is_the_identity(images):
+    none = deform.Deformation(0, 0, 0, 0, 0)
+    np.testing.assert_array_equal(deform.deform(images, np.random.default_rng(0), none), images)
+
+
+def test_deformed_images_are_near_their_own(images):
+    moved = deform.deform(images, np.random.default_rng(0)).astype(float)
+    assert moved.shape == images.shape
+    distances = ((moved[:, None] - images[None].astype(float)) ** 2).sum(axis=(2, 3))
+    own, others = np.diag(distances), distances[~np.eye(len(images), dtype=bool)]
+    assert 0 < own.min() < own.mean() < 0.4 * others.mean()
+    assert moved.sum() == pytest.approx(images.sum(), rel=0.05)
+
+
+def test_a_shift_moves_everything_alike(images):
+    moved = deform.deform(images, np.random.default_rng(0), deform.Deformation(0, 0, 0, 1, 0)).astype(float)
+    rows = np.arange(28)
+    centres = [(stack.sum(axis=2) @ rows) / stack.sum(axis=(1, 2)) for stack in (images.astype(float), moved)]
+    drawn = np.random.default_rng(0)
+    drawn.standard_normal(len(images)), drawn.standard_normal(len(images)), drawn.standard_normal((len(images), 2))
+    np.testing.assert_allclose(centres[0] - centres[1], drawn.standard_normal((len(images), 2, 1, 1))[:, 0, 0, 0], atol=0.1)
+
+
+def test_bends_are_smooth_and_as_large_as_said():
+    bends = deform._bends((200, 28, 28), np.random.default_rng(0), deform.Deformation(bend=2.0))
+    assert bends.std() == pytest.approx(2.0, rel=0.1)
+    assert np.abs(np.diff(bends, axis=3)).mean() < 0.25 * np.abs(bends).mean()
+
+
+def test_more_images_begin_with_the_same_ones(images):
+    few, many = (np.concatenate([*deform.enlarged(images, count)]) for count in (130, 1500))
+    assert (len(few), len(many)) == (130, 1500)
+    np.testing.assert_array_equal(many[:60], images)
+    np.testing.assert_array_equal(many[:130], few)
+    np.testing.assert_array_equal(np.concatenate([*deform.enlarged(images, 130)]), few)
+    assert not np.array_equal(many[60:120], images)
+
+
+def test_spectral_features_of_deformed_images(images):
+    pytest.importorskip("cv2", reason="it comes with the [experiments] extra")
+    pytest.importorskip("faiss", reason="it comes with the [experiments] extra")
+    many = np.concatenate([*deform.enlarged(images, 400)])
+    found = mnist_spectral.embedding(mnist_spectral.neighbour_graph(mnist_spectral.descriptors(many)))
+    assert found.shape == (400, 10)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1)
+
+
+def test_only_the_largest_part_of_a_graph_is_kept():
+    links = np.zeros((6, 6))
+    links[[0, 2, 2, 4, 1, 3], [2, 0, 4, 2, 3, 1]] = 1  # 0 - 2 - 4, 1 - 3, and 5 alone
+    connected, kept = mnist.largest_part(sparse.csr_array(links))
+    np.testing.assert_array_equal(kept, [0, 2, 4])
+    np.testing.assert_array_equal(connected.toarray(), [[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+
+
+# Scripts
+
+
+def test_experiments_use_public_names_only():
+    sources = {path.name: path.read_text(encoding="utf-8") for path in EXPERIMENTS.glob("*.py")}
+    assert len(sources) > 10
+    for name, source in sources.items():
+        assert not re.search(r"(from|import) ckm\.|from ckm import _", source), name
+        assert set(re.findall(r"\bckm\.(\w+)", source)) <= set(ckm.__all__), name
+
+
+def test_one_repetition_of_the_times_measures_what_it_says():
+    found = figure4.work({"N": 5000, "ratios": [5], "seed": 0})
+    assert [run["method"] for run in found] == ["lloyd", "clompr", "density"]
+    ours = found[-1]
+    assert ours["relative_memory"] == (16 * 500 + 8 * 500 * 10) / (8 * 5000 * 10)
+    assert ours["relative_whole"] > ours["relative_time"] > 0
+    assert 0.5 < ours["relative_sse"] < 1.2
+
+
+def test_without_images_mnist_is_left_out_with_a_sentence(tmp_path, monkeypatch, capsys):
+    for function in ("_originals", "available"):  # which remember
+        monkeypatch.setattr(mnist, function, getattr(mnist, function).__wrapped__)
+    monkeypatch.delenv("MNIST_DIR", raising=False)
+    plan = harness.Plan(full=False, seeds=range(2))
+    assert figure3.tasks(plan) == []
+    assert "give --mnist FOLDER" in capsys.readouterr().out
+    assert {task["data"] for task in figure1.tasks(plan)} == {"gaussian"}
+    mnist.name_source(str(tmp_path / "nowhere"))
+    assert not mnist.available()
+    assert "MNIST is left out" in capsys.readouterr().out
+
+
+def test_without_tasks_a_summary_is_left_alone(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(harness, "HERE", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["figure3.py"])
+    path = harness.result_path("quick", "try")
+    harness.write_json(path, {"experiment": "try", "rows": [{"N": 1}]})
+    harness.reproduce(replace(experiment([]), tasks=lambda plan: []))
+    assert harness.read_summary("quick", "try") == [{"N": 1}]
+    assert "nothing to do" in capsys.readouterr().out
+
+
+# The document
+
+
+def test_every_number_of_the_document_is_in_a_summary():
+    text = tables.DOCUMENT.read_text(encoding="utf-8")
+    assert all(f"<!-- {name} -->" in text for name in tables.TABLES)
+    assert tables.filled(text) == text, "run experiments/tables.py"
+
+
+def test_a_table_says_what_was_not_run(monkeypatch):
+    monkeypatch.setattr(tables, "read_summary", lambda level, name: [])
+    assert tables.filled("a\n<!-- figure1 -->\nold\n<!-- end -->\nb") == "a\n<!-- figure1 -->\nNot run yet.\n<!-- end -->\nb"
