@@ -409,3 +409,7 @@ def test_csv_has_no_place_for_units(folder: Path) -> None:
             run("sketch", "data.parquet", "-k", 3, "--standardize", "-o", "s.ckm")
         _, err = run(*command, "-o", "c.csv", expect=1)
         assert "CSV has no place for the units of standardised columns; name a .json file" in err
+        _, err = run(*command, expect=1)
+        assert "Centroids in a pipe are CSV, which has no place for the units" in err
+        out, _ = run(*command, "--json")
+        assert "units" in json.loads(out)

@@ -301,3 +301,9 @@ def test_a_faded_past_gives_way_to_the_present() -> None:
 def test_scaled_refuses_what_is_no_share(factor: Any) -> None:
     with pytest.raises(ParameterError, match="above 0 and at most 1"):
         ckm.sketch(np.eye(2), sketch_size=2, scale=1.0).scaled(factor)
+
+
+@pytest.mark.parametrize("parts", [["a.ckm"], ["a.ckm", "b.ckm"], [1, 2]])
+def test_merging_what_is_no_sketch(parts: list) -> None:
+    with pytest.raises(ckm.errors.ParameterError, match=r"merge takes sketches; got (str|int)"):
+        ckm.merge(parts)

@@ -111,7 +111,7 @@ def fit(
     variance = steps.parse_scale(scale)
     inputs = results.find_inputs(files)
     results.check_outputs([results.Output(output, results.CENTROIDS), results.Output(save_sketch, results.SKETCHES)], inputs)
-    results.require_place_for_units(output, standardize)
+    results.require_place_for_units(output, standardize, json)
     source = steps.open_rows(inputs, columns, weight_column, nan, again="--polish" if polish else "--sse" if sse else None)
     s = ckm.sketch(
         source,
@@ -272,7 +272,7 @@ def decode(
     results.check_outputs([results.Output(output, results.CENTROIDS)], [sketch])
     s = ckm.load(sketch)
     steps.check_search(decoder, init, holds_rows=s.pool is not None)
-    results.require_place_for_units(output, s.frequencies.units is not None)
+    results.require_place_for_units(output, s.frequencies.units is not None, json)
     solution = steps.decode(s, clusters, decoder, init, n_init, seed, jobs, quiet)
     steps.deliver(solution, {"rows": s.count, "sketch_size": s.frequencies.m, "seed": seed}, output, json, quiet)
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -95,10 +96,13 @@ def centroids_csv(solution: Solution) -> str:
     return text.getvalue()
 
 
-def require_place_for_units(path: Path | None, standardised: bool) -> None:
+def require_place_for_units(path: Path | None, standardised: bool, as_json: bool) -> None:
     """Refuse to write standardised centroids where their units would be lost, and with them what is near."""
-    if standardised and path is not None and path.suffix.lower() == ".csv":
-        raise OutputError(f"Cannot write {path}: CSV has no place for the units of standardised columns; name a .json file.")
+    piped = path is None and not as_json and not sys.stdout.isatty()
+    if standardised and (piped or (path is not None and path.suffix.lower() == ".csv")):
+        place = f"Cannot write {path}: CSV" if path is not None else "Centroids in a pipe are CSV, which"
+        instead = "name a .json file (-o), or give --json" if piped else "name a .json file"
+        raise OutputError(f"{place} has no place for the units of standardised columns; {instead}.")
 
 
 def write_centroids(path: Path, solution: Solution, record: dict[str, Any]) -> None:

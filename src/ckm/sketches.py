@@ -199,6 +199,9 @@ def merge(sketches: Iterable[Sketch]) -> Sketch:
     parts = list(sketches)
     if not parts:
         raise DataError("There is nothing to merge; give at least one sketch.")
+    for part in parts:
+        if not isinstance(part, Sketch):
+            raise ParameterError(f"merge takes sketches; got {type(part).__name__} ({str(part)[:60]!r}); ckm.load reads one from a file.")
     total = parts[0]
     for part in parts[1:]:
         total = total + part
