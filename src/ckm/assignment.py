@@ -39,10 +39,11 @@ def assign(X: Array | Source, centroids: Array, sample_weight: Array | None = No
 
 def label(X: Array | Source, centroids: Array, n_threads: int = 1) -> Array:
     """Each row's nearest centroid alone, which spares its distance."""
-    source, targets = X if isinstance(X, Source) else ArraySource(X), Targets.of(centroids)
+    source = X if isinstance(X, Source) else ArraySource(X)
     if source.on_card:
         found: Array = _on_card(source, centroids)[0]
         return found
+    targets = Targets.of(centroids)
 
     def work(block: Block) -> Array:
         labels = np.empty(len(block.rows), np.int32)

@@ -1,7 +1,8 @@
 """Kernels: one chunk of rows in, its `Tally` out. Single-threaded; threads live in the runners.
 
 A kernel is a module with a function `tally(frequencies, rows, weights)`. `rows` is a float32 or float64 array (b, n) of any
-strides, perhaps read-only; `weights` a float64 array (b,) of positive numbers, or None. To add one: write the module, name it in `KERNELS`.
+strides, perhaps read-only; `weights` a float64 array (b,) of positive numbers, or None. One that cares how rows are cut also has a function
+`plan(n_features, n_threads, on_card)`. To add one: write the module, name it in `KERNELS`.
 """
 
 from collections.abc import Callable
@@ -39,8 +40,8 @@ def load_kernel(name: str, on_card: bool = False) -> Kernel:
 
 def plan(name: str, n_features: int, n_threads: int, on_card: bool = False) -> Plan | None:
     """How the kernel wants rows of so many columns; None where it does not care."""
-    module = _module(name, on_card)
-    found: Plan | None = module.plan(n_features, n_threads, on_card) if module.__name__ == KERNELS[ON_CARDS] else None
+    wish = getattr(_module(name, on_card), "plan", None)
+    found: Plan | None = wish(n_features, n_threads, on_card) if wish else None
     return found
 
 
