@@ -197,7 +197,7 @@ def test_adding_and_taking_away_is_exact(size: tuple[int, int, int], seed: int, 
 
 def test_threads_change_nothing() -> None:
     n, m = 3, 17
-    count = 2 * BLOCK_ROWS + 1234
+    count = 20 * BLOCK_ROWS + 1234  # enough for threads to take several blocks at once
     f, X = make_frequencies(n, m, 5), make_rows(n, count, 5)
     assert BLOCK_ROWS == 16384
     whole = ckm.sketch(X, like=f, n_jobs=1)

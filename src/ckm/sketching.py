@@ -158,9 +158,11 @@ def sketch(
             on_rows(state.rows)
             blocks = blocks_of(chunks, state.blocks, BLOCK_ROWS if planned is None else planned.block_rows)
             on_state = None if keeper is None else lambda state: keeper.note(so_far(state), state)
+            left = None if source.n_rows is None else source.n_rows - state.rows
             state = run(
-                compute, frequencies, blocks, state, seed, n_threads=threads, on_rows=on_rows, on_state=on_state, columns=source.columns
-            )
+                compute, frequencies, blocks, state, seed, n_threads=threads, on_rows=on_rows, on_state=on_state, columns=source.columns,
+                n_rows=left,
+            )  # fmt: skip
     _log.info("sketched %d rows in %.2f s", state.tally.count, time.perf_counter() - began)
     _tell_dropped(state, source)
     _warn_of_large_phases(so_far(state))

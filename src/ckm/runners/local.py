@@ -25,6 +25,8 @@ from ckm.tally import Tally
 from ckm.tensors import CardRows
 
 BLOCK_ROWS = 16384
+_TASK_ROWS = 6 * BLOCK_ROWS  # of the blocks that a thread takes at once: each time it comes for more, others are disturbed
+_TURNS = 4  # that each thread takes at least with what is left
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -83,9 +85,10 @@ def run(
     on_rows: OnRows = ignore,
     on_state: Callable[[State], None] | None = None,
     columns: tuple[str, ...] | None = None,
+    n_rows: int | None = None,
 ) -> State:
     """Add the tally of every block to `state`, and its rows to the pool (if there is one; `seed` decides which). `on_state` hears of every
-    state that the pass could go on from.
+    state that the pass could go on from; `n_rows` is how many rows are expected, where that is known.
     """
     capacity = None if state.pool is None else state.pool.capacity
 
@@ -112,7 +115,9 @@ def run(
         odds = importance(rows, frequencies)
         return part, Pool.draw(rng, rows, weights, capacity, odds)
 
-    for block, (part, sample) in ordered_map(work, blocks, n_threads):
+    tasks = tasks_of(blocks, n_threads, n_rows)
+    done = ordered_map(lambda task: [work(block) for block in task], tasks, n_threads)
+    for block, (part, sample) in ((block, result) for task, results in done for block, result in zip(task, results, strict=True)):
         kept = state.pool + sample if state.pool is not None and sample is not None else None
         state = state._replace(tally=state.tally + part, pool=kept, blocks=block.number + 1)
         if block.ends_chunk:
@@ -145,6 +150,20 @@ def blocks_of(chunks: Iterable[Chunk], number: int = 0, size: int = BLOCK_ROWS) 
             rows, beta = chunk.rows[part], None if chunk.weights is None else chunk.weights[part]
             yield Block(rows, beta, number, start, chunk, offset)
             number, start = number + 1, start + len(rows)
+
+
+def tasks_of(blocks: Iterable[Block], n_threads: int, n_rows: int | None = None) -> Iterator[list[Block]]:
+    """Blocks that one thread takes at once: some of a chunk, fewer towards the end of `n_rows` rows, so that all threads end together.
+
+    Where nobody knows the end, as much is expected as there has been.
+    """
+    task = list[Block]()
+    for block in blocks:
+        task.append(block)
+        left = block.start if n_rows is None else n_rows - block.start
+        if block.ends_chunk or sum(len(part.rows) for part in task) >= min(_TASK_ROWS, left // (_TURNS * n_threads)):
+            yield task
+            task = []
 
 
 def ordered_map(work: Callable[[_Item], _Result], items: Iterable[_Item], n_threads: int) -> Iterator[tuple[_Item, _Result]]:

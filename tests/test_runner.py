@@ -1,0 +1,50 @@
+"""How the local runner deals out blocks."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from ckm.runners.local import BLOCK_ROWS, Block, blocks_of, tasks_of
+from ckm.sources import Chunk, Place
+
+
+def chunks(*lengths: int) -> Iterator[Chunk]:
+    row = 0
+    for length in lengths:
+        yield Chunk(np.broadcast_to(np.zeros(1), (length, 1)), None, Place(0, row), Place(0, row + length))
+        row += length
+
+
+def sizes(tasks: Iterator[list[Block]]) -> list[int]:
+    return [len(task) for task in tasks]
+
+
+@pytest.mark.parametrize("n_rows", [None, 100 * BLOCK_ROWS + 1])
+@pytest.mark.parametrize("n_threads", [1, 2, 16])
+def test_every_block_comes_once_and_in_order(n_rows: int | None, n_threads: int) -> None:
+    tasks = tasks_of(blocks_of(chunks(100 * BLOCK_ROWS + 1)), n_threads, n_rows)
+    assert [block.number for task in tasks for block in task] == list(range(101))
+
+
+def test_many_are_taken_at_once_and_fewer_towards_the_end() -> None:
+    taken = sizes(tasks_of(blocks_of(chunks(100 * BLOCK_ROWS)), 2, 100 * BLOCK_ROWS))
+    assert taken[0] == 6
+    assert taken[-5:] == [1] * 5
+    assert taken == sorted(taken, reverse=True)
+
+
+def test_few_rows_are_dealt_out_one_by_one() -> None:
+    assert sizes(tasks_of(blocks_of(chunks(8 * BLOCK_ROWS)), 2, 8 * BLOCK_ROWS)) == [1] * 8
+
+
+def test_of_an_unknown_number_more_are_taken_with_time() -> None:
+    taken = sizes(tasks_of(blocks_of(chunks(200 * BLOCK_ROWS)), 2))
+    assert taken[:8] == [1] * 8
+    assert taken == sorted(taken[:-1]) + taken[-1:]
+    assert max(taken) == 6
+
+
+def test_a_task_does_not_wait_for_the_next_chunk() -> None:
+    blocks = blocks_of(chunks(*[2 * BLOCK_ROWS + 5] * 40))
+    assert sizes(tasks_of(blocks, 1, 10**9)) == [3] * 40
