@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from ckm.assignment import assign
 from ckm.atoms import Problem, blurred_cost, fit_weights, maximise_correlation, moment_misfit, residual
 from ckm.candidates import Rows
+from ckm.descent import Limits, descend
 from ckm.fused import correlations
 from ckm.quantise import place
 from ckm.readonly import Array
@@ -157,15 +157,14 @@ def _descend(problem: Problem, C: Array, alpha: Array, width: float, iterations:
     """A local minimum of the cost over centres in the box, weights and width at least zero, started here."""
     Q, n = C.shape
 
-    def descend(x: Array) -> tuple[float, Array]:
+    def cost(x: Array) -> tuple[float, Array]:
         value, gradient_C, gradient_alpha, slope = blurred_cost(problem, x[: Q * n].reshape(Q, n), x[Q * n : -1] / Q, x[-1])
         return value, np.concatenate([gradient_C.ravel(), gradient_alpha / Q, [slope]])
 
-    box = problem.box * Q + [(0, None)] * Q + [(0, MAX_WIDTH)]
-    options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": tolerance, "gtol": 1e-8, "maxcor": 20}
-    x0 = np.concatenate([C.ravel(), alpha * Q, [width]])
-    found = minimize(descend, x0, jac=True, method="L-BFGS-B", bounds=box, options=options)
-    return Mixture(found.x[: Q * n].reshape(Q, n), found.x[Q * n : -1] / Q, float(found.x[-1]), float(found.fun))
+    lower = np.concatenate([np.tile(problem.lower, Q), np.zeros(Q + 1)])
+    upper = np.concatenate([np.tile(problem.upper, Q), np.full(Q, np.inf), [MAX_WIDTH]])
+    x, value, _ = descend(cost, np.concatenate([C.ravel(), alpha * Q, [width]]), lower, upper, Limits(iterations, tolerance))
+    return Mixture(x[: Q * n].reshape(Q, n), x[Q * n : -1] / Q, float(x[-1]), value)
 
 
 def descend_particles(problem: Problem, points: Array, shares: Array, iterations: int) -> Array:
@@ -175,13 +174,12 @@ def descend_particles(problem: Problem, points: Array, shares: Array, iterations
     # In units of one over the root of its share, a heavy point's first step is as long as a light one's, and all as long as an atom's.
     unit = 1 / np.sqrt(M * shares)[:, None]
 
-    def descend(x: Array) -> tuple[float, Array]:
+    def cost(x: Array) -> tuple[float, Array]:
         X = x.reshape(M, n) * unit
         value, gradient, _, _ = blurred_cost(problem, X, shares, 0.0)
         more, slope, _, _ = moment_misfit(problem, X, shares, narrow)
         return M * (value + problem.m * more), M * (unit * (gradient + problem.m * slope)).ravel()
 
-    box = np.stack([(problem.lower / unit).ravel(), (problem.upper / unit).ravel()], axis=1)
-    options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-9}
-    found = minimize(descend, (points / unit).ravel(), jac=True, method="L-BFGS-B", bounds=box, options=options)
-    return np.asarray(found.x.reshape(M, n) * unit)
+    lower, upper = ((bound / unit).ravel() for bound in (problem.lower, problem.upper))
+    found = descend(cost, (points / unit).ravel(), lower, upper, Limits(iterations, slope=1e-5))
+    return found.x.reshape(M, n) * unit

@@ -1,0 +1,147 @@
+"""Descend a smooth cost within bounds: L-BFGS on the coordinates that are free, projected onto the box (Bertsekas, 1982).
+
+SciPy's L-BFGS-B needs as many evaluations, and around each of them as long again as an evaluation of a decoder's cost takes.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ckm.compiling import entry, summing
+from ckm.readonly import Array
+
+# From a point to the cost there and its gradient, which is not written to again.
+Cost = Callable[[Array], tuple[float, Array]]
+
+_MEMORY = 20  # steps that are remembered
+_TRIES = 20  # evaluations along one direction
+_ENOUGH, _FLATTER = 1e-4, 0.9  # shares of the slope at first: a step gains at least the one of it, and leaves at most the other
+_FARTHER = 4.0  # times, where the cost still falls as steeply as at first
+
+
+class Point(NamedTuple):
+    """A point with its cost and gradient."""
+
+    x: Array
+    value: float
+    gradient: Array
+
+
+class Limits(NamedTuple):
+    """When to end: after so many steps, after two in a row that gain at most `gain` each (times the cost, where that is above one), or
+    where no slope is above `slope`.
+    """
+
+    steps: int
+    gain: float = 1e-9
+    slope: float = 1e-8
+
+
+def descend(cost: Cost, x: Array, lower: Array, upper: Array, limits: Limits) -> Point:
+    """A local minimum of the cost over lower <= x <= upper, started at x, as far as the limits go."""
+    x = np.minimum(np.maximum(x, lower), upper)
+    at, kept, vain = Point(x, *cost(x)), 0, 0
+    steps, changes, direction, free, room = *np.empty((2, _MEMORY, len(x))), *np.empty((2, len(x))), np.empty((2, _MEMORY))
+    for _ in range(limits.steps):
+        steepest, length = _direct(at.x, at.gradient, lower, upper, steps, changes, kept, direction, free, room)
+        if steepest <= limits.slope:
+            break
+        found = _search(cost, at, direction, lower, upper, 1.0 if kept else min(1.0, 1 / length))
+        if found is None:
+            if not kept:
+                break
+            kept = 0  # what is remembered no longer fits; the steepest direction does
+            continue
+        step, change = found.x - at.x, found.gradient - at.gradient
+        if step @ change > 0:
+            steps[kept % _MEMORY], changes[kept % _MEMORY] = step, change
+            kept += 1
+        gained, at = at.value - found.value, found
+        vain = vain + 1 if gained <= limits.gain * max(abs(at.value), 1.0) else 0
+        if vain == 2:  # one may be a step that bounds cut short
+            break
+    return at
+
+
+def _search(cost: Cost, at: Point, direction: Array, lower: Array, upper: Array, size: float) -> Point | None:
+    """A point along the direction, bent at the bounds, where the cost is lower and less steep; None if there is none."""
+    best = None
+    for _ in range(_TRIES):
+        x = np.minimum(np.maximum(at.x + size * direction, lower), upper)
+        found, step = Point(x, *cost(x)), x - at.x
+        before, after = at.gradient @ step, found.gradient @ step
+        rise = found.value - at.value
+        if before < 0 and rise <= _ENOUGH * before and (best is None or found.value < best.value):
+            best = found
+            if after >= _FLATTER * before:
+                break
+            size *= _FARTHER
+        elif best is not None:
+            break
+        else:  # to the lowest point of the parabola through both values, but not too close to either
+            size *= min(max(before / (2 * (before - rise)), 0.1), 0.5) if rise > before else 0.5
+    return best
+
+
+@entry
+def _direct(x, gradient, lower, upper, steps, changes, kept, direction, free, room):  # type: ignore[no-untyped-def]
+    """Writes the direction to go in (Nocedal's two loops) and which coordinates are free; returns the steepest slope and the length.
+
+    Not free are those at a bound, and those that a step along the gradient alone would take there, which do take it.
+    """
+    steepest, scale, memory, first = 0.0, 0.0, len(steps), max(0, kept - len(steps))
+    curvatures, shares = room[0], room[1]
+    if kept > 0:
+        newest = changes[(kept - 1) % memory]
+        scale = _dot(steps[(kept - 1) % memory], newest) / _dot(newest, newest)
+    for i in range(len(x)):
+        there = x[i] - scale * gradient[i]
+        stays = (there <= lower[i] and gradient[i] >= 0) or (there >= upper[i] and gradient[i] <= 0)
+        free[i] = 0.0 if stays else 1.0
+        direction[i] = -gradient[i] * free[i]
+        ends = lower[i] if gradient[i] > 0 else upper[i]
+        if ends != x[i]:
+            steepest = max(steepest, abs(gradient[i]))
+    for i in range(kept - 1, first - 1, -1):
+        step, change, j = steps[i % memory], changes[i % memory], i % memory
+        curvatures[j], bend = _bend(step, change, free)
+        if curvatures[j] > 1e-10 * bend:
+            shares[j] = _dot(step, direction) / curvatures[j]
+            _add(-shares[j], change, free, direction)
+        else:
+            curvatures[j] = 0.0
+    for i in range(len(x)):
+        direction[i] *= scale if scale > 0 else 1.0
+    for i in range(first, kept):
+        step, change, j = steps[i % memory], changes[i % memory], i % memory
+        if curvatures[j] > 0:
+            _add(shares[j] - _dot(change, direction) / curvatures[j], step, free, direction)
+    for i in range(len(x)):
+        if free[i] == 0:
+            direction[i] = min(max(x[i] - scale * gradient[i], lower[i]), upper[i]) - x[i]
+    return steepest, np.sqrt(_dot(direction, direction))
+
+
+@summing
+def _bend(step, change, free):  # type: ignore[no-untyped-def]
+    """The curvature along a step and the square of the gradient's change, in the coordinates that are free."""
+    along, square = 0.0, 0.0
+    for i in range(len(step)):
+        along += step[i] * change[i] * free[i]
+        square += change[i] * change[i] * free[i]
+    return along, square
+
+
+@summing
+def _dot(a, b):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(len(a)):
+        total += a[i] * b[i]
+    return total
+
+
+@summing
+def _add(share, a, free, total):  # type: ignore[no-untyped-def]
+    for i in range(len(a)):
+        total[i] += share * a[i] * free[i]
