@@ -41,20 +41,22 @@ class Limits(NamedTuple):
 def descend(cost: Cost, x: Array, lower: Array, upper: Array, limits: Limits) -> Point:
     """A local minimum of the cost over lower <= x <= upper, started at x, as far as the limits go."""
     x = np.minimum(np.maximum(x, lower), upper)
-    at, kept, vain = Point(x, *cost(x)), 0, 0
-    steps, changes, direction, free, room = *np.empty((2, _MEMORY, len(x))), *np.empty((2, len(x))), np.empty((2, _MEMORY))
+    at, kept, vain, scale = Point(x, *cost(x)), 0, 0, 0.0
+    steps, changes, direction, free, room = *np.empty((2, _MEMORY, len(x))), *np.empty((2, len(x))), np.empty((_MEMORY, 2))
     for _ in range(limits.steps):
-        steepest, length = _direct(at.x, at.gradient, lower, upper, steps, changes, kept, direction, free, room)
+        steepest = _direct(at.x, at.gradient, lower, upper, steps, changes, kept, scale, direction, free, room)
         if steepest <= limits.slope:
             break
-        found = _search(cost, at, direction, lower, upper, 1.0 if kept else min(1.0, 1 / length))
+        found = _search(cost, at, direction, lower, upper, 1.0 if kept else min(1.0, 1 / float(np.sqrt(direction @ direction))))
         if found is None:
             if not kept:
                 break
-            kept = 0  # what is remembered no longer fits; the steepest direction does
+            kept, scale = 0, 0.0  # what is remembered no longer fits; the steepest direction does
             continue
         step, change = found.x - at.x, found.gradient - at.gradient
-        if step @ change > 0:
+        curvature = step @ change
+        if curvature > 0:
+            scale = curvature / (change @ change)
             steps[kept % _MEMORY], changes[kept % _MEMORY] = step, change
             kept += 1
         gained, at = at.value - found.value, found
@@ -85,63 +87,49 @@ def _search(cost: Cost, at: Point, direction: Array, lower: Array, upper: Array,
 
 
 @entry
-def _direct(x, gradient, lower, upper, steps, changes, kept, direction, free, room):  # type: ignore[no-untyped-def]
-    """Writes the direction to go in (Nocedal's two loops) and which coordinates are free; returns the steepest slope and the length.
+def _direct(x, gradient, lower, upper, steps, changes, kept, scale, direction, free, room):  # type: ignore[no-untyped-def]
+    """Writes the direction to go in (Nocedal's two loops) and which coordinates are free; returns the steepest slope within the bounds.
 
-    Not free are those at a bound, and those that a step along the gradient alone would take there, which do take it.
+    Not free are those at a bound, and those that a step along the gradient alone, `scale` times it, would take there: they go there.
     """
-    steepest, scale, memory, first = 0.0, 0.0, len(steps), max(0, kept - len(steps))
-    curvatures, shares = room[0], room[1]
-    if kept > 0:
-        newest = changes[(kept - 1) % memory]
-        scale = _dot(steps[(kept - 1) % memory], newest) / _dot(newest, newest)
+    steepest, memory = 0.0, len(steps)
     for i in range(len(x)):
-        there = x[i] - scale * gradient[i]
-        stays = (there <= lower[i] and gradient[i] >= 0) or (there >= upper[i] and gradient[i] <= 0)
-        free[i] = 0.0 if stays else 1.0
-        direction[i] = -gradient[i] * free[i]
-        ends = lower[i] if gradient[i] > 0 else upper[i]
-        if ends != x[i]:
-            steepest = max(steepest, abs(gradient[i]))
-    for i in range(kept - 1, first - 1, -1):
-        step, change, j = steps[i % memory], changes[i % memory], i % memory
-        curvatures[j], bend = _bend(step, change, free)
-        if curvatures[j] > 1e-10 * bend:
-            shares[j] = _dot(step, direction) / curvatures[j]
-            _add(-shares[j], change, free, direction)
-        else:
-            curvatures[j] = 0.0
+        g, bound = gradient[i], lower[i] if gradient[i] > 0 else upper[i]
+        free[i] = 1.0 if abs(bound - x[i]) > scale * abs(g) else 0.0
+        direction[i] = -g * free[i]
+        steepest = max(steepest, abs(g)) if bound != x[i] else steepest
+    for i in range(min(kept, memory)):
+        _forget(steps[(kept - 1 - i) % memory], changes[(kept - 1 - i) % memory], free, direction, room[i])
     for i in range(len(x)):
-        direction[i] *= scale if scale > 0 else 1.0
-    for i in range(first, kept):
-        step, change, j = steps[i % memory], changes[i % memory], i % memory
-        if curvatures[j] > 0:
-            _add(shares[j] - _dot(change, direction) / curvatures[j], step, free, direction)
+        direction[i] *= scale if kept > 0 else 1.0
+    for i in range(min(kept, memory) - 1, -1, -1):
+        _recall(steps[(kept - 1 - i) % memory], changes[(kept - 1 - i) % memory], free, direction, room[i])
     for i in range(len(x)):
         if free[i] == 0:
-            direction[i] = min(max(x[i] - scale * gradient[i], lower[i]), upper[i]) - x[i]
-    return steepest, np.sqrt(_dot(direction, direction))
+            direction[i] = (lower[i] if gradient[i] > 0 else upper[i]) - x[i]
+    return steepest
 
 
 @summing
-def _bend(step, change, free):  # type: ignore[no-untyped-def]
-    """The curvature along a step and the square of the gradient's change, in the coordinates that are free."""
-    along, square = 0.0, 0.0
+def _forget(step, change, free, direction, room):  # type: ignore[no-untyped-def]
+    """Take out of the direction what this step has seen of the curvature."""
+    curvature, square, along = 0.0, 0.0, 0.0
     for i in range(len(step)):
-        along += step[i] * change[i] * free[i]
+        curvature += step[i] * change[i] * free[i]
         square += change[i] * change[i] * free[i]
-    return along, square
+        along += step[i] * direction[i]
+    room[0] = 1 / curvature if curvature > 1e-10 * square else 0.0  # in the coordinates that are free there may be none
+    room[1] = room[0] * along
+    for i in range(len(step)):
+        direction[i] -= room[1] * change[i] * free[i]
 
 
 @summing
-def _dot(a, b):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for i in range(len(a)):
-        total += a[i] * b[i]
-    return total
-
-
-@summing
-def _add(share, a, free, total):  # type: ignore[no-untyped-def]
-    for i in range(len(a)):
-        total[i] += share * a[i] * free[i]
+def _recall(step, change, free, direction, room):  # type: ignore[no-untyped-def]
+    """And put in what it says instead."""
+    along = 0.0
+    for i in range(len(step)):
+        along += change[i] * direction[i]
+    share = room[1] - room[0] * along
+    for i in range(len(step)):
+        direction[i] += share * step[i] * free[i]
