@@ -250,11 +250,20 @@ def moment_misfit(problem: Problem, C: Array, alpha: Array, widths: Array) -> tu
 
 def fit_weights(problem: Problem, C: Array, width: float = 0.0) -> Array:
     """argmin over alpha >= 0 of |z - sum_k alpha_k a(c_k)|: non-negative least squares (steps 3 and 4)."""
-    A = atoms(problem, C) * problem.blur(width)
-    tall = np.concatenate([A.real, A.imag], axis=1).T
-    q, r = np.linalg.qr(tall)  # the same minimiser from K equations instead of 2 m
-    alpha, _ = nnls(r, q.T @ np.concatenate(problem.parts))
-    return np.asarray(alpha)
+    return nonnegative(*fewer_equations(problem, C, width))
+
+
+def fewer_equations(problem: Problem, C: Array, width: float = 0.0) -> tuple[Array, Array]:
+    """A (K + 1, K) and b whose |b - A alpha| is |z - sum_k alpha_k a(c_k)|, for all alpha: instead of 2 m equations."""
+    phases, blur = 2 * np.pi * problem.frequencies.all_phases(C), problem.blur(width)
+    tall = np.concatenate([np.vstack([blur * np.cos(phases), problem.parts[0]]), np.vstack([-blur * np.sin(phases), problem.parts[1]])], axis=1)
+    r = np.linalg.qr(tall.T, mode="r")
+    return r[:, :-1], r[:, -1]
+
+
+def nonnegative(A: Array, b: Array) -> Array:
+    """argmin over alpha >= 0 of |b - A alpha|."""
+    return np.asarray(nnls(A, b)[0])
 
 
 def maximise_correlation(problem: Problem, r: Array, start: Array, iterations: int = 100) -> Array:

@@ -101,7 +101,7 @@ def _separate_clusters(problem: Problem, K: int, prior: Prior, rng: np.random.Ge
     if mixture.cost > problem.noise or share < _SEPARATE:
         return None
     points = np.clip(mixture.draw(rng, max(_SMOOTH_POINTS, 400 * K)), problem.lower, problem.upper)
-    C, alpha, _ = place(points, None, K, rng, n_init=1, start=mixture.C, search=False)
+    C, alpha, _ = place(points, None, K, rng, n_init=0, start=mixture.C, search=False)
     return Found(C, alpha, mixture.cost)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ckm.assignment import assign
-from ckm.atoms import Problem, blurred_cost, fit_weights, maximise_correlation, moment_misfit, residual
+from ckm.atoms import Problem, blurred_cost, fewer_equations, fit_weights, maximise_correlation, moment_misfit, nonnegative, residual
 from ckm.candidates import Rows
 from ckm.descent import Limits, descend
 from ckm.fused import correlations
@@ -29,6 +29,7 @@ _MAX_ROUNDS = 100
 _PATIENCE, _GAIN = 8, 1e-3  # failures in a row that end the search; the smallest share of the cost that counts as less
 # Atoms fit some of the noise too, so that a cost at the floor may still hide a missing one; but there only clear gains count.
 _PATIENCE_AT_FLOOR, _GAIN_AT_FLOOR = 2, 0.05
+_HOPELESS = 10.0  # times the cost, there, after a few steps: tries that came to gain were below twice by then
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +58,8 @@ class Mixture:
         which = np.minimum(np.searchsorted(shares, (np.arange(count) + rng.random()) / count), len(shares) - 1)
         noise = rng.standard_normal(((count + 1) // 2, self.C.shape[1]))
         paired = np.stack([noise, -noise], axis=1).reshape(-1, self.C.shape[1])[:count]
-        return self.C[which] + np.sqrt(np.broadcast_to(self.width, self.C.shape)[which]) * paired, self.C[which]
+        own = self.C[which]
+        return own + np.broadcast_to(np.sqrt(self.width), self.C.shape)[which] * paired, own
 
 
 def make_prior(problem: Problem, rows: Rows | None) -> Prior:
@@ -75,19 +77,22 @@ def make_prior(problem: Problem, rows: Rows | None) -> Prior:
 
 def recover_mixture(problem: Problem, start: Mixture, prior: Prior, rng: np.random.Generator) -> Mixture:
     """From K blurred atoms to those whose sketch is z down to the noise floor, by replacing atoms: many at a time where there are many."""
-    mixture, failures, K = start, 0, len(start.C)
+    mixture, failures, arrived, K = start, 0, False, len(start.C)
     batch = max(1, K // 20)
     for _ in range(_MAX_ROUNDS + 4 * K):
         explained = mixture.cost <= problem.noise
-        if failures == (_PATIENCE_AT_FLOOR + K // 5 if explained else _PATIENCE):
+        if failures >= (_PATIENCE_AT_FLOOR + K // 5 if explained else _PATIENCE):
             break
         candidate = _replace(problem, mixture, prior, rng, failures, batch)
         if candidate.cost < mixture.cost * (1 - (_GAIN_AT_FLOOR if explained else _GAIN)):
-            mixture, failures = candidate, 0
+            mixture, failures, arrived = candidate, 0, False
         elif batch > 1:
             batch //= 2
         else:
             failures += 1
+            if not arrived:  # nothing may be missing, only the way to go be long
+                further = _descend(problem, mixture.C, mixture.alpha, mixture.width, iterations=150)
+                mixture, arrived = further, further.cost > 0.5 * mixture.cost
     return _descend(problem, mixture.C, mixture.alpha, mixture.width, iterations=300, tolerance=1e-12)
 
 
@@ -118,13 +123,14 @@ def _replace(problem: Problem, mixture: Mixture, prior: Prior, rng: np.random.Ge
     order = np.argsort(-_correlations(problem, r, candidates, width))[failures // 2 :]  # after failures, less promising ones
     blurred = problem.blur(width) * r
     added = [maximise_correlation(problem, blurred, start, iterations=20) for start in _apart(candidates[order], batch, width)]
-    for c in added:
-        C = np.vstack([C, c])
-    alpha = fit_weights(problem, C, width)
+    C = np.vstack([C, *added])
+    A, b = fewer_equations(problem, C, width)
+    kept, alpha = np.arange(len(C)), nonnegative(A, b)
     for _ in added:
-        k = _least_needed(C, alpha, len(C) - len(added), closest=failures % 2 == 1)
-        C, alpha = np.delete(C, k, axis=0), np.delete(alpha, k)
-    return _descend(problem, C, fit_weights(problem, C, width), width, iterations=60)
+        k = _least_needed(C[kept], alpha, len(kept) - len(added), closest=failures % 2 == 1)
+        kept, alpha = np.delete(kept, k), np.delete(alpha, k)
+    hope = _HOPELESS * mixture.cost if mixture.cost <= problem.noise else np.inf
+    return _descend(problem, C[kept], nonnegative(A[:, kept], b), width, iterations=60, hope=hope)
 
 
 def _apart(candidates: Array, count: int, width: float) -> list[Array]:
@@ -153,7 +159,9 @@ def _correlations(problem: Problem, r: Array, points: Array, width: float) -> Ar
     return correlations(problem.frequencies, points, np.ascontiguousarray(blurred.real), np.ascontiguousarray(blurred.imag))
 
 
-def _descend(problem: Problem, C: Array, alpha: Array, width: float, iterations: int, tolerance: float = 1e-9) -> Mixture:
+def _descend(
+    problem: Problem, C: Array, alpha: Array, width: float, iterations: int, tolerance: float = 1e-9, hope: float = np.inf
+) -> Mixture:
     """A local minimum of the cost over centres in the box, weights and width at least zero, started here."""
     Q, n = C.shape
 
@@ -163,7 +171,7 @@ def _descend(problem: Problem, C: Array, alpha: Array, width: float, iterations:
 
     lower = np.concatenate([np.tile(problem.lower, Q), np.zeros(Q + 1)])
     upper = np.concatenate([np.tile(problem.upper, Q), np.full(Q, np.inf), [MAX_WIDTH]])
-    x, value, _ = descend(cost, np.concatenate([C.ravel(), alpha * Q, [width]]), lower, upper, Limits(iterations, tolerance))
+    x, value, _ = descend(cost, np.concatenate([C.ravel(), alpha * Q, [width]]), lower, upper, Limits(iterations, tolerance, hope=hope))
     return Mixture(x[: Q * n].reshape(Q, n), x[Q * n : -1] / Q, float(x[-1]), value)
 
 

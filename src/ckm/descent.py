@@ -15,6 +15,7 @@ from ckm.readonly import Array
 Cost = Callable[[Array], tuple[float, Array]]
 
 _MEMORY = 20  # steps that are remembered
+_FEW = 10  # steps
 _TRIES = 20  # evaluations along one direction
 _ENOUGH, _FLATTER = 1e-4, 0.9  # shares of the slope at first: a step gains at least the one of it, and leaves at most the other
 _FARTHER = 4.0  # times, where the cost still falls as steeply as at first
@@ -29,13 +30,14 @@ class Point(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """When to end: after so many steps, after two in a row that gain at most `gain` each (times the cost, where that is above one), or
-    where no slope is above `slope`.
+    """When to end: after so many steps, after two in a row that gain at most `gain` each (times the cost, where that is above one),
+    where no slope is above `slope`, or where the cost is still above `hope` after a few steps.
     """
 
     steps: int
     gain: float = 1e-9
     slope: float = 1e-8
+    hope: float = np.inf
 
 
 def descend(cost: Cost, x: Array, lower: Array, upper: Array, limits: Limits) -> Point:
@@ -43,9 +45,9 @@ def descend(cost: Cost, x: Array, lower: Array, upper: Array, limits: Limits) ->
     x = np.minimum(np.maximum(x, lower), upper)
     at, kept, vain, scale = Point(x, *cost(x)), 0, 0, 0.0
     steps, changes, direction, free, room = *np.empty((2, _MEMORY, len(x))), *np.empty((2, len(x))), np.empty((_MEMORY, 2))
-    for _ in range(limits.steps):
+    for i in range(limits.steps):
         steepest = _direct(at.x, at.gradient, lower, upper, steps, changes, kept, scale, direction, free, room)
-        if steepest <= limits.slope:
+        if steepest <= limits.slope or (i == _FEW and at.value > limits.hope):
             break
         found = _search(cost, at, direction, lower, upper, 1.0 if kept else min(1.0, 1 / float(np.sqrt(direction @ direction))))
         if found is None:
