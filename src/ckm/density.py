@@ -27,8 +27,10 @@ _CANDIDATES = 300
 MAX_WIDTH = 50.0  # in units of sigma^2
 _MAX_ROUNDS = 100
 _PATIENCE, _GAIN = 8, 1e-3  # failures in a row that end the search; the smallest share of the cost that counts as less
-# Atoms fit some of the noise too, so that a cost at the floor may still hide a missing one; but there only clear gains count.
-_PATIENCE_AT_FLOOR, _GAIN_AT_FLOOR = 2, 0.05
+# Atoms fit some of the noise too, so that a cost at the floor may still hide a missing one; but there only clear gains count: more than
+# a few steps of descent may bring, or, where these have been made already, than noise may.
+_PATIENCE_AT_FLOOR, _GAIN_AT_FLOOR, _GAIN_ARRIVED = 2, 0.05, 0.01
+_CLOSE_CALL = 2.0  # how many times what is gained the loss must be for it to be clear
 _HOPELESS = 10.0  # times the cost, there, after a few steps: tries that came to gain were below twice by then
 
 
@@ -51,15 +53,24 @@ class Mixture:
         squares = float(((points - own) ** 2).sum())
         return float(assign(points, self.C)[1] / squares) if squares > 0 else 1.0
 
+    def better_split(self) -> bool:
+        """Whether k-means may rather give the heaviest atom two centroids, and two atoms one: of equal widths, and far apart."""
+        gaps = ((self.C[:, None] - self.C) ** 2).sum(axis=2) + np.diag(np.full(len(self.C), np.inf))
+        pairs = self.alpha[:, None] * self.alpha / np.maximum(self.alpha[:, None] + self.alpha, np.finfo(float).tiny)
+        return bool((pairs * gaps).min() < _CLOSE_CALL * 2 / np.pi * self.alpha.max() * self.width)
+
     def _draw(self, rng: np.random.Generator, count: int) -> tuple[Array, Array]:
         """Points, and the centre that each was drawn around."""
         total = self.alpha.sum()
         shares = np.cumsum(self.alpha / total if total > 0 else np.full(len(self.alpha), 1 / len(self.alpha)))
         which = np.minimum(np.searchsorted(shares, (np.arange(count) + rng.random()) / count), len(shares) - 1)
-        noise = rng.standard_normal(((count + 1) // 2, self.C.shape[1]))
-        paired = np.stack([noise, -noise], axis=1).reshape(-1, self.C.shape[1])[:count]
-        own = self.C[which]
-        return own + np.broadcast_to(np.sqrt(self.width), self.C.shape)[which] * paired, own
+        own, points = self.C[which], np.empty(((count + 1) // 2, 2, self.C.shape[1]))
+        points[:, 0] = rng.standard_normal((len(points), self.C.shape[1]))
+        np.negative(points[:, 0], out=points[:, 1])
+        points = points.reshape(-1, self.C.shape[1])[:count]
+        points *= np.sqrt(self.width) if np.ndim(self.width) == 0 else np.sqrt(self.width)[which]
+        points += own
+        return points, own
 
 
 def make_prior(problem: Problem, rows: Rows | None) -> Prior:
@@ -84,7 +95,8 @@ def recover_mixture(problem: Problem, start: Mixture, prior: Prior, rng: np.rand
         if failures >= (_PATIENCE_AT_FLOOR + K // 5 if explained else _PATIENCE):
             break
         candidate = _replace(problem, mixture, prior, rng, failures, batch)
-        if candidate.cost < mixture.cost * (1 - (_GAIN_AT_FLOOR if explained else _GAIN)):
+        gain = (_GAIN_ARRIVED if arrived else _GAIN_AT_FLOOR) if explained else _GAIN
+        if candidate.cost < mixture.cost * (1 - gain):
             mixture, failures, arrived = candidate, 0, False
         elif batch > 1:
             batch //= 2
