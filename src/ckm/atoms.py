@@ -256,8 +256,8 @@ def fit_weights(problem: Problem, C: Array, width: float = 0.0) -> Array:
 def fewer_equations(problem: Problem, C: Array, width: float = 0.0) -> tuple[Array, Array]:
     """A (K + 1, K) and b whose |b - A alpha| is |z - sum_k alpha_k a(c_k)|, for all alpha: instead of 2 m equations."""
     phases, blur = 2 * np.pi * problem.frequencies.all_phases(C), problem.blur(width)
-    tall = np.concatenate([np.vstack([blur * np.cos(phases), problem.parts[0]]), np.vstack([-blur * np.sin(phases), problem.parts[1]])], axis=1)
-    r = np.linalg.qr(tall.T, mode="r")
+    real, imag = (np.vstack([blur * part, z]) for part, z in zip((np.cos(phases), -np.sin(phases)), problem.parts, strict=True))
+    r = np.asarray(np.linalg.qr(np.concatenate([real, imag], axis=1).T, mode="r"))
     return r[:, :-1], r[:, -1]
 
 

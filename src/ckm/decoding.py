@@ -105,8 +105,9 @@ def _separate_clusters(problem: Problem, K: int, prior: Prior, rng: np.random.Ge
     if mixture.cost > problem.noise or share < _SEPARATE:
         return None
     points = np.clip(mixture.draw(rng, max(_SMOOTH_POINTS, 400 * K)), problem.lower, problem.upper)
-    start = place(points[::_THINNED], None, K, rng, n_init=0, start=mixture.C)[0] if mixture.better_split() else mixture.C
-    C, alpha, _ = place(points, None, K, rng, n_init=0, start=start, search=False)
+    split = mixture.better_split()
+    C = place(points[::_THINNED], None, K, rng, n_init=0, start=mixture.C)[0] if split else mixture.C
+    C, alpha, _ = place(points, None, K, rng, n_init=0, start=C, search=False)
     return Found(C, alpha, mixture.cost)
 
 

@@ -202,4 +202,4 @@ def descend_particles(problem: Problem, points: Array, shares: Array, iterations
 
     lower, upper = ((bound / unit).ravel() for bound in (problem.lower, problem.upper))
     found = descend(cost, (points / unit).ravel(), lower, upper, Limits(iterations, slope=1e-5))
-    return found.x.reshape(M, n) * unit
+    return np.asarray(found.x.reshape(M, n) * unit)

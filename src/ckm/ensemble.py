@@ -16,8 +16,8 @@ from threadpoolctl import threadpool_limits
 
 from ckm.atoms import Problem, gaussian_cost, moment_misfit
 from ckm.candidates import Rows
-from ckm.descent import Limits, descend
 from ckm.density import MAX_WIDTH, Mixture, Prior, begin_mixture, descend_particles
+from ckm.descent import Limits, descend
 from ckm.readonly import Array
 
 _MOST, _LEAST = 8, 3  # members
