@@ -16,7 +16,7 @@ from ckm.atoms import Problem, blurred_cost, gaussian_cost, moment_misfit
 from ckm.density import begin_mixture, descend_particles, make_prior, recover_mixture
 from ckm.diagnosis import Status
 from ckm.ensemble import recover_measure
-from ckm.quantise import _breathe, place
+from ckm.quantise import _breathe, lloyd, place
 
 
 def relative_sse(X: np.ndarray, centroids: np.ndarray) -> float:
@@ -264,17 +264,33 @@ def test_a_search_leaves_local_minima_of_k_means() -> None:
     """Two centroids in one blob and one for two blobs: Lloyd stays there, the search does not."""
     rng = np.random.default_rng(0)
     points = np.repeat([[0.0, 0.0], [20.0, 0.0], [24.0, 0.0]], 200, axis=0) + rng.normal(size=(600, 2))
-    trap = KMeans(3, init=np.array([[-1.0, 0.0], [1.0, 0.0], [22.0, 0.0]]), n_init=1).fit(points)
-    best = KMeans(3, n_init=10, random_state=0).fit(points)
-    assert trap.inertia_ > 1.5 * best.inertia_
-    assert _breathe(points, None, trap, rng).inertia_ == pytest.approx(best.inertia_, rel=1e-3)
-    weights = rng.uniform(0.5, 2, size=600)
-    assert _breathe(points, weights, trap, rng).inertia_ == pytest.approx(
-        KMeans(3, n_init=10).fit(points, sample_weight=weights).inertia_, rel=1e-3
-    )
+    for weights in (np.ones(600), rng.uniform(0.5, 2, size=600)):
+        trap = lloyd(points, weights, np.array([[-1.0, 0.0], [1.0, 0.0], [22.0, 0.0]]))
+        best = KMeans(3, n_init=10, random_state=0).fit(points, sample_weight=weights).inertia_
+        assert trap.error > 1.5 * best
+        assert _breathe(points, weights, trap, rng).error == pytest.approx(best, rel=1e-3)
 
 
 def test_many_clusters() -> None:
     X = ckm.datasets.gaussian_mixture(50_000, 60, 2, random_state=0).rows
     found = ckm.decode(ckm.sketch(X, n_clusters=60, random_state=0), 60, random_state=0)
     assert relative_sse(X, found.centroids) < 1.03
+
+
+def test_k_means_from_a_start_leaves_no_centroid_without_points() -> None:
+    rng = np.random.default_rng(0)
+    points = np.repeat([[0.0], [10.0], [20.0]], 50, axis=0) + rng.normal(size=(150, 1))
+    found = lloyd(points, np.ones(150), np.array([[5.0], [15.0], [900.0]]))
+    assert found.error == pytest.approx(KMeans(3, n_init=5, random_state=0).fit(points).inertia_)
+    same = lloyd(np.ones((9, 2)), np.ones(9), np.array([[1.0, 1.0], [2.0, 2.0]]))
+    assert same.error == 0
+    assert (same.labels == 0).all()
+
+
+def test_a_heavy_cluster_is_split_where_that_is_worth_a_light_one() -> None:
+    """The mixture has ten atoms, but k-means has two centroids in the heaviest."""
+    rng = np.random.default_rng(5)
+    weights = np.geomspace(0.5, 0.002, 10)
+    means = ckm.datasets.gaussian_mixture(0, 10, 10, random_state=5).means
+    X = means[rng.choice(10, 50_000, p=weights / weights.sum())] + rng.standard_normal((50_000, 10))
+    assert relative_sse(X, ckm.decode(ckm.sketch(X, n_clusters=10, random_state=5), 10, random_state=5).centroids) < 1.01

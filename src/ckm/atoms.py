@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.optimize import minimize, nnls
+from scipy.optimize import nnls
 
+from ckm.descent import Limits, descend
 from ckm.distributions import SPECKS
 from ckm.fused import cost_and_gradients, gaussian_cost_and_gradients
 from ckm.products import Omega, omega_of
@@ -249,33 +250,42 @@ def moment_misfit(problem: Problem, C: Array, alpha: Array, widths: Array) -> tu
 
 def fit_weights(problem: Problem, C: Array, width: float = 0.0) -> Array:
     """argmin over alpha >= 0 of |z - sum_k alpha_k a(c_k)|: non-negative least squares (steps 3 and 4)."""
-    A = atoms(problem, C) * problem.blur(width)
-    tall = np.concatenate([A.real, A.imag], axis=1).T
-    q, r = np.linalg.qr(tall)  # the same minimiser from K equations instead of 2 m
-    alpha, _ = nnls(r, q.T @ np.concatenate(problem.parts))
-    return np.asarray(alpha)
+    return nonnegative(*fewer_equations(problem, C, width))
+
+
+def fewer_equations(problem: Problem, C: Array, width: float = 0.0) -> tuple[Array, Array]:
+    """A (K + 1, K) and b whose |b - A alpha| is |z - sum_k alpha_k a(c_k)|, for all alpha: instead of 2 m equations."""
+    phases, blur = 2 * np.pi * problem.frequencies.all_phases(C), problem.blur(width)
+    real, imag = (np.vstack([blur * part, z]) for part, z in zip((np.cos(phases), -np.sin(phases)), problem.parts, strict=True))
+    r = np.asarray(np.linalg.qr(np.concatenate([real, imag], axis=1).T, mode="r"))
+    return r[:, :-1], r[:, -1]
+
+
+def nonnegative(A: Array, b: Array) -> Array:
+    """argmin over alpha >= 0 of |b - A alpha|."""
+    return np.asarray(nnls(A, b)[0])
 
 
 def maximise_correlation(problem: Problem, r: Array, start: Array, iterations: int = 100) -> Array:
     """Climb from `start` to a local maximum of the correlation inside the box (step 1)."""
 
-    def descend(c: Array) -> tuple[float, Array]:
+    def cost(c: Array) -> tuple[float, Array]:
         value, gradient = correlation(problem, r, c)
         return -value, -gradient
 
-    return np.asarray(minimize(descend, start, jac=True, method="L-BFGS-B", bounds=problem.box, options={"maxiter": iterations}).x)
+    return descend(cost, start, problem.lower, problem.upper, Limits(iterations, slope=1e-5)).x
 
 
 def minimise_cost(problem: Problem, C: Array, alpha: Array) -> tuple[Array, Array]:
     """Descend the cost over all centroids, kept in the box, and weights, kept non-negative (step 5)."""
     K, n = C.shape
 
-    def descend(x: Array) -> tuple[float, Array]:
+    def expense(x: Array) -> tuple[float, Array]:
         # Weights are counted in units of 1/K, so that a step in them is as long as one in coordinates: it took half the time.
         value, gradient_C, gradient_alpha = cost(problem, x[: K * n].reshape(K, n), x[K * n :] / K)
         return value, np.concatenate([gradient_C.ravel(), gradient_alpha / K])
 
-    box = problem.box * K + [(0, None)] * K
-    options = {"maxiter": 200, "maxfun": 400, "ftol": 1e-9, "gtol": 1e-7}
-    x = minimize(descend, np.concatenate([C.ravel(), alpha * K]), jac=True, method="L-BFGS-B", bounds=box, options=options).x
+    lower = np.concatenate([np.tile(problem.lower, K), np.zeros(K)])
+    upper = np.concatenate([np.tile(problem.upper, K), np.full(K, np.inf)])
+    x = descend(expense, np.concatenate([C.ravel(), alpha * K]), lower, upper, Limits(200, slope=1e-7)).x
     return x[: K * n].reshape(K, n), x[K * n :] / K

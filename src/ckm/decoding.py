@@ -7,11 +7,11 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from ckm.assignment import assign
 from ckm.atoms import Problem, cost, gaussian_cost
@@ -31,24 +31,28 @@ from ckm.sketches import Sketch
 
 _log = logging.getLogger(__name__)
 
-_SMOOTH_POINTS = 30_000  # drawn from a mixture that explains the sketch
+_SMOOTH_POINTS, _THINNED = 30_000, 4  # drawn from a mixture that explains the sketch; one in how many shows where centroids belong
 _ROWS_TO_START_FROM = 10  # for each cluster; fewer rows are a worse place to start from than the moments
 # Shares of an atom's variance that are left in the cells around centres: atoms hardly overlap, or no search will make them.
 _SEPARATE, _CROWDED = 0.95, 0.85
 # A sampled row that was more likely than not to be in the pool is one of few like it, and most of those are there.
 _KNOWN_CHANCE, _KNOWN_SHARE = 0.5, 0.1
 
-# The limits on libraries' threads, and the filters of warnings, belong to the whole process: overlapping decodings would restore them in
-# the wrong order.
+# The limits on libraries' threads belong to the whole process: overlapping decodings would restore them in the wrong order.
 _ONE_AT_A_TIME = threading.RLock()
 
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """One thread in libraries, so that results do not depend on how they split small products; and k-means keeps quiet."""
-    with _ONE_AT_A_TIME, threadpool_limits(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than K: the shares of zero say so
+    """One thread in libraries, so that results do not depend on how they split small products."""
+    with _ONE_AT_A_TIME, _libraries().limit(limits=1):
         yield
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Those that are loaded by now: all that decoding uses. To look for them takes as long as a tenth of a decoding may."""
+    return ThreadpoolController()
 
 
 class Found(NamedTuple):
@@ -101,7 +105,9 @@ def _separate_clusters(problem: Problem, K: int, prior: Prior, rng: np.random.Ge
     if mixture.cost > problem.noise or share < _SEPARATE:
         return None
     points = np.clip(mixture.draw(rng, max(_SMOOTH_POINTS, 400 * K)), problem.lower, problem.upper)
-    C, alpha, _ = place(points, None, K, rng, n_init=1, start=mixture.C, search=False)
+    split = mixture.better_split()
+    C = place(points[::_THINNED], None, K, rng, n_init=0, start=mixture.C)[0] if split else mixture.C
+    C, alpha, _ = place(points, None, K, rng, n_init=0, start=C, search=False)
     return Found(C, alpha, mixture.cost)
 
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from ckm.assignment import assign
-from ckm.atoms import Problem, blurred_cost, fit_weights, maximise_correlation, moment_misfit, residual
+from ckm.atoms import Problem, blurred_cost, fewer_equations, fit_weights, maximise_correlation, moment_misfit, nonnegative, residual
 from ckm.candidates import Rows
+from ckm.descent import Limits, descend
 from ckm.fused import correlations
 from ckm.quantise import place
 from ckm.readonly import Array
@@ -27,8 +27,11 @@ _CANDIDATES = 300
 MAX_WIDTH = 50.0  # in units of sigma^2
 _MAX_ROUNDS = 100
 _PATIENCE, _GAIN = 8, 1e-3  # failures in a row that end the search; the smallest share of the cost that counts as less
-# Atoms fit some of the noise too, so that a cost at the floor may still hide a missing one; but there only clear gains count.
-_PATIENCE_AT_FLOOR, _GAIN_AT_FLOOR = 2, 0.05
+# Atoms fit some of the noise too, so that a cost at the floor may still hide a missing one; but there only clear gains count: more than
+# a few steps of descent may bring, or, where these have been made already, than noise may.
+_PATIENCE_AT_FLOOR, _GAIN_AT_FLOOR, _GAIN_ARRIVED = 2, 0.05, 0.01
+_CLOSE_CALL = 2.0  # how many times what is gained the loss must be for it to be clear
+_HOPELESS = 10.0  # times the cost, there, after a few steps: tries that came to gain were below twice by then
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +53,24 @@ class Mixture:
         squares = float(((points - own) ** 2).sum())
         return float(assign(points, self.C)[1] / squares) if squares > 0 else 1.0
 
+    def better_split(self) -> bool:
+        """Whether k-means may rather give the heaviest atom two centroids, and two atoms one: of equal widths, and far apart."""
+        gaps = ((self.C[:, None] - self.C) ** 2).sum(axis=2) + np.diag(np.full(len(self.C), np.inf))
+        pairs = self.alpha[:, None] * self.alpha / np.maximum(self.alpha[:, None] + self.alpha, np.finfo(float).tiny)
+        return bool((pairs * gaps).min() < _CLOSE_CALL * 2 / np.pi * self.alpha.max() * self.width)
+
     def _draw(self, rng: np.random.Generator, count: int) -> tuple[Array, Array]:
         """Points, and the centre that each was drawn around."""
         total = self.alpha.sum()
         shares = np.cumsum(self.alpha / total if total > 0 else np.full(len(self.alpha), 1 / len(self.alpha)))
         which = np.minimum(np.searchsorted(shares, (np.arange(count) + rng.random()) / count), len(shares) - 1)
-        noise = rng.standard_normal(((count + 1) // 2, self.C.shape[1]))
-        paired = np.stack([noise, -noise], axis=1).reshape(-1, self.C.shape[1])[:count]
-        return self.C[which] + np.sqrt(np.broadcast_to(self.width, self.C.shape)[which]) * paired, self.C[which]
+        own, points = self.C[which], np.empty(((count + 1) // 2, 2, self.C.shape[1]))
+        points[:, 0] = rng.standard_normal((len(points), self.C.shape[1]))
+        np.negative(points[:, 0], out=points[:, 1])
+        points = points.reshape(-1, self.C.shape[1])[:count]
+        points *= np.sqrt(self.width) if np.ndim(self.width) == 0 else np.sqrt(self.width)[which]
+        points += own
+        return points, own
 
 
 def make_prior(problem: Problem, rows: Rows | None) -> Prior:
@@ -75,19 +88,23 @@ def make_prior(problem: Problem, rows: Rows | None) -> Prior:
 
 def recover_mixture(problem: Problem, start: Mixture, prior: Prior, rng: np.random.Generator) -> Mixture:
     """From K blurred atoms to those whose sketch is z down to the noise floor, by replacing atoms: many at a time where there are many."""
-    mixture, failures, K = start, 0, len(start.C)
+    mixture, failures, arrived, K = start, 0, False, len(start.C)
     batch = max(1, K // 20)
     for _ in range(_MAX_ROUNDS + 4 * K):
         explained = mixture.cost <= problem.noise
-        if failures == (_PATIENCE_AT_FLOOR + K // 5 if explained else _PATIENCE):
+        if failures >= (_PATIENCE_AT_FLOOR + K // 5 if explained else _PATIENCE):
             break
         candidate = _replace(problem, mixture, prior, rng, failures, batch)
-        if candidate.cost < mixture.cost * (1 - (_GAIN_AT_FLOOR if explained else _GAIN)):
-            mixture, failures = candidate, 0
+        gain = (_GAIN_ARRIVED if arrived else _GAIN_AT_FLOOR) if explained else _GAIN
+        if candidate.cost < mixture.cost * (1 - gain):
+            mixture, failures, arrived = candidate, 0, False
         elif batch > 1:
             batch //= 2
         else:
             failures += 1
+            if not arrived:  # nothing may be missing, only the way to go be long
+                further = _descend(problem, mixture.C, mixture.alpha, mixture.width, iterations=150)
+                mixture, arrived = further, further.cost > 0.5 * mixture.cost
     return _descend(problem, mixture.C, mixture.alpha, mixture.width, iterations=300, tolerance=1e-12)
 
 
@@ -118,13 +135,14 @@ def _replace(problem: Problem, mixture: Mixture, prior: Prior, rng: np.random.Ge
     order = np.argsort(-_correlations(problem, r, candidates, width))[failures // 2 :]  # after failures, less promising ones
     blurred = problem.blur(width) * r
     added = [maximise_correlation(problem, blurred, start, iterations=20) for start in _apart(candidates[order], batch, width)]
-    for c in added:
-        C = np.vstack([C, c])
-    alpha = fit_weights(problem, C, width)
+    C = np.vstack([C, *added])
+    A, b = fewer_equations(problem, C, width)
+    kept, alpha = np.arange(len(C)), nonnegative(A, b)
     for _ in added:
-        k = _least_needed(C, alpha, len(C) - len(added), closest=failures % 2 == 1)
-        C, alpha = np.delete(C, k, axis=0), np.delete(alpha, k)
-    return _descend(problem, C, fit_weights(problem, C, width), width, iterations=60)
+        k = _least_needed(C[kept], alpha, len(kept) - len(added), closest=failures % 2 == 1)
+        kept, alpha = np.delete(kept, k), np.delete(alpha, k)
+    hope = _HOPELESS * mixture.cost if mixture.cost <= problem.noise else np.inf
+    return _descend(problem, C[kept], nonnegative(A[:, kept], b), width, iterations=60, hope=hope)
 
 
 def _apart(candidates: Array, count: int, width: float) -> list[Array]:
@@ -153,19 +171,20 @@ def _correlations(problem: Problem, r: Array, points: Array, width: float) -> Ar
     return correlations(problem.frequencies, points, np.ascontiguousarray(blurred.real), np.ascontiguousarray(blurred.imag))
 
 
-def _descend(problem: Problem, C: Array, alpha: Array, width: float, iterations: int, tolerance: float = 1e-9) -> Mixture:
+def _descend(
+    problem: Problem, C: Array, alpha: Array, width: float, iterations: int, tolerance: float = 1e-9, hope: float = np.inf
+) -> Mixture:
     """A local minimum of the cost over centres in the box, weights and width at least zero, started here."""
     Q, n = C.shape
 
-    def descend(x: Array) -> tuple[float, Array]:
+    def cost(x: Array) -> tuple[float, Array]:
         value, gradient_C, gradient_alpha, slope = blurred_cost(problem, x[: Q * n].reshape(Q, n), x[Q * n : -1] / Q, x[-1])
         return value, np.concatenate([gradient_C.ravel(), gradient_alpha / Q, [slope]])
 
-    box = problem.box * Q + [(0, None)] * Q + [(0, MAX_WIDTH)]
-    options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": tolerance, "gtol": 1e-8, "maxcor": 20}
-    x0 = np.concatenate([C.ravel(), alpha * Q, [width]])
-    found = minimize(descend, x0, jac=True, method="L-BFGS-B", bounds=box, options=options)
-    return Mixture(found.x[: Q * n].reshape(Q, n), found.x[Q * n : -1] / Q, float(found.x[-1]), float(found.fun))
+    lower = np.concatenate([np.tile(problem.lower, Q), np.zeros(Q + 1)])
+    upper = np.concatenate([np.tile(problem.upper, Q), np.full(Q, np.inf), [MAX_WIDTH]])
+    x, value, _ = descend(cost, np.concatenate([C.ravel(), alpha * Q, [width]]), lower, upper, Limits(iterations, tolerance, hope=hope))
+    return Mixture(x[: Q * n].reshape(Q, n), x[Q * n : -1] / Q, float(x[-1]), value)
 
 
 def descend_particles(problem: Problem, points: Array, shares: Array, iterations: int) -> Array:
@@ -175,13 +194,12 @@ def descend_particles(problem: Problem, points: Array, shares: Array, iterations
     # In units of one over the root of its share, a heavy point's first step is as long as a light one's, and all as long as an atom's.
     unit = 1 / np.sqrt(M * shares)[:, None]
 
-    def descend(x: Array) -> tuple[float, Array]:
+    def cost(x: Array) -> tuple[float, Array]:
         X = x.reshape(M, n) * unit
         value, gradient, _, _ = blurred_cost(problem, X, shares, 0.0)
         more, slope, _, _ = moment_misfit(problem, X, shares, narrow)
         return M * (value + problem.m * more), M * (unit * (gradient + problem.m * slope)).ravel()
 
-    box = np.stack([(problem.lower / unit).ravel(), (problem.upper / unit).ravel()], axis=1)
-    options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-9}
-    found = minimize(descend, (points / unit).ravel(), jac=True, method="L-BFGS-B", bounds=box, options=options)
+    lower, upper = ((bound / unit).ravel() for bound in (problem.lower, problem.upper))
+    found = descend(cost, (points / unit).ravel(), lower, upper, Limits(iterations, slope=1e-5))
     return np.asarray(found.x.reshape(M, n) * unit)

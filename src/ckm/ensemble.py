@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
 from ckm.atoms import Problem, gaussian_cost, moment_misfit
 from ckm.candidates import Rows
 from ckm.density import MAX_WIDTH, Mixture, Prior, begin_mixture, descend_particles
+from ckm.descent import Limits, descend
 from ckm.readonly import Array
 
 _MOST, _LEAST = 8, 3  # members
@@ -70,17 +70,16 @@ def descend_gaussians(problem: Problem, C: Array, alpha: Array, widths: Array, i
     def unpack(x: Array) -> tuple[Array, Array, Array]:
         return x[: Q * n].reshape(Q, n), x[Q * n : Q * n + Q] / Q, x[Q * n + Q :].reshape(Q, n)
 
-    def descend(x: Array) -> tuple[float, Array]:
+    def cost(x: Array) -> tuple[float, Array]:
         mixture = unpack(x)
         value, *gradients = gaussian_cost(problem, *mixture)
         more, *slopes = moment_misfit(problem, *mixture)
         by_C, by_alpha, by_widths = (g + problem.m * s for g, s in zip(gradients, slopes, strict=True))
         return value + problem.m * more, np.concatenate([by_C.ravel(), by_alpha / Q, by_widths.ravel()])
 
-    box = problem.box * Q + [(0, None)] * Q + [(0, MAX_WIDTH)] * (Q * n)
-    options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-9, "gtol": 1e-9, "maxcor": 20}
-    x0 = np.concatenate([C.ravel(), alpha * Q, widths.ravel()])
-    x = minimize(descend, x0, jac=True, method="L-BFGS-B", bounds=box, options=options).x
+    lower = np.concatenate([np.tile(problem.lower, Q), np.zeros(Q + Q * n)])
+    upper = np.concatenate([np.tile(problem.upper, Q), np.full(Q, np.inf), np.full(Q * n, MAX_WIDTH)])
+    x = descend(cost, np.concatenate([C.ravel(), alpha * Q, widths.ravel()]), lower, upper, Limits(iterations, slope=1e-9)).x
     C, alpha, widths = unpack(x)
     return Mixture(C, alpha, widths, gaussian_cost(problem, C, alpha, widths)[0])
 

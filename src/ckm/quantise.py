@@ -1,12 +1,26 @@
 """Place K centroids on a measure so that its SSE is small: k-means on points drawn from it, without touching the data."""
 
-import numpy as np
-from sklearn.cluster import KMeans
+from typing import NamedTuple
 
+import numpy as np
+from scipy.sparse import csr_array
+
+from ckm.nearest import Targets, find_nearest
 from ckm.readonly import Array
 
 _MOVED = 5  # centroids that one breath adds and removes, at first
 _NUDGE = 0.01  # how far an added centroid is from the one it relieves, in standard deviations of a cluster
+_CLOSE, _ROUGH = 1e-4, 1e-3  # the squared movement of all centroids that ends a run, relative to the points' variance
+_SAMPLE = 2000  # points that show it
+
+
+class Run(NamedTuple):
+    """Where a run of k-means ended: centroids (K, n), each point's nearest, its squared distance, and the weighted sum of these."""
+
+    C: Array
+    labels: Array
+    squares: Array
+    error: float
 
 
 def place(
@@ -26,38 +40,80 @@ def place(
     """
     if len(points) <= K:
         return _one_each(points, weights, K)
-    seed = int(rng.integers(2**31))
-    runs = [KMeans(K, n_init=n_init, random_state=seed).fit(points, sample_weight=weights)]
-    if start is not None:
-        runs.append(KMeans(K, init=start, n_init=1).fit(points, sample_weight=weights))
-    best = min(runs, key=lambda run: run.inertia_)
+    points, beta = np.ascontiguousarray(points, np.float64), np.ones(len(points)) if weights is None else weights
+    starts = [_seeds(points, beta, K, rng) for _ in range(n_init)] + ([] if start is None else [start])
+    best = min((lloyd(points, beta, C) for C in starts), key=lambda run: run.error)
     if search and K > 1:
-        best = _breathe(points, weights, best, rng)
-    total = len(points) if weights is None else weights.sum()
-    shares = np.bincount(best.labels_, weights=weights, minlength=K) / total
-    return best.cluster_centers_, shares, float(best.inertia_ / total)
+        best = _breathe(points, beta, best, rng)
+    total = beta.sum()
+    return best.C, np.bincount(best.labels, beta, minlength=K) / total, best.error / total
 
 
-def _breathe(points: Array, weights: Array | None, best: KMeans, rng: np.random.Generator) -> KMeans:
+def lloyd(points: Array, beta: Array, C: Array, tolerance: float = _CLOSE, most: int = 300) -> Run:
+    """Lloyd's algorithm: each centroid to the mean of the points nearest to it, until they hardly move."""
+    enough = tolerance * points[:: 1 + len(points) // _SAMPLE].var(axis=0).mean()
+    for _ in range(most):
+        moved = _means(points, beta, C)
+        shift, C = ((moved - C) ** 2).sum(), moved
+        if shift <= enough:
+            break
+    labels, squares = _nearest(points, C)
+    return Run(C, labels, squares, float(beta @ squares))
+
+
+def _nearest(points: Array, C: Array) -> tuple[Array, Array]:
+    labels, squares = np.empty(len(points), np.int32), np.empty(len(points))
+    find_nearest(points, Targets.of(C), labels, squares)
+    return labels, squares
+
+
+def _means(points: Array, beta: Array, C: Array) -> Array:
+    """Of the points nearest to each centroid; one that is nearest to none moves to the point that is farthest from its own."""
+    labels = np.empty(len(points), np.int32)
+    find_nearest(points, Targets.of(C), labels)
+    members = csr_array((beta, labels, np.arange(len(points) + 1)), shape=(len(points), len(C)))
+    mass, sums = np.bincount(labels, beta, minlength=len(C)), members.T @ points
+    empty = np.flatnonzero(mass == 0)
+    means = sums / np.where(mass > 0, mass, 1.0)[:, None]
+    if len(empty):
+        apart = np.where(beta > 0, ((points - C[labels]) ** 2).sum(axis=1), 0.0)
+        farthest = np.argsort(-apart, kind="stable")[: len(empty)]
+        means[empty] = np.where(apart[farthest, None] > 0, points[farthest], C[empty])
+    return np.asarray(means)
+
+
+def _seeds(points: Array, beta: Array, K: int, rng: np.random.Generator) -> Array:
+    """k-means++ (Arthur and Vassilvitskii, 2007): points drawn in proportion to their squared distance to the nearest so far; each time
+    the best of a few.
+    """
+    norms, trials = (points**2).sum(axis=1), 2 + int(np.log(K))
+    left, chosen = np.ones(len(points)), list[int]()
+    for k in range(K):
+        ends = np.cumsum(beta * left)
+        drawn = np.minimum(np.searchsorted(ends, rng.random(trials if k else 1) * ends[-1], side="right"), len(points) - 1)
+        squares = np.maximum(norms[drawn, None] - 2 * points[drawn] @ points.T + norms, 0)
+        after = np.minimum(left, squares) if k else squares
+        best = int(np.argmin(after @ beta))
+        left = after[best]
+        chosen.append(int(drawn[best]))
+    return points[chosen]
+
+
+def _breathe(points: Array, beta: Array, best: Run, rng: np.random.Generator) -> Run:
     """Out of a local minimum of k-means by adding a few centroids and removing as many (breathing k-means: Fritzke, 2020)."""
-    K, beta = best.n_clusters, np.ones(len(points)) if weights is None else weights
-    C, moved = best.cluster_centers_, min(_MOVED, K - 1, len(points) - K)
+    K, run = len(best.C), best
+    moved = min(_MOVED, K - 1, len(points) - K)
     while moved > 0:
-        nearest, first, _ = _two_nearest(points, C)
-        worst = np.argsort(-np.bincount(nearest, beta * first, minlength=K), kind="stable")[:moved]
-        nudge = _NUDGE * np.sqrt(best.inertia_ / beta.sum() / points.shape[1])
-        C = _lloyd(points, weights, np.vstack([C, C[worst] + nudge * rng.standard_normal((moved, points.shape[1]))])).cluster_centers_
-        run = _lloyd(points, weights, np.delete(C, _least_useful(points, beta, C, moved), axis=0))
-        C = run.cluster_centers_
-        if run.inertia_ < best.inertia_ * (1 - 1e-4):
+        worst = np.argsort(-np.bincount(run.labels, beta * run.squares, minlength=K), kind="stable")[:moved]
+        nudge = _NUDGE * np.sqrt(best.error / beta.sum() / points.shape[1])
+        added = run.C[worst] + nudge * rng.standard_normal((moved, points.shape[1]))
+        C = lloyd(points, beta, np.vstack([run.C, added]), _ROUGH, most=100).C
+        run = lloyd(points, beta, np.delete(C, _least_useful(points, beta, C, moved), axis=0), _ROUGH, most=100)
+        if run.error < best.error * (1 - 1e-4):
             best = run
         else:
             moved -= 1
-    return _lloyd(points, weights, best.cluster_centers_, tolerance=1e-4)
-
-
-def _lloyd(points: Array, weights: Array | None, C: Array, tolerance: float = 1e-3) -> KMeans:
-    return KMeans(len(C), init=C, n_init=1, tol=tolerance, max_iter=100).fit(points, sample_weight=weights)
+    return lloyd(points, beta, best.C, most=100)
 
 
 def _least_useful(points: Array, beta: Array, C: Array, count: int) -> list[int]:
