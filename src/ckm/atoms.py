@@ -137,7 +137,7 @@ class Problem:
     @property
     def unseen(self) -> int:
         """Rows that in one place would hardly escape the sketch."""
-        return max(1, int(_CLEAR * np.sqrt(self.size / self.m)))
+        return max(2, int(_CLEAR * np.sqrt(self.size / self.m)))
 
     def narrowed(self) -> "Problem":
         """Where a few rows far out make the moments and the bounds: the same problem where the other rows are."""

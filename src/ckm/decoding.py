@@ -142,7 +142,7 @@ def _beside_known(problem: Problem, K: int, rows: Rows, known: Array, rng: np.ra
 def _beside_imagined(problem: Problem, bulk: Problem, K: int, rng: np.random.Generator, threads: int) -> Found:
     """Recover a measure of the bulk, imagine the rows far out that it lacks, and place centroids on both together."""
     measure = recover_measure(bulk, K, make_prior(bulk, None), None, rng, threads)
-    far, shares = imagine_rows(problem, bulk, measure.points, measure.weights)
+    far, shares = imagine_rows(problem, bulk, measure.points)
     _log.info("%d rows far out are imagined, with %.2g of the weight", len(far), shares.sum())
     weights = np.concatenate([(1 - shares.sum()) * measure.weights / measure.weights.sum(), shares])
     C, alpha, _ = place(np.vstack([measure.points, far]), weights, K, rng)
