@@ -73,7 +73,7 @@ class Problem:
         spread = None if frequencies.spread is None else frequencies.spread / frequencies.scale
         return cls(omega_of(frequencies), z, lower, upper, mean, covariance, size, trusted, spread)
 
-    @property
+    @cached_property
     def moments(self) -> bool:
         """Whether the moments of every column can be trusted."""
         return bool(self.trusted.all())
@@ -241,22 +241,19 @@ def gaussian_cost(problem: Problem, C: Array, alpha: Array, widths: Array) -> tu
 
 def moment_misfit(problem: Problem, C: Array, alpha: Array, widths: Array) -> tuple[float, Array, Array, Array]:
     """How far a mixture's mean and covariance are from the data's, relative to its spread, and the gradients as in `gaussian_cost`."""
-    trusted = problem.trusted
-    trace = float((np.diag(problem.covariance) if problem.covariance.ndim == 2 else problem.covariance)[trusted].sum())
+    trace = float(np.trace(problem.covariance) if problem.covariance.ndim == 2 else problem.covariance.sum())
     total = alpha.sum()
-    if trace <= 0 or total <= 0:
+    if not problem.trusted.any() or trace <= 0 or total <= 0:
         return 0.0, np.zeros(C.shape), np.zeros(len(alpha)), np.zeros(C.shape)
     shares = alpha / total
     mean = shares @ C
-    off, D = np.where(trusted, mean - problem.mean, 0.0), C - mean
-    if problem.covariance.ndim == 2:
-        covariance = (D * shares[:, None]).T @ D + np.diag(shares @ widths)
-        excess = np.where(np.outer(trusted, trusted), covariance - problem.covariance, 0.0)
-        pull, axes = D @ excess, np.diag(excess)
-    else:
-        covariance = shares @ (D**2 + widths)
-        excess = np.where(trusted, covariance - problem.covariance, 0.0)
-        pull, axes = D * excess, excess
+    off, D = mean - problem.mean, C - mean
+    full = problem.covariance.ndim == 2
+    covariance = (D * shares[:, None]).T @ D + np.diag(shares @ widths) if full else shares @ (D**2 + widths)
+    excess = covariance - problem.covariance
+    if not problem.moments:
+        off, excess = off * problem.trusted, excess * (np.outer(problem.trusted, problem.trusted) if full else problem.trusted)
+    pull, axes = (D @ excess, np.diag(excess)) if full else (D * excess, excess)
     value = float(off @ off / trace + (excess**2).sum() / trace**2)
     gradient_C = shares[:, None] * (2 * off / trace + 4 * pull / trace**2)
     own = (pull * D).sum(axis=1) + widths @ axes - (excess * covariance).sum()

@@ -144,7 +144,7 @@ def _beside_imagined(problem: Problem, bulk: Problem, K: int, rng: np.random.Gen
     measure = recover_measure(bulk, K, make_prior(bulk, None), None, rng, threads)
     far, shares = imagine_rows(problem, bulk, measure.points)
     _log.info("%d rows far out are imagined, with %.2g of the weight", len(far), shares.sum())
-    weights = np.concatenate([(1 - shares.sum()) * measure.weights / measure.weights.sum(), shares])
+    weights = np.concatenate([measure.weights / measure.weights.sum(), shares])
     C, alpha, _ = place(np.vstack([measure.points, far]), weights, K, rng)
     return Found(C, alpha, measure.cost, doubtful=True)
 

@@ -2,7 +2,7 @@
 
 A handful of rows very far out may have most of the SSE. Once the measure of all others, the bulk, is recovered, the second moment that it
 lacks is theirs, R = sum_j a_j d_j d_j^T, and the bounds say how far they reach. Whether they are a group or the end of a tail the bulk
-tells: a tail goes on from where the sketch still sees rows to the bound. What that does not explain is put at the bound.
+tells: a tail goes on from where the sketch still sees rows to the bound. What that does not explain is put near the bound.
 """
 
 import numpy as np
@@ -12,6 +12,7 @@ from ckm.atoms import Problem
 from ckm.readonly import Array
 
 _STEEPEST = 20.0  # a tail of which only the first row is far out
+_WITHIN = 0.9  # where the mean of a group is, if its farthest row is at one
 
 
 def imagine_rows(problem: Problem, bulk: Problem, points: Array) -> tuple[Array, Array]:
@@ -61,14 +62,14 @@ def _tail(bound: float, edge: float, count: float, most: int) -> tuple[Array, Ar
     """Distances whose squares add up to those of `count` rows at the bound, and the number of rows at each.
 
     The k-th farthest row is at bound / k^gamma, and the last of as many as are not seen at the edge of what is. Where these make too
-    much, the tail is steeper; where they make too little, the others are at the bound.
+    much, the tail is steeper; where they make too little, the others are a group, whose farthest row is at the bound.
     """
     k = np.arange(1, most + 1)
     gamma = min(np.log(abs(bound) / edge) / np.log(most), _STEEPEST) if edge > 0 else _STEEPEST
     rest = count - _squares(k, gamma)
     if rest < 0:
         gamma, rest = brentq(lambda g: _squares(k, g) - max(count, _squares(k, _STEEPEST)), gamma, _STEEPEST), 0.0
-    return np.append(bound * k**-gamma, bound), np.append(np.ones(most), rest)
+    return np.append(bound * k**-gamma, _WITHIN * bound), np.append(np.ones(most), rest / _WITHIN**2)
 
 
 def _squares(k: Array, gamma: float) -> float:
