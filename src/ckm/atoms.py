@@ -19,6 +19,7 @@ from ckm.sketches import Sketch
 
 _REACH = 10.0  # standard deviations of a sample, within which nearly all rows are
 _CLEAR = 4.0  # standard deviations of the noise, of an atom that a search will hardly miss
+_MUCH = 0.5  # of the mean variance of a column
 _WHOLE, _FINER = 7.0, 8.0  # |omega|^2 times the variance where the paper's radii end; and the step to the next stage
 
 
@@ -69,7 +70,7 @@ class Problem:
         mean, covariance = _rounded(mean, np.sqrt(grid) * 2.0**-10), _rounded(covariance, grid)
         # Whole-number weights count as repetition, as everywhere.
         size = max(sketch.count, sketch.weight)
-        trusted = _made_by_many(lower - mean, upper - mean, covariance, size, len(z))
+        trusted = _seen(lower - mean, upper - mean, covariance, size, len(z))
         spread = None if frequencies.spread is None else frequencies.spread / frequencies.scale
         return cls(omega_of(frequencies), z, lower, upper, mean, covariance, size, trusted, spread)
 
@@ -143,14 +144,14 @@ class Problem:
         """Where a few rows far out make the moments and the bounds: the same problem where the other rows are."""
         if self.moments or self.spread is None:
             return self
-        # Once there are such rows, more columns are in doubt.
-        kept = self.trusted & _made_by_many(self.lower - self.mean, self.upper - self.mean, self.covariance, self.size, self.m, _CLEAR)
-        reach, spread = _REACH * np.sqrt(self.spread), np.full(self.n, self.spread)
-        covariance = np.where(kept, self.covariance, spread)
-        if covariance.ndim == 2:
+        kept, spread = self.trusted, np.full(self.n, self.spread)
+        if self.covariance.ndim == 2:
             covariance = np.where(np.outer(kept, kept), self.covariance, np.diag(spread))
-        lower, upper = np.where(kept, self.lower, np.maximum(self.lower, -reach)), np.where(kept, self.upper, np.minimum(self.upper, reach))
-        return replace(self, lower=np.minimum(lower, upper), upper=upper, mean=np.where(kept, self.mean, 0.0), covariance=covariance, trusted=kept)
+        else:
+            covariance = np.where(kept, self.covariance, spread)
+        reach = np.where(kept, np.inf, _REACH * np.sqrt(self.spread))
+        lower, upper = np.maximum(self.lower, -reach), np.minimum(self.upper, reach)
+        return replace(self, lower=np.minimum(lower, upper), upper=upper, mean=np.where(kept, self.mean, 0.0), covariance=covariance)
 
     def without(self, points: Array, shares: Array, lower: Array, upper: Array) -> "Problem":
         """The problem that the other rows pose, once some are known: these points, with their shares of the weight. The others lie in
@@ -166,8 +167,8 @@ class Problem:
         else:
             covariance = variances = (self.covariance + self.mean**2 - shares @ points**2) / left - mean**2
         # Shares of sampled rows are estimates, and may take away more than there was.
-        many = _made_by_many(lower - mean, upper - mean, covariance, self.size * left, self.m)
-        trusted = np.full(self.n, (many & (variances >= 0)).all())
+        most = _rows_at_bounds(lower - mean, upper - mean, covariance, self.size * left)
+        trusted = np.full(self.n, ((most >= np.sqrt(self.size * left / self.m)) & (variances >= 0)).all())
         return replace(self, z=z, lower=lower, upper=upper, mean=mean, covariance=covariance, size=self.size * left, trusted=trusted)
 
     def blur(self, width: float) -> Array:
@@ -175,16 +176,22 @@ class Problem:
         return np.asarray(np.exp(-0.5 * width * self.squares))
 
 
-def _made_by_many(lower: Array, upper: Array, covariance: Array, size: float, m: int, times: float = 1.0) -> Array:
-    """Of which columns it takes more rows to make up the variance than a sketch of m frequencies can miss.
-
-    Rows at a bound make the most of it: size * variance / bound^2 of them are enough. An atom of weight w stands out of the noise where
-    m w > sqrt(m / size), so fewer than sqrt(size / m) rows do not.
-    """
+def _rows_at_bounds(lower: Array, upper: Array, covariance: Array, size: float) -> Array:
+    """How few rows can make up the variance of each column: rows at a bound make the most of it."""
     variances = np.diag(covariance) if covariance.ndim == 2 else covariance
     reach = np.maximum(np.abs(lower), np.abs(upper))
-    fewest = np.divide(size * variances, reach**2, out=np.full(len(reach), np.inf), where=reach > 0)
-    return np.asarray(fewest >= times * np.sqrt(size / m))
+    return np.divide(size * variances, reach**2, out=np.full(len(reach), np.inf), where=reach > 0)
+
+
+def _seen(lower: Array, upper: Array, covariance: Array, size: float, m: int) -> Array:
+    """Of which columns it takes more rows to make up the variance than a sketch of m frequencies can miss.
+
+    An atom of weight w stands out of the noise where m w > sqrt(m / size), so fewer than sqrt(size / m) rows do not. Where much of the
+    whole variance is in question, they should stand out clearly.
+    """
+    variances = np.diag(covariance) if covariance.ndim == 2 else covariance
+    times = np.where(variances >= _MUCH * variances.mean(), _CLEAR, 1.0)
+    return np.asarray(_rows_at_bounds(lower, upper, covariance, size) >= times * np.sqrt(size / m))
 
 
 def _rounded(values: Array, grid: float) -> Array:
