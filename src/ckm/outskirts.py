@@ -65,7 +65,7 @@ def _tail(bound: float, edge: float, count: float, most: int) -> tuple[Array, Ar
     much, the tail is steeper; where they make too little, the others are a group, whose farthest row is at the bound.
     """
     k = np.arange(1, most + 1)
-    gamma = min(np.log(abs(bound) / edge) / np.log(most), _STEEPEST) if edge > 0 else _STEEPEST
+    gamma = float(np.clip(np.log(abs(bound) / edge) / np.log(most), 0, _STEEPEST)) if edge > 0 else _STEEPEST
     rest = count - _squares(k, gamma)
     if rest < 0:
         gamma, rest = brentq(lambda g: _squares(k, g) - max(count, _squares(k, _STEEPEST)), gamma, _STEEPEST), 0.0
