@@ -55,7 +55,7 @@ def test_a_tail_has_the_squares_that_are_missing(edge: float, count: float, sign
 
 
 def test_a_tail_that_the_bulk_shows_goes_on() -> None:
-    along, counts = _tail(100.0, 20.0, 3.0, 16)
+    along, counts = _tail(100.0, 20.0, 2.5, 16)
     assert counts[-1] == pytest.approx(0), "no group beside it"
     assert (np.diff(along[:-1]) < 0).all()
 

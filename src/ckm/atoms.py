@@ -180,7 +180,7 @@ def _rows_at_bounds(lower: Array, upper: Array, covariance: Array, size: float) 
     """How few rows can make up the variance of each column: rows at a bound make the most of it."""
     variances = np.diag(covariance) if covariance.ndim == 2 else covariance
     reach = np.maximum(np.abs(lower), np.abs(upper))
-    return np.divide(size * variances, reach**2, out=np.full(len(reach), np.inf), where=reach > 0)
+    return np.asarray(np.divide(size * variances, reach**2, out=np.full(len(reach), np.inf), where=reach > 0))
 
 
 def _seen(lower: Array, upper: Array, covariance: Array, size: float, m: int) -> Array:
