@@ -212,14 +212,19 @@ def test_clusters_that_are_specks_in_the_data(width: float) -> None:
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_few_rows_very_far_out_do_not_spoil_the_rest(seed: int) -> None:
-    """Their variance is all that the moments see, so these are not matched: the bulk is placed as if they were not there."""
+    """Their variance is all that the moments see, so these are not matched: two centroids go to them, the others to the bulk as if they
+    were not there.
+    """
     bulk = ckm.datasets.gaussian_mixture(30_000, 5, 3, random_state=0).rows
     X = np.vstack([bulk, [[3000.0, 0, 0], [-2500.0, 100, 0]]])
-    s = ckm.sketch(X, n_clusters=5, random_state=seed)
+    s = ckm.sketch(X, n_clusters=7, random_state=seed)
     assert not Problem.of(s).moments
-    assert Problem.of(ckm.sketch(bulk, n_clusters=5, random_state=0)).moments
-    found = ckm.decode(s, 5, random_state=seed)
-    assert relative_sse(bulk, found.centroids) < 1.01
+    assert Problem.of(ckm.sketch(bulk, n_clusters=7, random_state=0)).moments
+    found = ckm.decode(s, 7, random_state=seed)
+    near = found.centroids[np.abs(found.centroids[:, 0]) < 1000]
+    assert len(near) == 5
+    assert relative_sse(bulk, near) < 1.01
+    assert relative_sse(X, found.centroids) < 1.1
     assert found.status is Status.FAR_OUT
     assert "Column 0 (counted from 0) reaches" in found.message
 

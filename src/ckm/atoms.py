@@ -19,6 +19,8 @@ from ckm.readonly import Array
 from ckm.sketches import Sketch
 
 _REACH = 10.0  # standard deviations of a sample, within which nearly all rows are
+_CLEAR = 4.0  # standard deviations of the noise, of an atom that a search will hardly miss
+_MUCH = 0.5  # of the mean variance of a column
 _WHOLE, _FINER = 7.0, 8.0  # |omega|^2 times the variance where the paper's radii end; and the step to the next stage
 
 
@@ -40,9 +42,9 @@ class Problem:
         The data's covariance, or only its diagonal.
     size : float
         The number of rows.
-    moments : bool
-        Whether the moments say something that the sketch can be matched to; they do not where rows so few that the sketch cannot see them
-        may have made them.
+    trusted : bool array (n,)
+        The columns whose moments say something that the sketch can be matched to; they do not where rows so few that the sketch cannot
+        see them may have made them.
     spread : float or None
         The variance along an axis in a sample of the rows, which hardly has those few.
     """
@@ -54,7 +56,7 @@ class Problem:
     mean: Array
     covariance: Array
     size: float
-    moments: bool = True
+    trusted: Array
     spread: float | None = None
 
     @classmethod
@@ -69,9 +71,14 @@ class Problem:
         mean, covariance = _rounded(mean, np.sqrt(grid) * 2.0**-10), _rounded(covariance, grid)
         # Whole-number weights count as repetition, as everywhere.
         size = max(sketch.count, sketch.weight)
-        moments = _made_by_many(lower - mean, upper - mean, covariance, size, len(z))
+        trusted = _seen(lower - mean, upper - mean, covariance, size, len(z))
         spread = None if frequencies.spread is None else frequencies.spread / frequencies.scale
-        return cls(omega_of(frequencies), z, lower, upper, mean, covariance, size, moments, spread)
+        return cls(omega_of(frequencies), z, lower, upper, mean, covariance, size, trusted, spread)
+
+    @cached_property
+    def moments(self) -> bool:
+        """Whether the moments of every column can be trusted."""
+        return bool(self.trusted.all())
 
     @property
     def m(self) -> int:
@@ -129,14 +136,23 @@ class Problem:
     def _only(self, kept: Array) -> "Problem":
         return replace(self, frequencies=self.frequencies.only(kept), z=self.z[kept])
 
+    @property
+    def unseen(self) -> int:
+        """Rows that in one place would hardly escape the sketch."""
+        return max(2, int(_CLEAR * np.sqrt(self.size / self.m)))
+
     def narrowed(self) -> "Problem":
         """Where a few rows far out make the moments and the bounds: the same problem where the other rows are."""
         if self.moments or self.spread is None:
             return self
-        reach, variances = _REACH * np.sqrt(self.spread), np.full(self.n, self.spread)
-        covariance = np.diag(variances) if self.covariance.ndim == 2 else variances
+        kept, spread = self.trusted, np.full(self.n, self.spread)
+        if self.covariance.ndim == 2:
+            covariance = np.where(np.outer(kept, kept), self.covariance, np.diag(spread))
+        else:
+            covariance = np.where(kept, self.covariance, spread)
+        reach = np.where(kept, np.inf, _REACH * np.sqrt(self.spread))
         lower, upper = np.maximum(self.lower, -reach), np.minimum(self.upper, reach)
-        return replace(self, lower=np.minimum(lower, upper), upper=upper, mean=np.zeros(self.n), covariance=covariance)
+        return replace(self, lower=np.minimum(lower, upper), upper=upper, mean=np.where(kept, self.mean, 0.0), covariance=covariance)
 
     def without(self, points: Array, shares: Array, lower: Array, upper: Array) -> "Problem":
         """The problem that the other rows pose, once some are known: these points, with their shares of the weight. The others lie in
@@ -152,24 +168,31 @@ class Problem:
         else:
             covariance = variances = (self.covariance + self.mean**2 - shares @ points**2) / left - mean**2
         # Shares of sampled rows are estimates, and may take away more than there was.
-        moments = bool((variances >= 0).all()) and _made_by_many(lower - mean, upper - mean, covariance, self.size * left, self.m)
-        return replace(self, z=z, lower=lower, upper=upper, mean=mean, covariance=covariance, size=self.size * left, moments=moments)
+        most = _rows_at_bounds(lower - mean, upper - mean, covariance, self.size * left)
+        trusted = np.full(self.n, ((most >= np.sqrt(self.size * left / self.m)) & (variances >= 0)).all())
+        return replace(self, z=z, lower=lower, upper=upper, mean=mean, covariance=covariance, size=self.size * left, trusted=trusted)
 
     def blur(self, width: float) -> Array:
         """What a Gaussian of this variance does to an atom: exp(-width |omega_j|^2 / 2)."""
         return np.asarray(np.exp(-0.5 * width * self.squares))
 
 
-def _made_by_many(lower: Array, upper: Array, covariance: Array, size: float, m: int) -> bool:
-    """Whether it takes more rows to make up the variance than a sketch of m frequencies can miss.
-
-    Rows at a bound make the most of it: size * variance / bound^2 of them are enough. An atom of weight w stands out of the noise where
-    m w > sqrt(m / size), so fewer than sqrt(size / m) rows do not.
-    """
+def _rows_at_bounds(lower: Array, upper: Array, covariance: Array, size: float) -> Array:
+    """How few rows can make up the variance of each column: rows at a bound make the most of it."""
     variances = np.diag(covariance) if covariance.ndim == 2 else covariance
     reach = np.maximum(np.abs(lower), np.abs(upper))
-    fewest = np.divide(size * variances, reach**2, out=np.full(len(reach), np.inf), where=reach > 0)
-    return bool((fewest >= np.sqrt(size / m)).all())
+    return np.asarray(np.divide(size * variances, reach**2, out=np.full(len(reach), np.inf), where=reach > 0))
+
+
+def _seen(lower: Array, upper: Array, covariance: Array, size: float, m: int) -> Array:
+    """Of which columns it takes more rows to make up the variance than a sketch of m frequencies can miss.
+
+    An atom of weight w stands out of the noise where m w > sqrt(m / size), so fewer than sqrt(size / m) rows do not. Where much of the
+    whole variance is in question, they should stand out clearly.
+    """
+    variances = np.diag(covariance) if covariance.ndim == 2 else covariance
+    times = np.where(variances >= _MUCH * variances.mean(), _CLEAR, 1.0)
+    return np.asarray(_rows_at_bounds(lower, upper, covariance, size) >= times * np.sqrt(size / m))
 
 
 def _rounded(values: Array, grid: float) -> Array:
@@ -228,19 +251,17 @@ def moment_misfit(problem: Problem, C: Array, alpha: Array, widths: Array) -> tu
     """How far a mixture's mean and covariance are from the data's, relative to its spread, and the gradients as in `gaussian_cost`."""
     trace = float(np.trace(problem.covariance) if problem.covariance.ndim == 2 else problem.covariance.sum())
     total = alpha.sum()
-    if not problem.moments or trace <= 0 or total <= 0:
+    if not problem.trusted.any() or trace <= 0 or total <= 0:
         return 0.0, np.zeros(C.shape), np.zeros(len(alpha)), np.zeros(C.shape)
     shares = alpha / total
     mean = shares @ C
     off, D = mean - problem.mean, C - mean
-    if problem.covariance.ndim == 2:
-        covariance = (D * shares[:, None]).T @ D + np.diag(shares @ widths)
-        excess = covariance - problem.covariance
-        pull, axes = D @ excess, np.diag(excess)
-    else:
-        covariance = shares @ (D**2 + widths)
-        excess = covariance - problem.covariance
-        pull, axes = D * excess, excess
+    full = problem.covariance.ndim == 2
+    covariance = (D * shares[:, None]).T @ D + np.diag(shares @ widths) if full else shares @ (D**2 + widths)
+    excess = covariance - problem.covariance
+    if not problem.moments:
+        off, excess = off * problem.trusted, excess * (np.outer(problem.trusted, problem.trusted) if full else problem.trusted)
+    pull, axes = (D @ excess, np.diag(excess)) if full else (D * excess, excess)
     value = float(off @ off / trace + (excess**2).sum() / trace**2)
     gradient_C = shares[:, None] * (2 * off / trace + 4 * pull / trace**2)
     own = (pull * D).sum(axis=1) + widths @ axes - (excess * covariance).sum()

@@ -22,6 +22,7 @@ from ckm.density import Prior, begin_mixture, make_prior, recover_mixture
 from ckm.diagnosis import Finding, Status, diagnose, small_sketch
 from ckm.ensemble import recover_measure
 from ckm.errors import DataError, ParameterError, SmallSketchWarning
+from ckm.outskirts import imagine_rows
 from ckm.pool import distinct_rows
 from ckm.quantise import place
 from ckm.readonly import Array, Frozen, read_only
@@ -88,7 +89,10 @@ def by_density(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.r
         return Found(problem.mean[None], np.ones(1), gaussian_cost(problem, problem.mean[None], np.ones(1), width)[0])
     if rows is not None and (known := _known(rows, K)).any():
         return _beside_known(problem, K, rows, known, rng, threads)
-    problem = problem.narrowed()
+    bulk = problem.narrowed()
+    if bulk is not problem and rows is None:
+        return _beside_imagined(problem, bulk, K, rng, threads)
+    problem = bulk
     prior = make_prior(problem, rows if rows is not None and rows.size >= _ROWS_TO_START_FROM * K else None)
     return _separate_clusters(problem, K, prior, rng) or _any_measure(problem, K, prior, rows, rng, threads)
 
@@ -139,6 +143,16 @@ def _beside_known(problem: Problem, K: int, rows: Rows, known: Array, rng: np.ra
     C, alpha, _ = place(np.vstack([measure.points, far.values]), weights, K, rng)
     labels, _ = assign(far.values, C)
     return Found(C, alpha, left**2 * measure.cost, doubtful=True, known=np.bincount(labels, far.weights, minlength=K))
+
+
+def _beside_imagined(problem: Problem, bulk: Problem, K: int, rng: np.random.Generator, threads: int) -> Found:
+    """Recover a measure of the bulk, imagine the rows far out that it lacks, and place centroids on both together."""
+    measure = recover_measure(bulk, K, make_prior(bulk, None), None, rng, threads)
+    far, shares = imagine_rows(problem, bulk, measure.points)
+    _log.info("%d rows far out are imagined, with %.2g of the weight", len(far), shares.sum())
+    weights = np.concatenate([measure.weights / measure.weights.sum(), shares])
+    C, alpha, _ = place(np.vstack([measure.points, far]), weights, K, rng)
+    return Found(C, alpha, measure.cost, doubtful=True)
 
 
 Decoder = Callable[[Problem, int, str, Rows | None, np.random.Generator, int], Found]
