@@ -160,7 +160,7 @@ def test_phases_beyond_float32_are_warned_of(X: np.ndarray, s: ckm.Sketch) -> No
         (pd.DataFrame({"b": ["x", "y"]}), "no column holds numbers (b: text)", "convert one"),
         (pl.DataFrame({"b": ["x", "y"]}), "no column holds numbers (b: text)", "convert one"),
         (pa.table({"b": ["x", "y"]}), "no column holds numbers (b: text)", "convert one"),
-        (pd.DataFrame({"a": pd.to_datetime(["2020", "2021"])}), "no column holds numbers (a: Datetime", "convert one"),
+        (pd.DataFrame({"a": pd.to_datetime(["2020", "2021"])}), "no column holds numbers (a: dates)", "convert one"),
         (pd.DataFrame(np.eye(2), columns=["a", "a"]), "'a'", "once"),
         (pd.DataFrame(index=range(3)), "(3, 0)", "at least one"),
         (pl.LazyFrame({"a": ["x"]}), "no column holds numbers (a: text)", "convert one"),
@@ -203,8 +203,8 @@ def test_one_row_and_equal_rows(X: np.ndarray) -> None:
 
 
 def test_fewer_rows_than_clusters(X: np.ndarray) -> None:
-    fail(DataError, "n_samples=3 rows cannot make n_clusters=5", "at most 3", ckm.decode, sketch(X[:3], n_clusters=5), 5)
-    fail(DataError, "n_samples=1 row cannot", "at most 1", ckm.decode, sketch(X[:1], scale=1.0), 2)
+    fail(DataError, "3 rows (n_samples=3), too few for n_clusters=5", "at most 3", ckm.decode, sketch(X[:3], n_clusters=5), 5)
+    fail(DataError, "1 row (n_samples=1), too few", "at most 1", ckm.decode, sketch(X[:1], scale=1.0), 2)
 
 
 @pytest.mark.parametrize("K", [0, -1, 2.0, 2.5, "2", None, True, np.nan, [2]])
@@ -246,6 +246,32 @@ def test_merging_different_frequencies(X: np.ndarray, s: ckm.Sketch) -> None:
     message = fail(MismatchError, "different frequencies", "like=first", ckm.merge, [s, other])
     assert s.frequencies.fingerprint[:8] in message
     assert other.frequencies.fingerprint[:8] in message
+
+
+@pytest.mark.parametrize(
+    ("options", "rows", "seen"),
+    [
+        ({"random_state": 1}, slice(None), "seeds 0 and 1"),
+        ({"n_clusters": 5}, slice(None), "20 and 50 of them"),
+        ({"distribution": "gaussian"}, slice(None), "multiscale and gaussian"),
+        ({"standardize": True}, slice(None), "columns of one are standardised"),
+        ({}, slice(100), "each was drawn for its own rows"),
+        ({"columns": ["a"]}, slice(None), "columns a, b and a"),
+    ],
+)
+def test_what_sets_sketches_apart_is_named(X: np.ndarray, options: dict[str, Any], rows: slice, seen: str) -> None:
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    fail(MismatchError, seen, "like=first", ckm.merge, [sketch(frame), sketch(frame[rows], **options)])
+    assert "2 and 1 columns" in fail(MismatchError, "different", "like=first", ckm.merge, [sketch(X), sketch(X[:, :1])])
+
+
+def test_merge_takes_several(s: ckm.Sketch) -> None:
+    fail(ParameterError, "got one", "ckm.merge([a, b])", ckm.merge, s)
+
+
+def test_addresses_are_not_names() -> None:
+    for address in ("https://example.org/a.csv", "s3://bucket/*.parquet"):
+        fail(InputFileError, f"{address} is an address", "fetch it first", sketch, address)
 
 
 # Arguments
@@ -408,7 +434,7 @@ def test_csv_files_that_are_none(X: np.ndarray, folder: Path) -> None:
     message = fail(InputFileError, "late.csv", "check", sketch, "late.csv", scale=1.0)
     assert "oops" in message
     Path("ragged.csv").write_text("a,b\n1,2\n3\n")
-    fail(InputFileError, "Cannot read ragged.csv", "Expected 2 columns, got 1", sketch, "ragged.csv")
+    fail(InputFileError, "Cannot read ragged.csv", "row 1 (line 3) has 1 fields where the first line has 2", sketch, "ragged.csv")
     Path("twice.csv").write_text("a,a\n1,2\n3,5\n")
     fail(MismatchError, "twice.csv has more than one column 'a'", "each named once", sketch, "twice.csv")
     Path("binary.csv").write_bytes(bytes(range(256)) * 8)

@@ -305,9 +305,45 @@ def test_warnings_are_one_line(folder: Path) -> None:
     assert ".py" not in err
 
 
+def test_like_has_a_size_that_clusters_only_check(folder: Path) -> None:
+    run("sketch", "part-1.parquet", "-k", 3, "-o", "a.ckm")
+    _, err = run("sketch", "part-2.parquet", "--like", "a.ckm", "-k", 5, "-o", "b.ckm")
+    assert "into the 30 frequencies of a.ckm: b.ckm" in err
+    _, err = run("sketch", "part-2.parquet", "--like", "a.ckm", "-k", 50, "-o", "b.ckm", expect=1)
+    assert "m = 30 frequencies is too small for 50 clusters" in err
+    assert "with --like, check" in " ".join(run("sketch", "--help")[0].split())
+
+
+@pytest.mark.parametrize("output", ["labels.npy", "labels.csv", "labels.parquet"])
+def test_rows_with_missing_values_are_labelled_minus_one(folder: Path, X: np.ndarray, output: str) -> None:
+    run("fit", "data.csv", "-k", 3, "-o", "c.csv")
+    run("predict", "data.csv", "-c", "c.csv", "-o", "all.npy")
+    gaps = pd.read_csv("data.csv")
+    gaps.iloc[[0, 1500], [1, 0]] = np.nan
+    gaps.to_csv("gaps.csv", index=False)
+    out, err = run("predict", "gaps.csv", "-c", "c.csv", "--nan", "drop", "-o", output, "--json")
+    assert "Warning: 2 rows have missing values: their label is -1, and they count in no cluster." in err
+    read = {".npy": np.load, ".csv": lambda name: pd.read_csv(name).cluster, ".parquet": lambda name: pd.read_parquet(name).cluster}
+    labels, expected = np.asarray(read[Path(output).suffix](output)), np.load("all.npy")
+    expected[[0, 1500]] = -1
+    assert np.array_equal(labels, expected)
+    record = json.loads(out)
+    assert (record["rows"], record["missing"], sum(record["counts"])) == (2998, 2, 2998)
+    assert "--nan" in run("predict", "gaps.csv", "-c", "c.csv", "--nan", "keep", expect=2)[1]
+    assert "or use --nan drop." in run("predict", "gaps.csv", "-c", "c.csv", expect=1)[1]
+
+
 def test_library_messages_speak_of_options() -> None:
+    assert (
+        in_shell_words("drop such rows first; ckm.sketch and Solution.predict take nan='drop'.")
+        == "drop such rows first, or use --nan drop."
+    )
+    assert in_shell_words("choose with ckm.sketch(..., columns=[...]).") == "choose with --columns A,B."
+    assert in_shell_words("leave it out, with ckm.sketch(..., columns=['a', 'b']).") == "leave it out, with --columns a,b."
+    assert in_shell_words("or earlier frequencies: ckm.sketch(..., like=).") == "or earlier frequencies: ckm sketch --like."
+    assert in_shell_words("It has 3 rows (n_samples=3), too few for n_clusters=5.") == "It has 3 rows, too few for --clusters 5."
     assert in_shell_words("give scale= (a variance), or like=.") == "give --scale (a variance), or --like."
-    assert in_shell_words("sketch with pool=1000, or use init='range'") == "sketch with --pool 1000, or use --init 'range'"
+    assert in_shell_words("sketch with pool=1000, or use init='range'") == "sketch with --pool 1000, or use --init range"
     assert in_shell_words("n_jobs must be 1; got 0. The scale is 2.") == "--jobs must be 1; got 0. The scale is 2."
 
 

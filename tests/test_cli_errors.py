@@ -133,8 +133,21 @@ def test_all_rows_equal(X: np.ndarray) -> None:
 def test_fewer_rows_than_clusters(X: np.ndarray) -> None:
     np.save("few.npy", X[:3])
     message = fail("fit", "few.npy", "-k", 5)
-    assert "3 rows" in message
-    assert "at most 3" in message
+    assert message == "Error: The data (few.npy) has 3 rows, too few for --clusters 5; ask for at most 3, or add rows."
+    Path("few.csv").write_text("a,b\n1,2\n3,5\n")
+    assert "The data (few.csv) has 2 rows, too few for --clusters 3" in fail("fit", "few.csv", *K3)
+
+
+def test_a_header_and_no_rows(X: np.ndarray) -> None:
+    Path("head.csv").write_text("a,b\n")
+    message = fail("fit", "head.csv", *K3, "--save-sketch", "s.ckm")
+    assert message == "Error: The data (head.csv) has zero rows, so there is nothing to cluster; check what was read."
+    assert not Path("s.ckm").exists()
+
+
+def test_files_that_are_not_what_the_command_reads(sketch_file: Path) -> None:
+    assert "s.ckm holds a sketch where rows are expected; decode it" in fail("fit", sketch_file, *K3)
+    assert "data.npy is not a sketch" in fail("decode", "data.npy", *K3)
 
 
 @pytest.mark.parametrize("clusters", ["0", "-2", "2.5", "many"])
@@ -177,7 +190,7 @@ def test_arrays_that_are_no_tables(X: np.ndarray, shape: tuple[int, ...]) -> Non
         ("pickle.npy", "Cannot read pickle.npy"),
         ("short.npy", "Cannot read short.npy"),
         ("trash.parquet", "Cannot read trash.parquet"),
-        ("ragged.csv", "Expected 2 columns, got 3"),
+        ("ragged.csv", "row 1 (line 3) has 3 fields where the first line has 2; mend that line"),
     ],
 )
 @pytest.mark.parametrize("command", ["fit", "predict"])
@@ -244,6 +257,8 @@ def test_merging_different_frequencies(X: np.ndarray) -> None:
     assert a.frequencies.fingerprint[:8] in message
     assert b.frequencies.fingerprint[:8] in message
     assert "--like first" in message
+    assert message.startswith("Error: Cannot merge b.ckm with a.ckm. These sketches use different frequencies")
+    assert "seeds 0 and 1" in message
     assert not Path("t.ckm").exists()
 
 

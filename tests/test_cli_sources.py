@@ -81,7 +81,7 @@ def test_folders_keys_and_arrays_inside_files(X: np.ndarray) -> None:
 
 def test_columns_left_out_are_a_line_on_standard_error(X: np.ndarray) -> None:
     _, err = run("sketch", "data.csv", "-m", 20, "-o", "s.ckm")
-    assert err.splitlines()[0] == "Warning: Left out of data.csv: name (text); give --columns to choose others."
+    assert err.splitlines()[0] == "Warning: Left out of data.csv: name (text); choose others with --columns A,B."
     assert ckm.load("s.ckm").columns == ("east", "north", "times")
     assert "There is no column 'z'" in fail("sketch", "data.csv", "-m", 20, "--weight-column", "z", "-o", "t.ckm")
 
@@ -100,7 +100,7 @@ def test_missing_values(X: np.ndarray) -> None:
     Path("gaps.csv").write_text("\n".join(lines) + "\n")
     message = fail("fit", "gaps.csv", "-k", 3, *COLUMNS)
     assert "Row 7, column 'east' of gaps.csv holds NaN" in message
-    assert "--nan 'drop'" in message
+    assert "or use --nan drop." in message
     _, err = run("fit", "gaps.csv", "-k", 3, *COLUMNS, "--nan", "drop", "--sse", "-o", "a.csv")
     assert err.splitlines()[0].startswith("Warning: Left out 1 of 3,000 rows, which have missing values; the first is row 7, column 'east'")
     assert "2,999 rows" in err
@@ -109,4 +109,4 @@ def test_missing_values(X: np.ndarray) -> None:
 
 def test_messages_speak_of_options() -> None:
     assert in_shell_words("name columns=['a', 'b c'].") == "name --columns a,b c."
-    assert in_shell_words("use nan='drop', or weight_column=") == "use --nan 'drop', or --weight-column"
+    assert in_shell_words("use nan='drop', or weight_column=") == "use --nan drop, or --weight-column"

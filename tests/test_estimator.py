@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import scipy.sparse
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
@@ -21,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 import ckm
 import oracle
 from ckm import CompressiveKMeans
-from ckm.errors import ClustersWarning, DataError, HeadWarning, MismatchError, ParameterError
+from ckm.errors import ClustersWarning, DataError, HeadWarning, MismatchError, NonFiniteError, ParameterError
 from ckm.runners.local import BLOCK_ROWS
 
 
@@ -123,6 +124,9 @@ def test_batches_make_the_sketch_of_the_whole(clusters: np.ndarray) -> None:
     assert m.sketch_ == ckm.sketch(clusters, n_clusters=3, pool=1000, random_state=0), "few rows wait, and choose the frequencies together"
     assert m.sketch_.count == len(clusters)
     assert not hasattr(m, "labels_")
+    for name, remedy in (("labels_", "predict"), ("inertia_", "score"), ("n_iter_", "polishes")):
+        with pytest.raises(AttributeError, match=f"This model has no {name}: fit leaves it.*{remedy}"):
+            getattr(m, name)
     assert np.array_equal(m.predict(clusters), distances(clusters, m.cluster_centers_).argmin(axis=1))
 
 
@@ -218,6 +222,8 @@ def test_unfitted() -> None:
     for method in ("predict", "transform", "score"):
         with pytest.raises(NotFittedError, match="not fitted"):
             getattr(m, method)(np.zeros((2, 2)))
+    with pytest.raises(NotFittedError, match="This model has no labels_ before fit; call that first"):
+        m.labels_
 
 
 def test_clone_and_parameters(fitted: CompressiveKMeans) -> None:
@@ -445,12 +451,14 @@ def test_bad_parameters_are_found_before_the_pass(clusters: np.ndarray, monkeypa
 
 
 def test_bad_rows(clusters: np.ndarray) -> None:
-    for value, message in ((np.nan, "contains NaN"), (np.inf, "contains infinity")):
+    for value, message in ((np.nan, r"NaN \(a missing value\); drop or fill such rows first"), (np.inf, r"inf \(infinity\); drop")):
         X = clusters.copy()
         X[3, 1] = value
-        with pytest.raises(ValueError, match=message):
-            model().fit(X)
-    with pytest.raises(DataError, match=r"n_samples=2 rows cannot make n_clusters=3 clusters; ask for at most 2"):
+        for data in (X, X.astype(np.float32), scipy.sparse.csr_array(X), pd.DataFrame(X, columns=["0", "1"])):
+            for method in (model().fit, model().partial_fit):
+                with pytest.raises(NonFiniteError, match=f"^Row 3, column '?1'? holds {message}"):
+                    method(data)
+    with pytest.raises(DataError, match=r"The data has 2 rows \(n_samples=2\), too few for n_clusters=3; ask for at most 2"):
         model().fit(clusters[:2])
     for weights, message in (
         (-np.ones(len(clusters)), "[Nn]egative"),

@@ -117,5 +117,5 @@ def test_columns_are_found_by_name(clusters: np.ndarray, files: str, tmp_path: P
 
 def test_too_few_rows_are_found_before_the_pass(tmp_path: Path) -> None:
     np.save(tmp_path / "two.npy", np.eye(2))
-    with pytest.raises(DataError, match="n_samples=2 rows cannot make n_clusters=3"):
+    with pytest.raises(DataError, match=r"The data has 2 rows \(n_samples=2\), too few for n_clusters=3"):
         model().fit(tmp_path / "two.npy")

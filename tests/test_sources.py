@@ -205,11 +205,87 @@ def test_the_row_of_what_cannot_be_parsed(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(csv, "BLOCK", 4096)
     good = "1.0,2.0\n" * 200_000
     late = as_csv("a,b\n" + good + "3,oops\n" + good, tmp_path / "late.csv")
-    with pytest.raises(InputFileError, match=r"late.csv.*row 200000:.*invalid value 'oops'"):
+    with pytest.raises(InputFileError, match=r"late.csv: in column 'b': row 200000:.*invalid value 'oops'"):
         rows_of(late)
     ragged = as_csv("a,b\n" + good + "3\n" + good, tmp_path / "ragged.csv")
-    with pytest.raises(InputFileError, match=r"ragged.csv.*row 200000: Expected 2 columns, got 1"):
+    with pytest.raises(InputFileError, match=r"ragged.csv: row 200000 \(line 200002\) has 1 fields where the first line has 2; mend"):
         rows_of(ragged)
+    quoted = as_csv('1,"2"\n\n3,"4\n"\n5,6,7\n', tmp_path / "quoted.csv")
+    with pytest.raises(
+        InputFileError, match=r"quoted.csv: row 2 \(line 5\) has 3 fields where the first line has 2; .* quotes around .* ',' in"
+    ):
+        rows_of(quoted)
+
+
+@pytest.mark.parametrize(("delimiter", "decimal"), [(",", "."), (";", "."), (";", ","), ("\t", "."), ("\t", ","), ("|", ".")])
+@pytest.mark.parametrize("named", [True, False])
+def test_fields_between_other_marks_than_commas(tmp_path: Path, delimiter: str, decimal: str, named: bool) -> None:
+    rows = [[1.5, -2.0, 3.25], [4.0, 5.5, 1e-3], [7.0, 8.0, 9.125]] * 50
+    lines = [delimiter.join(str(x).replace(".", decimal) for x in row) for row in rows]
+    text = "\n".join([delimiter.join(NAMES)] * named + lines)
+    paths = [as_csv(text, tmp_path / name) for name in ("x.csv", "x.tsv")[: 1 + (delimiter == "\t")]]
+    for data in (*paths, io.BytesIO(text.encode())):
+        source = open_source(data)
+        assert source.columns == (NAMES if named else ("x0", "x1", "x2"))
+        assert np.concatenate([chunk.rows for chunk in source.chunks()]).tolist() == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("height, cm\tweight, kg\n1.5\t2\n", ("height, cm", "weight, kg")),  # the comma does not part the second line
+        ('"a;b",c\n1,2\n', ("a;b", "c")),
+        ("a;b,c;d\n1,2\n", ("a;b", "c;d")),
+        ("a|b\n1|2\n", ("a", "b")),
+        ("a;b\n1;2;3\n", None),  # nor does the semicolon
+        ("a\n1\n", ("a",)),
+    ],
+)
+def test_which_mark_parts_fields(tmp_path: Path, text: str, columns: tuple[str, ...] | None) -> None:
+    path = as_csv(text, tmp_path / "x.csv")
+    if columns is not None:
+        assert open_source(path).columns == columns
+        return
+    with pytest.raises(DataError, match="no column holds numbers"):
+        open_source(path)
+
+
+def test_a_header_with_commas_in_a_tsv(tmp_path: Path) -> None:
+    path = as_csv("a,x\tb,y\n1,5\t2,5\n", tmp_path / "x.tsv")
+    assert open_source(path).columns == ("a,x", "b,y")
+    assert rows_of(path).tolist() == [[1.5, 2.5]]
+
+
+def test_text_among_numbers_is_shown(tmp_path: Path) -> None:
+    path = as_csv('a,much,gap,plain,day\n1,"1,000",2,x,2024-05-01\n3,"2,000",-,y7,2024-05-02\n', tmp_path / "x.csv")
+    with pytest.warns(
+        ColumnsWarning, match=r"x.csv: much \(text, such as '1,000'\), gap \(text, such as '-'\), plain \(text\), day \(date"
+    ):
+        assert rows_of(path).tolist() == [[1], [3]]
+
+
+@pytest.mark.parametrize("text", [",a,b\n0,1,2\n1,3,4\n", "a,b,\n1,2,\n3,4,\n"])
+def test_numbers_without_a_name_are_left_out(tmp_path: Path, text: str) -> None:
+    """As pandas writes the numbers of rows, and others a comma at the end of lines."""
+    with pytest.warns(ColumnsWarning, match=r"Left out of .*x.csv: a column \(numbers without a name, perhaps of rows\); choose"):
+        assert rows_of(as_csv(text, tmp_path / "x.csv")).tolist() == [[1, 2], [3, 4]]
+    assert rows_of(pd.DataFrame({"": [1.0, 2.0]})).tolist() == [[1], [2]], "where there are others"
+    assert rows_of(tmp_path / "x.csv", Wanted(columns=["", "a"])).shape == (2, 2), "unless they are asked for"
+
+
+def test_fields_between_spaces_are_not_told_apart(tmp_path: Path) -> None:
+    path = as_csv("a b\n1 2\n", tmp_path / "x.csv")
+    with pytest.raises(DataError, match=r"a b: text, such as '1 2', without a comma, semicolon, tab or \| between fields"):
+        open_source(path)
+
+
+def test_a_header_alone_has_no_rows(tmp_path: Path) -> None:
+    empty = [as_csv("east,north,height\n", tmp_path / f"{i}.csv") for i in range(2)]
+    assert open_source(empty).n_rows == 0
+    assert ckm.sketch(empty, like=LIKE).count == 0
+    assert open_source([*empty, as_csv("east,north,height\n1,2,3\n", tmp_path / "2.csv")]).n_rows is None
+    with pytest.raises(DataError, match=r"zero rows \(n_samples=0\), so there is nothing to cluster; check"):
+        ckm.CompressiveKMeans(2).fit(empty)
 
 
 def test_compressed_files_that_are_cut_short(tmp_path: Path) -> None:

@@ -19,9 +19,12 @@ from ckm.sources.reading import read
 
 _NUMBERS = 512  # of centroids that a row is compared with, for a block of the usual size to be worth a task
 _MOST_BLOCKS = 8  # usual ones that are taken together
+UNKNOWN = -1  # the label of a row with a missing value, where nan="drop": rows keep their places
 
 
-def assign(X: Array | Source, centroids: Array, sample_weight: Array | None = None, n_threads: int = 1) -> tuple[Array, float]:
+def assign(
+    X: Array | Source, centroids: Array, sample_weight: Array | None = None, n_threads: int = 1, nan: str = "error"
+) -> tuple[Array, float]:
     """Each row's nearest centroid (the first of several), and SSE = sum_l beta_l min_k |x_l - c_k|^2."""
     source = X if isinstance(X, Source) else ArraySource(X, weights=sample_weight)
     if source.on_card:
@@ -29,7 +32,7 @@ def assign(X: Array | Source, centroids: Array, sample_weight: Array | None = No
     sse = list[float]()
 
     def labels_of(chunks: Iterable[Chunk]) -> Iterator[Array]:
-        for block, part, squares in assign_blocks(_blocks(chunks, centroids), centroids, n_threads, source.columns):
+        for block, part, squares in assign_blocks(_blocks(chunks, centroids), centroids, n_threads, source.columns, nan):
             sse.append(float(squares.sum() if block.weights is None else block.weights @ squares))
             yield part
 
@@ -37,7 +40,7 @@ def assign(X: Array | Source, centroids: Array, sample_weight: Array | None = No
         return _joined(labels_of(chunks), source.n_rows), sum(sse)
 
 
-def label(X: Array | Source, centroids: Array, n_threads: int = 1) -> Array:
+def label(X: Array | Source, centroids: Array, n_threads: int = 1, nan: str = "error") -> Array:
     """Each row's nearest centroid alone, which spares its distance."""
     source = X if isinstance(X, Source) else ArraySource(X)
     if source.on_card:
@@ -47,7 +50,7 @@ def label(X: Array | Source, centroids: Array, n_threads: int = 1) -> Array:
 
     def work(block: Block) -> Array:
         labels = np.empty(len(block.rows), np.int32)
-        _look_up(block, targets, source.columns, labels)
+        _look_up(block, targets, source.columns, labels, nan=nan)
         return labels
 
     with closing(read(source)) as chunks:
@@ -66,18 +69,18 @@ def _joined(parts: Iterable[Array], most: int | None) -> Array:
 
 
 def assign_blocks(
-    blocks: Iterable[Block], centroids: Array, n_threads: int = 1, columns: tuple[str, ...] | None = None
+    blocks: Iterable[Block], centroids: Array, n_threads: int = 1, columns: tuple[str, ...] | None = None, nan: str = "error"
 ) -> Iterator[tuple[Block, Array, Array]]:
     """(block, labels, squared distances) for each block in order: the streaming form. `columns` are named in errors."""
     targets = Targets.of(centroids)
-    for block, (labels, squares) in ordered_map(lambda block: nearest(block, targets, columns), blocks, n_threads):
+    for block, (labels, squares) in ordered_map(lambda block: nearest(block, targets, columns, nan), blocks, n_threads):
         yield block, labels, squares
 
 
-def nearest(block: Block, targets: Targets, columns: tuple[str, ...] | None = None) -> tuple[Array, Array]:
+def nearest(block: Block, targets: Targets, columns: tuple[str, ...] | None = None, nan: str = "error") -> tuple[Array, Array]:
     """Each row's nearest centroid and squared distance to it, for one block."""
     labels, squares = np.empty(len(block.rows), np.int32), np.empty(len(block.rows))
-    _look_up(block, targets, columns, labels, squares)
+    _look_up(block, targets, columns, labels, squares, nan)
     return labels, squares
 
 
@@ -92,8 +95,11 @@ def distances(X: Array | Source, centroids: Array, n_threads: int = 1, dtype: An
         return measured
 
     def work(block: Block) -> Array:
-        part = np.empty((len(block.rows), len(centroids)), dtype)
-        _distances(_of_width(block.rows, len(transposed)), transposed, part)
+        rows, part = _of_width(block.rows, len(transposed)), np.empty((len(block.rows), len(centroids)), dtype)
+        _distances(rows, transposed, part)
+        finite = np.isfinite(part[:, 0])
+        if not finite.all():
+            raise _without_distance(block, rows, int(np.argmin(finite)), source.columns)
         return part
 
     with closing(read(source)) as chunks:
@@ -110,28 +116,47 @@ def _on_card(source: Source, centroids: Array) -> tuple[Any, float]:
 
 
 class Labelling(NamedTuple):
-    """What labelling found, for each cluster: rows, their weight (their number, where they have none), their squared distances summed."""
+    """What labelling found, for each cluster: rows, their weight (their number, where they have none), their squared distances summed; and
+    how many rows have missing values, where these were not refused.
+    """
 
     counts: Array
     mass: Array
     sse: Array
+    missing: int = 0
+
+    @classmethod
+    def of(cls, found: Array) -> "Labelling":
+        """From sums (3, 1 + K), of which the first belong to rows without a label."""
+        counts, mass, sse = found[:, 1:]
+        return cls(counts.astype(np.int64), mass, sse, int(found[0, 0]))
 
 
 def label_rows(
-    source: Source, centroids: Array, *, n_threads: int = 1, on_labels: Callable[[Array], None] | None = None, on_rows: OnRows = ignore
+    source: Source,
+    centroids: Array,
+    *,
+    n_threads: int = 1,
+    on_labels: Callable[[Array], None] | None = None,
+    on_rows: OnRows = ignore,
+    nan: str = "error",
 ) -> Labelling:
     """Give every row of `source` to its nearest centroid; `on_labels` gets the labels in order, block by block."""
-    K = len(centroids)
-    counts, mass, sse = np.zeros(K, np.int64), np.zeros(K), np.zeros(K)
+    found = np.zeros((3, 1 + len(centroids)))
     with closing(read(source)) as chunks:
-        for block, labels, squares in assign_blocks(_blocks(chunks, centroids), centroids, n_threads, source.columns):
-            counts += np.bincount(labels, minlength=K)
-            mass += np.bincount(labels, block.weights, minlength=K)
-            sse += np.bincount(labels, squares if block.weights is None else block.weights * squares, minlength=K)
+        for block, labels, squares in assign_blocks(_blocks(chunks, centroids), centroids, n_threads, source.columns, nan):
+            found += sums_of(block, labels, squares, len(centroids))
             if on_labels is not None:
                 on_labels(labels)
             on_rows(len(labels), block.n_bytes)
-    return Labelling(counts, mass, sse)
+    return Labelling.of(found)
+
+
+def sums_of(block: Block, labels: Array, squares: Array, K: int) -> Array:
+    """Rows, weight and squared distances of each label (3, 1 + K), those of rows without one first."""
+    which = np.subtract(labels, UNKNOWN, dtype=np.intp)
+    values = (None, block.weights, squares if block.weights is None else block.weights * squares)
+    return np.array([np.bincount(which, value, minlength=1 + K) for value in values], np.float64)
 
 
 def _blocks(chunks: Iterable[Chunk], centroids: Array) -> Iterator[Block]:
@@ -139,14 +164,27 @@ def _blocks(chunks: Iterable[Chunk], centroids: Array) -> Iterator[Block]:
     return blocks_of(chunks, size=BLOCK_ROWS * max(1, min(_MOST_BLOCKS, _NUMBERS // max(1, centroids.size))))
 
 
-def _look_up(block: Block, targets: Targets, columns: tuple[str, ...] | None, labels: Array, squares: Array | None = None) -> None:
+def _look_up(
+    block: Block, targets: Targets, columns: tuple[str, ...] | None, labels: Array, squares: Array | None = None, nan: str = "error"
+) -> None:
     """Write labels and squares of a block, or say which of its values has no distance."""
     rows = _of_width(block.rows, targets.n)
     bad = find_nearest(rows, targets, labels, squares)
+    if bad is not None and nan == "drop":
+        missing = np.asarray(np.isnan(rows).any(axis=1))
+        bad = find_nearest(np.where(missing[:, None], rows.dtype.type(0), rows), targets, labels, squares)
+        labels[missing] = UNKNOWN
+        if squares is not None:
+            squares[missing] = 0.0
     if bad is not None:
-        values = np.asarray(rows[bad], np.float64)
-        column = int(np.argmax(np.where(np.isfinite(values), np.abs(values), np.inf)))
-        raise block.located(NonFiniteError(bad, column, float(values[column])), columns)
+        raise _without_distance(block, rows, bad, columns)
+
+
+def _without_distance(block: Block, rows: Array, bad: int, columns: tuple[str, ...] | None) -> NonFiniteError:
+    """That row number `bad` of a block has no distance, and why."""
+    values = np.asarray(rows[bad], np.float64)
+    column = int(np.argmax(np.where(np.isfinite(values), np.abs(values), np.inf)))
+    return block.located(NonFiniteError(bad, column, float(values[column])), columns)
 
 
 def _of_width(rows: Array, n: int) -> Array:

@@ -34,6 +34,13 @@ def positive_variance(value: Any, name: str = "The scale") -> float:
     return scale
 
 
+def known_nan(nan: Any) -> str:
+    """What to do with missing values: "error" or "drop"."""
+    if nan not in ("error", "drop"):
+        raise ParameterError(f"nan must be 'error' or 'drop'; got {nan!r}.")
+    return str(nan)
+
+
 def require_enough(m: int, n_clusters: int, n_features: int) -> None:
     """Refuse to look for more unknowns (K centroids and weights) than the sketch has numbers (m complex ones)."""
     unknowns = n_clusters * (n_features + 1)

@@ -3,7 +3,6 @@
 import json
 import logging
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from ckm.sources import Chunk, Source
 from ckm.sources.base import spread
 from ckm.sources.partitioned import Job, PartitionedSource
 from ckm.storage import load
+from ckm.telling import tell
 
 SURVEYED = 16  # partitions that a pilot is drawn from, where they hold enough rows
 
@@ -93,10 +93,9 @@ def choose_frequencies(source: Source, choice: Choice, model: Sketch | None, see
     else:
         found = survey(draw_pilot(source, stream(seed, "pilot")), choice, n, m, seed)
     if not found.rows and choice.given_scale() is None:
-        warnings.warn(
+        tell(
             "There are no rows to estimate the scale from: assuming data of unit variance around zero. Give scale= (a variance), or like=.",
             ScaleWarning,
-            stacklevel=3,
         )
     _log.info(
         "pilot of %d distinct rows: variance %.4g within clusters, %.4g in all, along an axis", found.rows, found.scale, found.spread or 0

@@ -113,6 +113,7 @@ def fit(
     results.check_outputs([results.Output(output, results.CENTROIDS), results.Output(save_sketch, results.SKETCHES)], inputs)
     results.require_place_for_units(output, standardize, json)
     source = steps.open_rows(inputs, columns, weight_column, nan, again="--polish" if polish else "--sse" if sse else None)
+    steps.require_rows(source.n_rows, clusters, inputs)
     s = ckm.sketch(
         source,
         n_clusters=clusters,
@@ -125,6 +126,7 @@ def fit(
         n_jobs=jobs,
         progress=not quiet,
     )
+    steps.require_rows(s.count, clusters, inputs)
     if save_sketch is not None:
         s.without_pool().save(save_sketch)  # rows are written only by `ckm sketch --pool`, where they are asked for by name
     solution = steps.decode(s, clusters, decoder, init, n_init, seed, jobs, quiet)
@@ -148,7 +150,10 @@ def fit(
 def sketch(
     files: o.Files,
     output: o.SketchOut,
-    clusters: Annotated[int | None, typer.Option("--clusters", "-k", metavar="K", min=1, help="Size it for K clusters: m = 5 K n.")] = None,
+    clusters: Annotated[
+        int | None,
+        typer.Option("--clusters", "-k", metavar="K", min=1, help="Size it for K clusters: m = 5 K n; with --like, check that it will do."),
+    ] = None,
     sketch_size: o.Size = None,
     like: Annotated[Path | None, typer.Option(metavar="FILE", help="Use an earlier sketch's frequencies, so that both can merge.")] = None,
     columns: o.Columns = None,
@@ -172,8 +177,10 @@ def sketch(
 ) -> None:
     """Sketch the rows in FILES in one pass, for decoding later.
 
-    The size comes from -k, -m or --like. The file holds averages and, unless --pool asks for them, no rows. To sketch data in
-    parts, give every part after the first --like the first: the merged sketch is then the sketch of all the rows, bit for bit.
+    The size comes from -k, -m or --like; beside --like, which has one, -k only refuses a size that is too small for K clusters.
+
+    The file holds averages and, unless --pool asks for them, no rows. To sketch data in parts, give every part after the first --like the
+    first: the merged sketch is then the sketch of all the rows, bit for bit.
 
     With --checkpoint a long pass survives: whatever stops it, the same command with --resume goes on, and ends with the same bits. The
     checkpoint is removed once the sketch is written.
@@ -211,7 +218,8 @@ def sketch(
     s.save(output)
     if checkpoint is not None:
         checkpoints.remove(checkpoint)
-    say(f"Sketched {s.count:,} rows of {s.frequencies.n} columns into {s.frequencies.m} frequencies: {output}", quiet)
+    size = f"{s.frequencies.m} frequencies" if like is None else f"the {s.frequencies.m} frequencies of {like}"
+    say(f"Sketched {s.count:,} rows of {s.frequencies.n} columns into {size}: {output}", quiet)
     if json:
         report.print_json(report.sketch_record(s))
 
@@ -236,7 +244,7 @@ def merge(
 
     paths = results.find_inputs(sketches)
     results.check_outputs([results.Output(output, results.SKETCHES)], paths)
-    s = ckm.merge(map(ckm.load, paths))
+    s = steps.merged(paths)
     s.save(output)
     say(f"Merged {len(paths)} sketches of {s.count:,} rows in all: {output}", quiet)
     if json:
@@ -282,6 +290,7 @@ def decode(
         "ckm predict data.parquet --centroids centroids.csv -o labels.npy",
         "ckm predict 'new/*.csv' --centroids centroids.json -o labels.csv",
         "ckm predict data.npy --centroids centroids.csv --json | jq .sse",
+        "ckm predict gaps.csv --centroids centroids.csv --nan drop -o labels.csv",
     )
 )
 def predict(
@@ -290,6 +299,7 @@ def predict(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write one label a row here: .csv, .npy or .parquet.")
     ] = None,
+    nan: o.NanLabels = "error",
     jobs: o.Jobs = None,
     json: o.Json = False,
     quiet: o.Quiet = False,
@@ -298,22 +308,26 @@ def predict(
     """Give every row of FILES the number of its nearest centroid.
 
     Rows stream through in bounded memory. Columns are matched by name, in any order. Prints each cluster's rows and SSE (sum of
-    squared distances); the labels themselves go to -o, in the order of the rows.
+    squared distances); the labels themselves go to -o, in the order of the rows: one for each, -1 where --nan drop met a missing value.
     """
     from ckm import report, results
-    from ckm.labels import open_for, writing_labels
+    from ckm.labelling import open_for
+    from ckm.labels import writing_labels
     from ckm.sources.adapters import in_units
 
     inputs = results.find_inputs(files)
     results.check_outputs([results.Output(output, results.LABELS)], [*inputs, centroids])
     found = results.read_centroids(centroids)
-    source = in_units(open_for(inputs, found.columns, found.values.shape[1], str(centroids)), found.units)
+    steps.check_nan(nan)
+    source = in_units(open_for(inputs, found.columns, found.values.shape[1], str(centroids), str(inputs[0])), found.units)
     values = found.values if found.units is None else found.values / found.units
     if output is None:
-        labelling = steps.label(source, values, jobs, quiet)
+        labelling = steps.label(source, values, jobs, quiet, nan=nan)
     else:
         with writing_labels(output) as writer:
-            labelling = steps.label(source, values, jobs, quiet, writer.write)
+            labelling = steps.label(source, values, jobs, quiet, writer.write, nan)
+    if labelling.missing:
+        say(f"Warning: {labelling.missing:,} rows have missing values: their label is -1, and they count in no cluster.")
     record = report.labelling_record(labelling)
     say(f"Labelled {record['rows']:,} rows, SSE {record['sse']:.6g}{'' if output is None else f': {output}'}", quiet)
     if json:

@@ -16,12 +16,13 @@ from threadpoolctl import ThreadpoolController
 from ckm.assignment import assign
 from ckm.atoms import Problem, cost, gaussian_cost
 from ckm.candidates import Rows, make_start, require_init
-from ckm.checks import require_enough, require_float32, whole_number
+from ckm.checks import known_nan, require_enough, require_float32, whole_number
 from ckm.clompr import clompr
 from ckm.density import Prior, begin_mixture, make_prior, recover_mixture
 from ckm.diagnosis import Finding, Status, diagnose, small_sketch
 from ckm.ensemble import recover_measure
 from ckm.errors import DataError, ParameterError, SmallSketchWarning
+from ckm.labelling import Clusters, open_for
 from ckm.outskirts import imagine_rows
 from ckm.pool import distinct_rows
 from ckm.quantise import place
@@ -29,6 +30,7 @@ from ckm.readonly import Array, Frozen, read_only
 from ckm.runners.local import thread_count
 from ckm.seeding import seed_of, stream
 from ckm.sketches import Sketch
+from ckm.sources import Source
 
 _log = logging.getLogger(__name__)
 
@@ -220,6 +222,24 @@ class Solution(Frozen):
             return " ".join(finding.sentence for finding in self.findings)
         return f"Found {len(self.weights)} centroids; the residual is {self.unexplained:.2g} times the noise floor."
 
+    def predict(self, data: Any, *, nan: str = "error", n_jobs: int | None = None) -> Any:
+        """The number of the nearest centroid of each row of `data`, which is whatever `ckm.sketch` reads; columns are found by name.
+
+        Rows with missing values are refused, or with `nan="drop"` labelled -1: labels keep the rows' places. Labels of rows on a card are
+        a tensor there, and those of a cluster's data a collection of its own.
+        """
+        return self._clusters(nan, n_jobs).label(self._rows(data))
+
+    def score(self, data: Any, *, nan: str = "error", n_jobs: int | None = None) -> float:
+        """Minus the sum of squared distances to the nearest centroid (equation 1), in `units` where there are some: larger is better."""
+        return -self._clusters(nan, n_jobs).sse(self._rows(data))
+
+    def _clusters(self, nan: str, n_jobs: int | None) -> Clusters:
+        return Clusters(self.centroids, self.units, known_nan(nan), n_jobs)
+
+    def _rows(self, data: Any) -> Source:
+        return open_for(data, self.columns, self.centroids.shape[1], "this solution")
+
     def __repr__(self) -> str:
         K, n = self.centroids.shape
         return f"Solution(n_clusters={K}, n_features={n}, cost={self.cost:.6g}, status={self.status.value!r}, decoder={self.decoder!r})"
@@ -254,7 +274,7 @@ def decode(
     n_init : int
         How many times to decode from other starts; the one with the lowest cost is kept.
     random_state : None, int, Generator or RandomState
-        Decides the starts.
+        Decides the starts. None draws a new seed each time (the command line's --seed is 0).
     rows : array (p, n), optional
         Rows for "sample" and "k++" to draw from, when they are at hand and the sketch holds no pool.
     n_jobs : int, optional
@@ -311,11 +331,13 @@ def _require_decodable(sketch: Sketch, K: int) -> None:
         warnings.warn(finding.sentence, SmallSketchWarning, stacklevel=3)
 
 
-def require_rows(count: int, K: int) -> None:
-    """Refuse more clusters than rows."""
+def require_rows(count: int, K: int, where: str = "The data") -> None:
+    """Refuse more clusters than rows. (`n_samples` is for scikit-learn, which looks for it.)"""
+    if not count:
+        raise DataError(f"{where} has zero rows (n_samples=0), so there is nothing to cluster; check what was read.")
     if count < K:
-        rows = "row" if count == 1 else "rows"
-        raise DataError(f"n_samples={count} {rows} cannot make n_clusters={K} clusters; ask for at most {count}, or add rows.")
+        has = f"{where} has {count} {'row' if count == 1 else 'rows'} (n_samples={count})"
+        raise DataError(f"{has}, too few for n_clusters={K}; ask for at most {count}, or add rows.")
 
 
 def _starting_rows(sketch: Sketch, rows: Any) -> Rows | None:

@@ -1,4 +1,8 @@
-"""Named errors. Each message is a sentence that says what was seen and what to do about it."""
+"""Named errors. Each message is a sentence that says what was seen and what to do about it.
+
+An argument is named as `n_clusters=` where all who can meet the message have it, and else with the function that takes it:
+`ckm.sketch(..., columns=[...])` is open to those who began with the estimator, too. The command line puts its options in their place.
+"""
 
 
 class CkmError(Exception):
@@ -27,7 +31,7 @@ class NonFiniteError(DataError):
     def reason(self) -> str:
         """What is wrong with the value, and the remedy."""
         if self.value != self.value:
-            return "NaN (a missing value); drop or fill such rows first, or sketch with nan='drop'."
+            return "NaN (a missing value); drop or fill such rows first; ckm.sketch and Solution.predict take nan='drop'."
         if self.value in (float("inf"), float("-inf")):
             return f"{self.value} (infinity); drop or clip such rows first."
         return f"{self.value:g}, which overflows float32 once centred; rescale the data, or drop such rows."

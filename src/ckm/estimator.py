@@ -1,6 +1,5 @@
 """`CompressiveKMeans`: the method behind scikit-learn's interface. Holds parameters and results, no mathematics."""
 
-import warnings
 from dataclasses import replace
 from typing import Any, Self
 
@@ -9,7 +8,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ckm.assignment import assign, distances, label, label_rows
+from ckm.assignment import assign, distances, label_rows
 from ckm.callbacks import CallbackSupportMixin, begin_fit, stage, with_callbacks
 from ckm.candidates import FROM_ROWS, require_init
 from ckm.checks import require_enough, whole_number
@@ -18,7 +17,7 @@ from ckm.decoding import Solution, decode, require_rows, resolve_decoder
 from ckm.diagnosis import Status
 from ckm.distributions import DEFAULT_DISTRIBUTION
 from ckm.errors import ClustersWarning, ParameterError
-from ckm.labelling import NearestCentroid, measure_partitions
+from ckm.labelling import Clusters
 from ckm.polish import polish
 from ckm.pool import Pool
 from ckm.progress import rows_bar
@@ -31,8 +30,9 @@ from ckm.sketching import sketch as make_sketch
 from ckm.sources import Source
 from ckm.sources.adapters import in_units
 from ckm.sources.partitioned import PartitionedSource
+from ckm.telling import tell
 from ckm.tensors import to_host
-from ckm.validation import Rows, opened_to_read_twice, validated
+from ckm.validation import OfFit, Rows, opened_to_read_twice, validated
 
 _ROWS_AT_HAND = 1000  # how many rows init="sample" and "k++" draw from when no pool is asked for
 
@@ -73,7 +73,7 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     n_jobs : int, default=None
         Threads; None means every core. Results do not depend on it.
     random_state : int, RandomState, Generator or None, default=None
-        Decides frequencies, pool and starts.
+        Decides frequencies, pool and starts. None draws a new seed from NumPy's global state (the command line's --seed is 0).
     verbose : int, default=0
         Show a progress bar while sketching and polishing when positive.
 
@@ -113,6 +113,10 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     _solution: Solution
     _polished: tuple[Array, Array]  # centroids and weights that take the place of the solution's
 
+    labels_: Any = OfFit("fit leaves it for rows in memory; predict(rows) labels any")
+    inertia_: Any = OfFit("fit leaves it for rows in memory; score(rows) is minus that of any")
+    n_iter_: Any = OfFit("fit leaves it, and nothing else polishes")
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -149,6 +153,8 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     @classmethod
     def from_sketch(cls, sketch: Sketch, n_clusters: int = 8, **parameters: Any) -> Self:
         """A fitted model from a sketch alone: it predicts and scores, and `partial_fit` adds to it, but it has no `labels_`."""
+        if not isinstance(sketch, Sketch):
+            raise ParameterError(f"from_sketch takes a Sketch; got {type(sketch).__name__}. ckm.sketch makes one, and ckm.load reads one.")
         model = cls(n_clusters=n_clusters, **parameters)
         model._check_polish(at_hand=False)
         model._begin(sketch.frequencies.origin.dtype)
@@ -180,6 +186,7 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
             with stage(stages, self, "sketch"):
                 pool = self.pool or (_ROWS_AT_HAND if self.init in FROM_ROWS else 0)
                 self._hold(make_sketch(rows.source, random_state=self._seed, progress=self.verbose > 0, **self._options(pool)))
+            require_rows(self.sketch_.count, self.n_clusters)  # which some sources only know now
             with stage(stages, self, "decode"):
                 self._decode()
             self._pool = None  # the pool lives during the fit
@@ -187,7 +194,7 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
                 self._polish(rows)
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """`fit`, and the cluster of each row; what is not in memory is read once more for it."""
         X = opened_to_read_twice(X)
         self.fit(X, sample_weight=sample_weight)
@@ -218,23 +225,19 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
     def predict(self, X: Any) -> Any:
         """The nearest centroid of each row; for a cluster's data one of its own: a dask array, or the rows with a column `cluster`."""
-        rows = self._validated_for_use(X, finite=False)
-        if isinstance(rows.source, PartitionedSource):
-            return rows.source.labelled(NearestCentroid(self._measured_centers(), self.sketch_.frequencies.units, rows.source.columns))
-        return label(self._measured(rows.source), self._measured_centers(), thread_count(self.n_jobs))
+        rows = self._validated_for_use(X)
+        return self._clusters().label(rows.source)
 
     def transform(self, X: Any) -> Array:
         """The distance from each row to each centroid."""
-        rows = self._validated_for_use(X)
-        return distances(self._measured(rows.source), self._measured_centers(), thread_count(self.n_jobs), rows.dtype)
+        rows, units = self._validated_for_use(X), self.sketch_.frequencies.units
+        centroids = self.cluster_centers_ if units is None else self.cluster_centers_ / units
+        return distances(self._measured(rows.source), centroids, thread_count(self.n_jobs), rows.dtype)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the sum of squared distances to the nearest centroid (equation 1): larger is better."""
-        rows = self._validated_for_use(X, sample_weight, finite=False)
-        if isinstance(rows.source, PartitionedSource):
-            nearest = NearestCentroid(self._measured_centers(), self.sketch_.frequencies.units, rows.source.columns)
-            return -float(measure_partitions(rows.source, nearest).sse.sum())
-        return -assign(self._measured(rows.source), self._measured_centers(), n_threads=thread_count(self.n_jobs))[1]
+        rows = self._validated_for_use(X, sample_weight)
+        return -self._clusters().sse(rows.source)
 
     @property
     def sketch_(self) -> Sketch:
@@ -300,10 +303,8 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         """The rows in the units that distances count in."""
         return in_units(source, self.sketch_.frequencies.units)
 
-    def _measured_centers(self) -> Array:
-        """The centroids in those units."""
-        units = self.sketch_.frequencies.units
-        return self.cluster_centers_ if units is None else self.cluster_centers_ / units
+    def _clusters(self) -> Clusters:
+        return Clusters(self.cluster_centers_, self.sketch_.frequencies.units, n_jobs=self.n_jobs)
 
     def _size(self) -> Any:
         return None if self.sketch_size == "auto" else self.sketch_size
@@ -314,7 +315,7 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         self._solution = decode(replace(sketch, pool=self._pool), self.n_clusters, random_state=self._seed, **search)
         for finding in self._solution.findings:
             if finding.status is not Status.SMALL_SKETCH:  # which `decode` has said
-                warnings.warn(finding.sentence, ClustersWarning, stacklevel=3)
+                tell(finding.sentence, ClustersWarning)
 
     def _polish(self, rows: Rows) -> None:
         """Pass over the rows as often as asked, then label those in memory; the solution stays what was decoded."""
@@ -361,10 +362,10 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         if rows is not None and rows.n_rows is not None:
             require_rows(rows.n_rows, n_clusters)
 
-    def _validated_for_use(self, X: Any, sample_weight: Any = None, *, finite: bool = True) -> Rows:
-        """Rows to measure; looking for the nearest centroid finds values that are not finite by itself."""
+    def _validated_for_use(self, X: Any, sample_weight: Any = None) -> Rows:
+        """Rows to measure, which finds values that are not finite by itself."""
         check_is_fitted(self, "_growing")
-        return validated(self, X, sample_weight, reset=False, finite=finite)
+        return validated(self, X, sample_weight, reset=False, finite=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

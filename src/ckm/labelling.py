@@ -1,15 +1,61 @@
-"""Labels and SSE of rows that stay with an engine, computed by its workers."""
+"""Labels and SSE of any rows, in the units of the centroids: here, or where they stay with an engine, by its workers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ckm.assignment import Labelling, assign_blocks
+from ckm.assignment import Labelling, assign, assign_blocks, label, sums_of
+from ckm.checks import known_nan
+from ckm.errors import MismatchError, ParameterError
 from ckm.readonly import Array
-from ckm.runners.local import Block, blocks_of
-from ckm.sources import Chunk
+from ckm.runners.local import Block, blocks_of, thread_count
+from ckm.sources import Chunk, Source, Wanted, open_source
+from ckm.sources.adapters import in_units
 from ckm.sources.partitioned import Job, Labeller, PartitionedSource
+
+
+def open_for(data: Any, columns: tuple[str, ...] | None, n: int, made: str, where: str = "The data") -> Source:
+    """The rows of `data`, with the columns that centroids of dimension n were made from, whatever their order."""
+    source = open_source(data, Wanted(like=columns, made=made))
+    if source.n_features != n:
+        raise MismatchError(f"{where} has {source.n_features} columns where {made} has {n}; give the data it was made for.")
+    return source
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Centroids in the data's own units, and the units that distances count in, where there are some."""
+
+    centroids: Array
+    units: Array | None = None
+    nan: str = "error"
+    n_jobs: int | None = None
+
+    @property
+    def _measured(self) -> Array:
+        return self.centroids if self.units is None else self.centroids / self.units
+
+    def label(self, source: Source) -> Any:
+        """Each row's nearest centroid; for a cluster's data a collection of its own, with labels or with rows and labels."""
+        if isinstance(source, PartitionedSource):
+            return source.labelled(self._for_workers(source))
+        return label(self._here(source), self._measured, thread_count(self.n_jobs), self.nan)
+
+    def sse(self, source: Source) -> float:
+        """The sum of squared distances to the nearest centroid, weighted."""
+        if isinstance(source, PartitionedSource):
+            return float(measure_partitions(source, self._for_workers(source)).sse.sum())
+        return assign(self._here(source), self._measured, n_threads=thread_count(self.n_jobs), nan=self.nan)[1]
+
+    def _for_workers(self, source: Source) -> "NearestCentroid":
+        return NearestCentroid(self._measured, self.units, source.columns, known_nan(self.nan))
+
+    def _here(self, source: Source) -> Source:
+        if known_nan(self.nan) == "drop" and source.on_card:
+            raise ParameterError("Rows on a card are labelled there, which takes nan='error' only; drop such rows first.")
+        return in_units(source, self.units)
 
 
 @dataclass(frozen=True)
@@ -19,6 +65,7 @@ class NearestCentroid(Labeller):
     centroids: Array
     units: Array | None = None
     columns: tuple[str, ...] | None = None
+    nan: str = "error"
 
     def __call__(self, chunks: Iterator[Chunk]) -> Array:
         return np.concatenate([np.empty(0, np.int32), *(labels for _, labels, _ in self.blocks(chunks))])
@@ -26,7 +73,7 @@ class NearestCentroid(Labeller):
     def blocks(self, chunks: Iterator[Chunk]) -> Iterator[tuple[Block, Array, Array]]:
         """(block, labels, squared distances), block by block."""
         measured = chunks if self.units is None else (chunk._replace(rows=chunk.rows / self.units) for chunk in chunks)
-        return assign_blocks(blocks_of(measured), self.centroids, 1, self.columns)
+        return assign_blocks(blocks_of(measured), self.centroids, 1, self.columns, self.nan)
 
 
 @dataclass(frozen=True)
@@ -38,10 +85,9 @@ class MeasureJob(Job):
     def of_partition(self, number: int, chunks: Iterator[Chunk]) -> bytes:
         """What one partition adds."""
         K = len(self.nearest.centroids)
-        found = np.zeros((3, K))
+        found = np.zeros((3, 1 + K))
         for block, labels, squares in self.nearest.blocks(chunks):
-            beta = np.ones(len(labels)) if block.weights is None else block.weights
-            found += [np.bincount(labels, values, minlength=K) for values in (np.ones(len(labels)), beta, beta * squares)]
+            found += sums_of(block, labels, squares, K)
         return b"=" + found.tobytes()
 
     def merge(self, parts: Sequence[bytes]) -> bytes:
@@ -52,5 +98,4 @@ class MeasureJob(Job):
 
 def measure_partitions(source: PartitionedSource, nearest: NearestCentroid) -> Labelling:
     """Rows, weight and SSE of each cluster, from one more pass by the engine."""
-    counts, mass, sse = np.frombuffer(source.run(MeasureJob(nearest))[1:]).reshape(3, -1)
-    return Labelling(counts.astype(np.int64), mass, sse)
+    return Labelling.of(np.frombuffer(source.run(MeasureJob(nearest))[1:]).reshape(3, -1))

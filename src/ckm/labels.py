@@ -1,26 +1,15 @@
-"""Files of labels: the source they are for, and how they are written, as CSV, `.npy` or Parquet."""
+"""Files of labels, and how they are written: as CSV, `.npy` or Parquet."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 import numpy as np
 
-from ckm.errors import CkmError, MismatchError, OutputError
+from ckm.errors import CkmError, OutputError
 from ckm.readonly import Array
-from ckm.sources import Source, Wanted, open_source
-
-
-def open_for(
-    paths: Sequence[Path], columns: tuple[str, ...] | None, n: int, made: str = "these centroids", weight: str | None = None
-) -> Source:
-    """The rows of files, with the columns that centroids of dimension n were made from, whatever their order in the files."""
-    source = open_source(list(paths), Wanted(weight=weight, like=columns, made=made))
-    if source.n_features != n:
-        raise MismatchError(f"{paths[0]} has {source.n_features} columns where {made} has {n}; give the data it was made for.")
-    return source
 
 
 class LabelWriter(Protocol):

@@ -19,7 +19,7 @@ Files = Annotated[
     list[str],
     typer.Argument(
         metavar="FILES",
-        help="Data: names, quoted patterns or folders of .parquet, .csv (.gz, .zst), .arrow, .feather, .npy, .h5 or .zarr files "
+        help="Data: names, quoted patterns or folders of .parquet, .csv or .tsv (.gz, .zst), .arrow, .feather, .npy, .h5 or .zarr files "
         "(data.h5::rows for an array inside one); or - for CSV or an Arrow stream on standard input.",
     ),
 ]
@@ -38,6 +38,9 @@ Columns = Annotated[
 ]
 WeightColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column that holds each row's weight; it is not clustered.")]
 Nan = Annotated[str, typer.Option(metavar="error|drop", help="Rows with missing values: refuse them, or leave them out and say how many.")]
+NanLabels = Annotated[
+    str, typer.Option("--nan", metavar="error|drop", help="Rows with missing values: refuse them, or label them -1 and say how many.")
+]
 Standardize = Annotated[
     bool, typer.Option("--standardize", help="Measure each column in units of its standard deviation; centroids stay in the data's own.")
 ]
@@ -55,7 +58,9 @@ Decoder = Annotated[str, typer.Option(metavar="NAME", help="How centroids are fo
 Init = Annotated[str, typer.Option(metavar="NAME", help="Where searches start: auto, range, or (from pooled rows) sample, k++.")]
 Replicates = Annotated[int, typer.Option("--n-init", metavar="N", min=1, help="Decode N times and keep the best.")]
 Polish = Annotated[int, typer.Option(metavar="N", min=0, help="Then at most N passes of k-means over the data, and one to measure.")]
-Seed = Annotated[int, typer.Option(metavar="N", min=0, help="The same seed repeats the same result.")]
+Seed = Annotated[
+    int, typer.Option(metavar="N", min=0, help="The same seed repeats the same result (in Python, random_state=None draws a new one).")
+]
 Jobs = Annotated[int | None, typer.Option(metavar="N", help="Threads (default: every core); the result is the same for any number.")]
 CentroidsOut = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write centroids here: .csv or .json.")]
 SketchOut = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Write the sketch here: a name ending in .ckm.")]

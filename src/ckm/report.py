@@ -65,6 +65,7 @@ def labelling_record(labelling: Labelling) -> dict[str, Any]:
         "sse": float(labelling.sse.sum()),
         "counts": labelling.counts.tolist(),
         "cluster_sse": labelling.sse.tolist(),
+        "missing": labelling.missing,
     }
 
 

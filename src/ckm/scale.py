@@ -133,7 +133,8 @@ def _some_variance(pilot: Pilot) -> float:
     if not variance > 0:
         seen = "There is one row (n_samples=1)" if total == 1 else f"All rows are equal (n_samples={total:.12g})"
         raise DataError(
-            f"{seen}, so there is no scale to estimate and nothing to tell apart; check the data, or give scale= (a variance) or like=."
+            f"{seen}, so there is no scale to estimate and nothing to tell apart; check the data, or give scale= (a variance), "
+            f"or ckm.sketch(..., like=)."
         )
     return variance
 

@@ -30,6 +30,10 @@ _OPTIONS = {
     "n_init": "n-init",
     "weight_column": "weight-column",
 }
+# What only some functions take in Python, every command that could need it has as an option, but for --like.
+_TAKEN = re.compile(r"; ckm\.sketch(?: and Solution\.predict take| takes) (?=nan='drop')")
+_CALL = re.compile(r"ckm\.sketch\(\.\.\., ([^)]*)\)")
+_QUOTED = re.compile(r"\b(\w+=)'([\w-]+)'")
 _NAMES = re.compile(r"columns=\['([^\]]*)'\]")
 # Names with an underscore can only be arguments; the others are also plain words, and are arguments where `=` follows.
 _ARGUMENT = re.compile(
@@ -37,6 +41,7 @@ _ARGUMENT = re.compile(
 )
 
 
+_ASIDE = re.compile(r" \(n_samples=\d+\)")
 _FLAG = re.compile(r"\b(resume|standardize)=True")
 
 
@@ -81,7 +86,12 @@ def in_shell_words(message: str) -> str:
 
     >>> in_shell_words("use sketch_size=500 (5 K n), or give like=; n_clusters must be at least 1")
     'use --sketch-size 500 (5 K n), or give --like; --clusters must be at least 1'
+    >>> in_shell_words("leave it out, for example with ckm.sketch(..., columns=['a', 'b'])")
+    'leave it out, for example with --columns a,b'
     """
+    message = _CALL.sub(lambda found: f"{'ckm sketch ' * found[1].startswith('like=')}{found[1]}", message)
+    message = _TAKEN.sub(", or use ", message).replace("columns=[...]", "columns=A,B")
+    message = _QUOTED.sub(r"\1\2", _ASIDE.sub("", message))
     message = _FLAG.sub(r"--\1", message)
     message = _NAMES.sub(lambda found: "--columns " + found[1].replace("', '", ","), message)
     return _ARGUMENT.sub(lambda found: f"--{_OPTIONS.get(found[1], found[1])}{' ' if found[2] and found[3] else ''}", message)

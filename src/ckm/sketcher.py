@@ -1,6 +1,5 @@
 """`Sketcher`: a sketch that grows with every batch of rows."""
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -10,7 +9,7 @@ import numpy as np
 from ckm.checks import whole_number
 from ckm.choosing import Choice, resolve_like
 from ckm.distributions import DEFAULT_DISTRIBUTION
-from ckm.errors import DataError, HeadWarning, NonFiniteError
+from ckm.errors import DataError, HeadWarning
 from ckm.frequencies import Frequencies
 from ckm.kernels import load_kernel
 from ckm.readonly import Array
@@ -20,6 +19,7 @@ from ckm.sketches import Sketch
 from ckm.sketching import open_rows, sketch
 from ckm.sources import Wanted
 from ckm.sources.arrays import ArraySource
+from ckm.telling import tell
 
 HEAD_ROWS = BLOCK_ROWS  # rows that choose the frequencies; then as many are sketched at a time
 
@@ -85,10 +85,7 @@ class Sketcher:
         source = open_rows(batch, self._wanted, sample_weight, self._nan)
         parts = []
         for chunk in source.chunks():
-            bad = np.argwhere(~np.isfinite(np.asarray(chunk.rows, np.float64)))
-            if len(bad):
-                row, column = map(int, bad[0])
-                raise chunk.located(NonFiniteError(0, column, float(chunk.rows[row, column])), row, source.columns)
+            chunk.require_finite(source.columns)
             rows, weights = chunk.that_count()
             parts.append((np.array(rows), None if weights is None else np.array(weights)))  # the caller may use its memory again
         self._require_width(source.n_features)
@@ -129,11 +126,10 @@ class Sketcher:
 
     def _tell_of_the_head(self) -> None:
         if self._head:
-            warnings.warn(
+            tell(
                 f"The scale and the origin come from the first {self._head:,} rows: the others should look like them. Shuffle the rows, or "
-                f"give the frequencies of an earlier sketch: like=.",
+                f"begin with an earlier sketch: Sketcher(like=), or CompressiveKMeans.from_sketch.",
                 HeadWarning,
-                stacklevel=4,
             )
             self._head = 0
 

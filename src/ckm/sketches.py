@@ -177,8 +177,8 @@ class Sketch(Frozen):
         mine, theirs = self.frequencies.fingerprint, other.frequencies.fingerprint
         if mine != theirs:
             raise MismatchError(
-                f"These sketches use different frequencies ({mine[:8]}... and {theirs[:8]}...) and cannot be combined; "
-                f"sketch both with like=first."
+                f"These sketches use different frequencies ({mine[:8]}... and {theirs[:8]}...: {_differences(self, other)}) "
+                f"and cannot be combined; sketch both with like=first."
             )
         if self.columns is not None and other.columns is not None and self.columns != other.columns:
             raise MismatchError(
@@ -186,6 +186,24 @@ class Sketch(Frozen):
                 f"and cannot be combined; sketch both with the same columns= in the same order."
             )
         return self.columns if self.columns is not None else other.columns
+
+
+def _differences(a: Sketch, b: Sketch) -> str:
+    """What sets the frequencies of two sketches apart, in words."""
+    f, g = a.frequencies, b.frequencies
+    if a.columns is not None and b.columns is not None and a.columns != b.columns:
+        return f"columns {', '.join(a.columns)} and {', '.join(b.columns)}"
+    if f.n != g.n:
+        return f"{f.n} and {g.n} columns"
+    if f.m != g.m:
+        return f"{f.m} and {g.m} of them"
+    if f.distribution != g.distribution:
+        return f"{f.distribution} and {g.distribution}"
+    if (f.units is None) != (g.units is None):
+        return "columns of one are standardised, those of the other as they were"
+    if f.seed != g.seed:
+        return f"seeds {f.seed} and {g.seed}"
+    return f"each was drawn for its own rows, at the scales {f.scale:.6g} and {g.scale:.6g}"
 
 
 def merge(sketches: Iterable[Sketch]) -> Sketch:
@@ -196,6 +214,8 @@ def merge(sketches: Iterable[Sketch]) -> Sketch:
     >>> ckm.merge([a, a, a]).count
     9
     """
+    if isinstance(sketches, Sketch):
+        raise ParameterError("merge takes a list of sketches; got one. Give it with others: ckm.merge([a, b]).")
     parts = list(sketches)
     if not parts:
         raise DataError("There is nothing to merge; give at least one sketch.")

@@ -2,7 +2,6 @@
 
 import logging
 import time
-import warnings
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ckm.checkpoints import Keeper
-from ckm.checks import whole_number
+from ckm.checks import known_nan, whole_number
 from ckm.choosing import Choice, choose_frequencies, resolve_like
 from ckm.distributions import DEFAULT_DISTRIBUTION
 from ckm.errors import DataError, MissingRowsWarning, ParameterError, PhaseWarning
@@ -29,6 +28,7 @@ from ckm.sources.adapters import Weighted, WithoutMissing
 from ckm.sources.columns import checked_weights
 from ckm.sources.partitioned import PartitionedSource, opened
 from ckm.sources.reading import read
+from ckm.telling import tell
 from ckm.tensors import to_host
 
 _log = logging.getLogger(__name__)
@@ -66,7 +66,8 @@ def sketch(
         docs/sources.md has an example of each. No rows give an empty sketch. Dask arrays, data frames and bags of batches, Spark data
         frames and Ray datasets stay where they are, and workers send sums back: docs/scaling.md.
     n_clusters : int, optional
-        How many clusters it will be decoded to; sets the size m = 5 * n_clusters * n unless `sketch_size` is given.
+        How many clusters it will be decoded to; sets the size m = 5 * n_clusters * n unless `sketch_size` is given. With `like`, which has
+        a size, it is only checked that this is not too small.
     sketch_size : int, optional
         The number m of frequencies.
     scale : "auto" or float
@@ -94,7 +95,7 @@ def sketch(
         How many sampled rows to keep in the sketch, for the decoder to start from and to place centroids by; a hundred for each cluster
         count for as much as the sketch. Rows far from the mean are more likely to be kept, since few of them may decide the SSE.
     random_state : None, int, Generator or RandomState
-        Decides the frequencies, the sample and the pool.
+        Decides the frequencies, the sample and the pool. None draws a new seed each time (the command line's --seed is 0).
     n_jobs : int, optional
         Threads; None means every core, or on a cluster one for each task. The result does not depend on it.
     kernel : {"auto", "numba", "torch", "torch-plain", "reference"}
@@ -171,8 +172,7 @@ def sketch(
 
 def open_rows(data: Any, wanted: Wanted, sample_weight: Any = None, nan: str = "error") -> Source:
     """The source behind `data`, with its weights, and without rows that are to be dropped."""
-    if nan not in ("error", "drop"):
-        raise ParameterError(f"nan must be 'error' or 'drop'; got {nan!r}.")
+    known_nan(nan)
     source = open_source(data, wanted)
     if isinstance(source, PartitionedSource):
         return opened(source, sample_weight, nan)
@@ -198,9 +198,7 @@ def _checked_weights(sample_weight: Any, source: Source) -> Array:
 def _tell_dropped(state: State, source: Source) -> None:
     if state.dropped:
         first = f"; the first is {source.first}" if isinstance(source, WithoutMissing) and source.first else ""
-        warnings.warn(
-            f"Left out {state.dropped:,} of {state.rows:,} rows, which have missing values{first}.", MissingRowsWarning, stacklevel=3
-        )
+        tell(f"Left out {state.dropped:,} of {state.rows:,} rows, which have missing values{first}.", MissingRowsWarning)
 
 
 def _warn_of_large_phases(sketch: Sketch) -> None:
@@ -210,9 +208,8 @@ def _warn_of_large_phases(sketch: Sketch) -> None:
     reach = np.maximum(np.abs(sketch.lower - origin), np.abs(sketch.upper - origin))
     turns = sketch.frequencies.most_turns(reach)
     if turns > MAX_TURNS:
-        warnings.warn(
+        tell(
             f"Some rows lie so far out ({turns:.3g} turns of phase) that float32 cannot place them: they add noise to the sketch. "
             f"Remove outliers, or give a larger scale= (now {sketch.frequencies.scale:.3g}).",
             PhaseWarning,
-            stacklevel=3,
         )

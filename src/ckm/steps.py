@@ -64,6 +64,28 @@ def open_rows(inputs: "Sequence[Path]", columns: str | None, weight_column: str 
     return source
 
 
+def require_rows(count: int | None, clusters: int, inputs: "Sequence[Path]") -> None:
+    """Refuse more clusters than rows, as soon as their number is known."""
+    from ckm.decoding import require_rows as require
+    from ckm.sources.columns import listed
+
+    if count is not None:
+        require(count, clusters, f"The data ({listed(inputs, 3)})")
+
+
+def merged(paths: "Sequence[Path]") -> "Sketch":
+    """The sum of sketches in files; where one does not go with the first, both are named."""
+    from ckm.errors import MismatchError
+
+    total = ckm.load(paths[0])
+    for path in paths[1:]:
+        try:
+            total = total + ckm.load(path)
+        except MismatchError as error:
+            raise MismatchError(f"Cannot merge {path} with {paths[0]}. {error}") from None
+    return total
+
+
 ENGINES = {"dask": ("dask", "--scheduler"), "spark": ("pyspark", "--master"), "ray": ("ray", "--address")}
 
 
@@ -134,7 +156,12 @@ def decode(s: "Sketch", clusters: int, decoder: str, init: str, n_init: int, see
 
 
 def label(
-    source: "Source", centroids: "Array", jobs: int | None, quiet: bool, on_labels: "Callable[[Array], None] | None" = None
+    source: "Source",
+    centroids: "Array",
+    jobs: int | None,
+    quiet: bool,
+    on_labels: "Callable[[Array], None] | None" = None,
+    nan: str = "error",
 ) -> "Labelling":
     """Label every row, with a progress bar."""
     from ckm.assignment import label_rows
@@ -142,7 +169,7 @@ def label(
     from ckm.runners.local import thread_count
 
     with rows_bar("Labelling", source.n_rows, not quiet, source.n_bytes) as on_rows:
-        return label_rows(source, centroids, n_threads=thread_count(jobs), on_labels=on_labels, on_rows=on_rows)
+        return label_rows(source, centroids, n_threads=thread_count(jobs), on_labels=on_labels, on_rows=on_rows, nan=nan)
 
 
 def measure(source: "Source", solution: "Solution", passes: int, jobs: int | None, quiet: bool) -> "tuple[Solution, dict[str, Any]]":

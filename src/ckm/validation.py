@@ -3,6 +3,8 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from ckm.errors import DataError, MismatchError
@@ -13,6 +15,23 @@ from ckm.sources.arrays import ArraySource
 from ckm.sources.frames import as_frame, frame_rows
 from ckm.sources.sparse import SparseSource
 from ckm.tensors import CardRows, as_tensor, to_host
+
+
+class OfFit:
+    """A result that only `fit` leaves, as an attribute of the model; where there is none, a sentence says what to do instead."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, model: Any, owner: type) -> "OfFit":
+        if model is None:
+            return self
+        if "_growing" not in vars(model):
+            raise NotFittedError(f"This model has no {self._name} before fit; call that first.")
+        raise AttributeError(f"This model has no {self._name}: {self._reason}.")
 
 
 class Rows(NamedTuple):
@@ -41,15 +60,26 @@ def validated(model: Any, X: Any, sample_weight: Any, *, reset: bool, finite: bo
         assert frame is not None
         rows = frame_rows(frame)
         validate_data(model, X, reset=reset, skip_check_array=True)
-        rows = check_array(rows, dtype=[np.float64, np.float32], ensure_all_finite=finite, estimator=model, input_name="X")
+        rows = check_array(rows, dtype=[np.float64, np.float32], ensure_all_finite=False, estimator=model, input_name="X")
     else:
-        rows = validate_data(model, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=finite, accept_sparse="csr")
+        rows = validate_data(model, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=False, accept_sparse="csr")
     weights = None
     if sample_weight is not None:
         weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
     names = tuple(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
     source = SparseSource(rows, names, weights) if kind == "sparse" else ArraySource(rows, names, weights)
+    if finite:
+        _require_finite(rows, source)
     return Rows(source, rows.dtype, weights, True)
+
+
+def _require_finite(rows: Any, source: Source) -> None:
+    """scikit-learn looks fast for values that are not finite, but does not say where they are."""
+    try:
+        assert_all_finite(rows)
+    except ValueError:
+        for chunk in source.chunks():
+            chunk.require_finite(source.columns)
 
 
 def _opened(model: Any, X: Any, sample_weight: Any, reset: bool) -> Rows:

@@ -87,6 +87,8 @@ def test_on_a_cluster(cluster: Any, kind: str) -> None:
         assert_same(ckm.sketch(data, like=LOCAL.frequencies), LOCAL)
         model = CompressiveKMeans(3, random_state=0).fit(data)
         labels = model.predict(data)
+        assert np.array_equal(model.solution_.predict(data).compute(), labels.compute())
+        assert model.solution_.score(data) == pytest.approx(model.score(data), rel=1e-12)
         assert isinstance(labels, da.Array)
         assert np.array_equal(labels.compute(), model.predict(here(kind)))
 
@@ -223,7 +225,7 @@ def test_no_rows_at_all() -> None:
 
 def test_what_cannot_be_done_is_said() -> None:
     array = da.from_array(X, chunks=(500, 3))
-    with pytest.raises(ParameterError, match="keep weights in a weight_column"):
+    with pytest.raises(ParameterError, match=r"keep weights in a column, for ckm.sketch\(\.\.\., weight_column=\)"):
         ckm.sketch(array, sketch_size=SIZE, sample_weight=np.ones(len(X)))
     with pytest.raises(ParameterError, match="polish=1 visits all rows again, and these stay with Dask"):
         CompressiveKMeans(3, polish=1).fit(array)

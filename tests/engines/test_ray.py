@@ -157,7 +157,7 @@ def test_a_missing_value_is_found_with_its_place() -> None:
 
 def test_what_cannot_be_done_is_said() -> None:
     data = as_tensors([X])
-    with pytest.raises(ParameterError, match="keep weights in a weight_column"):
+    with pytest.raises(ParameterError, match=r"keep weights in a column, for ckm.sketch\(\.\.\., weight_column=\)"):
         ckm.sketch(data, sketch_size=SIZE, sample_weight=np.ones(len(X)))
     with pytest.raises(ParameterError, match="these stay with Ray"):
         CompressiveKMeans(3, polish=1).fit(data)

@@ -195,7 +195,7 @@ def test_a_missing_value_is_found_with_its_place(spark: Any) -> None:
 
 def test_what_cannot_be_done_is_said(spark: Any) -> None:
     frame = as_frame(spark, [])
-    with pytest.raises(ParameterError, match="keep weights in a weight_column"):
+    with pytest.raises(ParameterError, match=r"keep weights in a column, for ckm.sketch\(\.\.\., weight_column=\)"):
         ckm.sketch(frame, sketch_size=SIZE, sample_weight=np.ones(len(X)))
     with pytest.raises(ParameterError, match="these stay with Spark"):
         CompressiveKMeans(3, polish=1).fit(frame)

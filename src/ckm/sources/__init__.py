@@ -37,6 +37,13 @@ _OPENERS = {
 }
 # Engines run the work too, so their modules live with the runners.
 ENGINES = {"dask": "ckm.runners.dask", "ray": "ckm.runners.ray", "spark": "ckm.runners.spark"}
+# What of ours is taken for rows by mistake, and what to do with it.
+_NOT_ROWS = {
+    "Sketch": "ckm.decode finds its centroids, and CompressiveKMeans.from_sketch makes a model of it",
+    "Sketcher": "its result() is a sketch, in which ckm.decode finds centroids",
+    "Solution": "its centroids are rows",
+    "Frequencies": "give them as like=",
+}
 IN_MEMORY = ("arrays", "frames", "sparse", "tensors")
 ANYTHING = Wanted()
 
@@ -58,6 +65,8 @@ def kind_of(data: Any) -> str:
         opener = _OPENERS.get((kind.__module__.split(".")[0], kind.__name__))
         if opener is not None:
             return opener
+    if type(data).__module__.startswith("ckm.") and type(data).__name__ in _NOT_ROWS:
+        raise DataError(f"Got a {type(data).__name__} where rows are expected: {_NOT_ROWS[type(data).__name__]}.")
     if isinstance(data, (str, PathLike)) or _all_are(data, (str, PathLike)):
         return "paths"
     if isinstance(data, np.ndarray):

@@ -56,6 +56,13 @@ class Chunk(NamedTuple):
             return self.rows, None
         return self.rows[self.weights > 0], self.weights[self.weights > 0]
 
+    def require_finite(self, columns: tuple[str, ...] | None) -> None:
+        """Refuse missing and infinite values, naming the first place."""
+        bad = np.argwhere(~np.isfinite(np.asarray(self.rows, np.float64)))
+        if len(bad):
+            row, column = map(int, bad[0])
+            raise self.located(NonFiniteError(0, column, float(self.rows[row, column])), row, columns)
+
     def located(self, error: NonFiniteError, row: int, columns: tuple[str, ...] | None) -> NonFiniteError:
         """`error`, found in row number `row` of the chunk, with its place in the source."""
         return error.placed(int(self.row_numbers()[row]), columns, self.name)
@@ -218,4 +225,4 @@ def require_numeric(dtype: np.dtype, where: str) -> None:
     """Refuse text, objects, dates and complex numbers."""
     if dtype.kind not in "biuf":
         kind = {"U": "text", "S": "text", "O": "Python objects", "c": "complex numbers", "M": "dates"}.get(dtype.kind, str(dtype))
-        raise DataError(f"{where} holds {kind}, not real numbers; convert it, or leave it out with columns=[...].")
+        raise DataError(f"{where} holds {kind}, not real numbers; convert it first: X.astype(float), perhaps.")

@@ -1,6 +1,5 @@
 """Which columns of a table are used: those named, else all that hold numbers."""
 
-import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -8,6 +7,7 @@ import numpy as np
 
 from ckm.errors import ColumnsWarning, DataError, MismatchError, ParameterError
 from ckm.readonly import Array
+from ckm.telling import tell
 
 _LARGEST_WEIGHT = 1e100
 
@@ -63,8 +63,11 @@ def choose(wanted: Wanted, present: Sequence[tuple[Any, str | None]], where: str
     elif wanted.like is not None and all(isinstance(name, str) for name in names):
         chosen = _as_in(wanted, list(held), where)
     else:
-        chosen = [name for name, holds in present if holds is None and name != wanted.weight]
-        left_out = [*((name, holds) for name, holds in present if holds is not None), *((name, "a key of folders") for name in extra or {})]
+        numbers = [name for name, holds in present if holds is None and name != wanted.weight]
+        chosen = [name for name in numbers if name != ""] or numbers
+        left_out += [("a column", "numbers without a name, perhaps of rows")] * (len(numbers) - len(chosen))
+        left_out += [(name, holds) for name, holds in present if holds is not None]
+        left_out += [(name, "a key of folders") for name in extra or {}]
     if wanted.weight is not None:
         require_columns([wanted.weight], list(held))
         if wanted.weight in chosen:
@@ -101,7 +104,7 @@ def require_numbers(
             numeric = [str(other) for other, holds in present if holds is None][:3]
             raise DataError(
                 f"Column {name!r} of {where} holds {held[name]}, not numbers; convert it, "
-                f"or name numeric columns, for example columns={numeric or ['a', 'b']}."
+                f"or leave it out, for example with ckm.sketch(..., columns={numeric or ['a', 'b']})."
             )
 
 
@@ -153,4 +156,4 @@ def _as_in(wanted: Wanted, present: list[str], where: str) -> list[str]:
 def _tell_left_out(left_out: Sequence[tuple[Any, str | None]], where: str) -> None:
     if left_out:
         named = listed(f"{name} ({holds})" for name, holds in left_out)
-        warnings.warn(f"Left out of {where}: {named}; give columns= to choose others.", ColumnsWarning, stacklevel=6)
+        tell(f"Left out of {where}: {named}; choose others with ckm.sketch(..., columns=[...]).", ColumnsWarning)

@@ -1,4 +1,4 @@
-"""CSV files, also compressed (`.csv.gz`, `.csv.zst`), in blocks of whole lines."""
+"""CSV files, also with tabs (`.tsv`) and compressed (`.csv.gz`, `.csv.zst`), in blocks of whole lines."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -14,6 +14,7 @@ from ckm.sources.arrow import ERRORS, unreadable
 from ckm.sources.base import BEGINNING, Chunk, Place, Source, draw, rows_per_chunk, spread
 from ckm.sources.columns import Wanted, choose, require_numbers
 from ckm.sources.lines import BLOCK, Layout, after_line, layout_of, lines, parse, runs_of
+from ckm.sources.paths import ending_of
 
 _RUNS = 256  # that a sample is cut from
 _RUN_BYTES, _KEPT_BYTES = 2**15, 2**17  # at least; and at most, where they wait to be parsed
@@ -32,7 +33,7 @@ class CsvSource(Source):
             require_numbers(self._chosen, layout.held, str(path))
         self.columns = self._chosen.columns
         self.n_features = len(self._chosen.names)
-        self.n_rows = None
+        self.n_rows = None if any(layout.mean for layout in self._layouts) else 0
         self._sizes = [path.stat().st_size for path in paths]
         compressed = any(path.suffix.lower() in _COMPRESSIONS for path in paths)
         self.n_bytes = None if compressed else sum(self._sizes)  # places count bytes as they are once unpacked
@@ -112,7 +113,7 @@ def open_files(paths: Sequence[Path], wanted: Wanted) -> CsvSource:
 
 def _layout_of_file(path: Path) -> Layout:
     with _opened(path, 0) as file:
-        return layout_of(file, str(path))
+        return layout_of(file, str(path), "\t" if ending_of(path).startswith(".tsv") else None)
 
 
 def _opened(path: Path, byte: int) -> Any:

@@ -42,7 +42,7 @@ def choose_columns(frame: nw.DataFrame[Any], wanted: Wanted) -> Chosen:
 
 
 def _words(dtype: Any) -> str:
-    return "text" if dtype in (nw.String, nw.Categorical) else str(dtype)
+    return "text" if dtype in (nw.String, nw.Categorical) else "dates" if dtype in (nw.Date, nw.Datetime) else str(dtype)
 
 
 def as_frame(data: Any) -> nw.DataFrame[Any] | None:

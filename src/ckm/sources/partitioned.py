@@ -17,6 +17,7 @@ from ckm.sources.base import BEGINNING, Chunk, Place, Source
 from ckm.sources.columns import Chosen, Wanted
 from ckm.sources.reading import read
 from ckm.sources.streaming import Batch, StreamSource
+from ckm.telling import tell
 
 FAN_IN = 64  # results that one task merges: two rounds for 4096 partitions, three for 262 144
 _FAILED = b"!"  # what the bytes of a failure begin with; those of a result must not
@@ -101,7 +102,7 @@ class Description(NamedTuple):
     def told(self) -> Opening:
         """The opening, once its warnings are given."""
         for category, sentence in self.said:
-            warnings.warn(sentence, getattr(errors, category), stacklevel=7)
+            tell(sentence, getattr(errors, category))
         return self.opening
 
 
@@ -179,7 +180,10 @@ class Labeller(ABC):
 def opened(source: PartitionedSource, sample_weight: Any, nan: str) -> PartitionedSource:
     """The source as `ckm.sketch` is asked to read it."""
     if sample_weight is not None:
-        raise ParameterError(f"sample_weight= is an array here, and these rows are with {source.engine}; keep weights in a weight_column=.")
+        raise ParameterError(
+            f"sample_weight= is an array here, and these rows are with {source.engine}; keep weights in a column, for "
+            f"ckm.sketch(..., weight_column=)."
+        )
     return source.with_opening(replace(source.opening, drop_missing=True)) if nan == "drop" else source
 
 

@@ -21,6 +21,9 @@ READERS = {
     ".csv": "csv",
     ".csv.gz": "csv",
     ".csv.zst": "csv",
+    ".tsv": "csv",
+    ".tsv.gz": "csv",
+    ".tsv.zst": "csv",
     ".parquet": "parquet",
     ".arrow": "ipc",
     ".arrows": "ipc",
@@ -59,6 +62,11 @@ def resolve(patterns: Sequence[Name]) -> list[Path]:
         if str(pattern) == str(STANDARD_INPUT):
             paths.append(STANDARD_INPUT)
             continue
+        if "://" in str(pattern):
+            raise InputFileError(
+                f"{pattern} is an address, and files are read by their names here; fetch it first, pipe it into -, or pass what "
+                f"pyarrow.dataset or polars opens."
+            )
         outer, inner = split_inner(Path(pattern))
         text = str(outer)
         found = [text] if Path(text).exists() else sorted(glob.glob(text, recursive=True))
@@ -91,6 +99,8 @@ def ending_of(path: Path) -> str:
 def reader_of(path: Path) -> str:
     """The module that reads this file."""
     ending = ending_of(path)
+    if ending == ".ckm":
+        raise InputFileError(f"{path} holds a sketch where rows are expected; decode it, or merge it with others.")
     if ending not in READERS:
         raise InputFileError(f"Cannot read {path}: files must end in {', '.join(READERS)}.")
     return READERS[ending]

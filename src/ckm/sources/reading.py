@@ -32,7 +32,7 @@ def _with_known_weights(chunk: Chunk) -> Chunk:
     if chunk.weights is not None and np.isnan(chunk.weights).any():
         number = chunk.row_numbers()[np.argmax(np.isnan(chunk.weights))]
         place = f"row {number}{'' if chunk.name is None else f' of {chunk.name}'}"
-        raise DataError(f"The weight of {place} is missing (NaN); drop or fill such rows first, or sketch with nan='drop'.")
+        raise DataError(f"The weight of {place} is missing (NaN); drop or fill such rows first; ckm.sketch takes nan='drop'.")
     return chunk
 
 

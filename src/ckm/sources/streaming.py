@@ -1,6 +1,5 @@
 """Rows that come one batch after another, from the beginning: once only, or again each time they are asked for."""
 
-import warnings
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -9,6 +8,7 @@ import numpy as np
 from ckm.errors import DataError, HeadWarning
 from ckm.readonly import Array
 from ckm.sources.base import BEGINNING, Chunk, Place, Source, draw, paired, rows_per_chunk
+from ckm.telling import tell
 
 HEAD_BYTES = 32 * 2**20  # of rows that a pilot is drawn from where they can be read once only
 
@@ -57,11 +57,10 @@ class StreamSource(Source):
         rows = sum(len(chunk.rows) for chunk in self._head)
         if not self._complete and not self._warned:
             self._warned = True
-            warnings.warn(
+            tell(
                 f"This data can be read once only, so the scale and the origin come from its first {rows:,} rows: the others should look "
-                f"like them. Shuffle it, give something that can be read again, or the frequencies of an earlier sketch: like=.",
+                f"like them. Shuffle it, give what can be read again, or an earlier sketch's frequencies: ckm.sketch(..., like=).",
                 HeadWarning,
-                stacklevel=6,
             )
         head = None if weights is None else weights[:rows] if not self._complete else weights
         return draw(paired(self._head, head), size, self.n_features, rng)
