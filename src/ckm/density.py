@@ -55,9 +55,10 @@ class Mixture:
 
     def better_split(self) -> bool:
         """Whether k-means may rather give the heaviest atom two centroids, and two atoms one: of equal widths, and far apart."""
-        gaps = ((self.C[:, None] - self.C) ** 2).sum(axis=2) + np.diag(np.full(len(self.C), np.inf))
-        pairs = self.alpha[:, None] * self.alpha / np.maximum(self.alpha[:, None] + self.alpha, np.finfo(float).tiny)
-        return bool((pairs * gaps).min() < _CLOSE_CALL * 2 / np.pi * self.alpha.max() * self.width)
+        both = np.maximum(self.alpha[:, None] + self.alpha, np.finfo(float).tiny)
+        losses = self.alpha[:, None] * self.alpha / both * ((self.C[:, None] - self.C) ** 2).sum(axis=2)
+        least = losses[~np.eye(len(self.C), dtype=bool)].min(initial=np.inf)
+        return bool(least < _CLOSE_CALL * 2 / np.pi * self.alpha.max() * self.width)
 
     def _draw(self, rng: np.random.Generator, count: int) -> tuple[Array, Array]:
         """Points, and the centre that each was drawn around."""
