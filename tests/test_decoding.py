@@ -29,7 +29,7 @@ def random_problem(seed: int, m: int, n: int) -> Problem:
     rng = np.random.default_rng(seed)
     z = rng.normal(size=(2, m)) / 2
     box = np.full(n, -3.0), np.full(n, 3.0)
-    return Problem(Matrix.of(rng.normal(size=(m, n))), z[0] + 1j * z[1], *box, np.zeros(n), np.eye(n), 1000, np.ones(n, bool))
+    return Problem(Matrix.of(rng.normal(size=(m, n))), z[0] + 1j * z[1], *box, np.zeros(n), np.eye(n), size=1000, trusted=np.ones(n, bool))
 
 
 def random_mixture(problem: Problem, K: int) -> tuple[np.ndarray, np.ndarray]:

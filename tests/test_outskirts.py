@@ -7,7 +7,7 @@ import pytest
 
 import ckm
 from ckm.assignment import assign
-from ckm.atoms import Problem
+from ckm.atoms import Problem, moment_misfit
 from ckm.diagnosis import Status
 from ckm.outskirts import _tail, imagine_rows
 
@@ -87,3 +87,19 @@ def test_a_group_too_small_to_be_seen_gets_its_centroid() -> None:
     assert found.status is Status.FAR_OUT
     assert np.abs(found.centroids[:, 1]).max() == pytest.approx(999, rel=0.15)
     assert assign(X, found.centroids)[1] < 0.1 * 6 * 999**2
+
+
+def test_the_misfit_of_some_columns_has_its_gradient() -> None:
+    rng = np.random.default_rng(0)
+    whole = Problem.of(ckm.sketch(bulk_rows(), n_clusters=5, random_state=0))
+    problem = replace(whole, trusted=np.array([True, False, True]))
+    x, step = rng.uniform(0.5, 2, (2, 3, 4)), 1e-6
+    C, widths, alpha = x[0].T[:, :3], x[1].T[:, :3], np.full(4, 0.25)
+    value, by_C, _, by_widths = moment_misfit(problem, C, alpha, widths)
+    assert value > 0
+    for gradient, moved in ((by_C, lambda d: (C + d, alpha, widths)), (by_widths, lambda d: (C, alpha, widths + d))):
+        for place in np.ndindex(4, 3):
+            d = np.zeros((4, 3))
+            d[place] = step
+            slope = (moment_misfit(problem, *moved(d))[0] - moment_misfit(problem, *moved(-d))[0]) / (2 * step)
+            assert gradient[place] == pytest.approx(slope, rel=1e-5, abs=1e-9)

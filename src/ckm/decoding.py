@@ -91,11 +91,10 @@ def by_density(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.r
         return Found(problem.mean[None], np.ones(1), gaussian_cost(problem, problem.mean[None], np.ones(1), width)[0])
     if rows is not None and (known := _known(rows, K)).any():
         return _beside_known(problem, K, rows, known, rng, threads)
-    bulk = problem.narrowed()
-    if bulk is not problem and rows is None:
+    bulk, enough = problem.narrowed(), rows is not None and rows.size >= _ROWS_TO_START_FROM * K
+    if bulk is not problem and not enough:
         return _beside_imagined(problem, bulk, K, rng, threads)
-    problem = bulk
-    prior = make_prior(problem, rows if rows is not None and rows.size >= _ROWS_TO_START_FROM * K else None)
+    problem, prior = bulk, make_prior(bulk, rows if enough else None)
     return _separate_clusters(problem, K, prior, rng) or _any_measure(problem, K, prior, rows, rng, threads)
 
 
