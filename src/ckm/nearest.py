@@ -9,6 +9,7 @@ Rows are taken `PANEL` at a time and transposed, so that vectors run along rows.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,20 +80,24 @@ class Ready(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """Centroids made ready to be compared with rows in float32, and in float64."""
+    """Centroids (K, n), made ready to be compared with rows in float32 or in float64 when the first such rows come."""
 
-    single: Ready
-    double: Ready
-
-    @classmethod
-    def of(cls, centroids: Array) -> "Targets":
-        """Make centroids (K, n) ready."""
-        return cls(Ready.of(centroids, np.float32), Ready.of(centroids, np.float64))
+    centroids: Array
 
     @property
     def n(self) -> int:
         """How many columns they have."""
-        return int(self.double.centroids.shape[1])
+        return int(self.centroids.shape[1])
+
+    @cached_property
+    def single(self) -> Ready:
+        """For rows in float32."""
+        return Ready.of(self.centroids, np.float32)
+
+    @cached_property
+    def double(self) -> Ready:
+        """For rows in float64."""
+        return Ready.of(self.centroids, np.float64)
 
 
 def _repeated(origin: Array) -> Array:

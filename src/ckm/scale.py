@@ -78,16 +78,18 @@ def _without_far_out(pilot: Pilot) -> Pilot:
 
 def _beyond_a_gap(column: Array, weights: Array) -> Array:
     """Which values are few and far from all others; a value that most rows share does not make a gap."""
-    by_value = np.argsort(column, kind="stable")
+    by_value = np.argsort(column)
     middle = column[by_value[np.searchsorted(np.cumsum(weights[by_value]), weights.sum() / 2)]]
-    order = np.argsort(np.abs(column - middle), kind="stable")
-    distance, mass = np.abs(column - middle)[order], np.cumsum(weights[order])
+    distances, far = np.abs(column - middle), np.zeros(len(column), bool)
+    if weights[distances >= distances.max() / _FAR].sum() > 2 * _FEW * weights.sum():  # then no gap has so few rows beyond it
+        return far
+    order = np.argsort(distances, kind="stable")
+    distance, mass = distances[order], np.cumsum(weights[order])
     outside = mass[-1] - mass[:-1]
     varied = mass[:-1] - mass[np.searchsorted(distance, 0.0, side="right") - 1]
     with np.errstate(over="ignore"):
         gap = (distance[:-1] > 0) & (distance[1:] > _FAR * distance[:-1])
     places = np.flatnonzero(gap & (outside <= _FEW * mass[-1]) & (outside <= _FEWER * varied))
-    far = np.zeros(len(column), bool)
     if len(places):
         far[order[places[0] + 1 :]] = True
     return far
