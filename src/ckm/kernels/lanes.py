@@ -11,6 +11,9 @@ import torch
 
 from ckm.readonly import Array
 
+launching = threading.Lock()  # Triton compiles a kernel when it is first launched
+
+_PIECE = 2**24  # bytes that are copied while the next are written
 _lock = threading.Lock()
 _free: dict[Any, list["Lane"]] = {}
 _busy = Counter[Any]()  # how many lanes of each card are in use
@@ -30,8 +33,12 @@ class Lane:
         if name not in self._pinned or self._pinned[name].numel() < size:
             self._pinned[name] = torch.empty(size, dtype=torch.uint8, pin_memory=True)
         pinned = self._pinned[name][:size].view(torch.float32 if kind == np.float32 else torch.float64).view(array.shape)
-        np.copyto(pinned.numpy(), array)  # by NumPy: threads of torch would spin between copies, and take the time of others
-        return pinned.to(self.device, non_blocking=True)
+        there, step = torch.empty_like(pinned, device=self.device), max(1, _PIECE * len(array) // size)
+        for start in range(0, len(array), step):
+            piece = slice(start, start + step)
+            np.copyto(pinned[piece].numpy(), array[piece])  # by NumPy: threads of torch would spin between copies, and take others' time
+            there[piece].copy_(pinned[piece], non_blocking=True)
+        return there
 
 
 @contextmanager

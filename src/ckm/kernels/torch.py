@@ -8,9 +8,7 @@ there is. Without a card the numba kernel sums the rows where they are; on one w
 """
 
 import logging
-import threading
-from functools import cache, lru_cache
-from importlib.util import find_spec
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,19 +16,18 @@ import torch
 
 from ckm.frequencies import Frequencies
 from ckm.kernels import Plan, numba, plain
-from ckm.kernels.lanes import lane
+from ckm.kernels.lanes import lane, launching
 from ckm.readonly import Array
 from ckm.tally import Tally, second_moment_shape
-from ckm.tensors import CARD_BYTES, CardRows, is_tensor, on_card, rows_at_once
+from ckm.tensors import CARD_BYTES, CardRows, has_triton, is_tensor, on_card, rows_at_once
 
 EXACT_COLUMNS = 64
-STAGED_BYTES = 2**25  # of rows from the CPU that are copied at once
+STAGED_BYTES = 2**25  # of rows from the CPU that are summed at once
+_COPIERS = 16  # threads that copy rows to a card, at most
 _SHARE = 64  # of a card's memory that a block may take
 _TRIED = 300  # rows that tell whether a card gives the bits of the CPU
-_CAPABLE = (7, 0)  # cards that Triton compiles for
 
 _log = logging.getLogger(__name__)
-_launching = threading.Lock()  # Triton compiles a kernel when it is first launched
 
 
 def tally(frequencies: Frequencies, rows: Any, weights: Array | None = None) -> Tally:
@@ -52,7 +49,7 @@ def plan(n_features: int, n_threads: int, on_card: bool) -> Plan | None:
         return None
     cards = torch.cuda.device_count()
     most = min(CARD_BYTES, min(torch.cuda.get_device_properties(i).total_memory for i in range(cards)) // _SHARE)
-    return Plan(rows_at_once(n_features, most if on_card else STAGED_BYTES), min((2 if on_card else 8) * cards, max(2, n_threads)))
+    return Plan(rows_at_once(n_features, most if on_card else STAGED_BYTES), min((2 if on_card else _COPIERS) * cards, max(2, n_threads)))
 
 
 def _on_stream(frequencies: Frequencies, rows: Any, weights: Array | None) -> Tally:
@@ -62,17 +59,17 @@ def _on_stream(frequencies: Frequencies, rows: Any, weights: Array | None) -> Ta
         rows = rows.waited() if isinstance(rows, CardRows) else own.copied("rows", rows)
         rows = rows if rows.dtype in (torch.float32, torch.float64) else rows.double()
         beta = None if weights is None else own.copied("weights", weights)
-        if not _has_triton(device):
+        if not has_triton(device):
             return plain.tally(frequencies, rows, beta)
         from ckm.kernels import card
 
-        with _launching:
+        with launching:
             if frequencies.n > EXACT_COLUMNS or frequencies.signs is not None:
-                sums, notes = card.split_sums(frequencies, rows, beta)
+                found, exact = card.split_sums(frequencies, rows, beta), False
             else:
-                sums, notes = card.exact_sums(frequencies, rows, beta)
-                sums = sums if _gives_the_bits(frequencies, device) else sums.double()
-        return _collected(frequencies, rows, weights, sums.cpu().numpy(), notes.cpu().numpy())
+                found, exact = card.exact_sums(frequencies, rows, beta), _gives_the_bits(frequencies, device)
+        sums, notes = found.collected()
+        return _collected(frequencies, rows, weights, sums if exact else sums.astype(np.float64), notes)
 
 
 def _collected(frequencies: Frequencies, rows: Any, weights: Array | None, sums: Array, notes: Array) -> Tally:
@@ -93,13 +90,8 @@ def _gives_the_bits(frequencies: Frequencies, device: Any) -> bool:
     from ckm.kernels import card
 
     rows = frequencies.absolute(2 * np.random.default_rng(0).normal(size=(_TRIED, frequencies.n)))
-    sums, _ = card.exact_sums(frequencies, torch.tensor(rows, device=device))
-    same = np.array_equal(sums.cpu().numpy(), numba.tally(frequencies, rows).sums)
+    sums, _ = card.exact_sums(frequencies, torch.tensor(rows, device=device)).collected()
+    same = np.array_equal(sums, numba.tally(frequencies, rows).sums)
     if not same:
         _log.warning("On %s Triton does not give the bits of the CPU: sketches from there agree to rounding, marked exact=False.", device)
     return same
-
-
-@cache
-def _has_triton(device: Any) -> bool:
-    return find_spec("triton") is not None and torch.cuda.get_device_capability(device) >= _CAPABLE

@@ -14,6 +14,8 @@ from triton.language.extra import libdevice
 
 from ckm.kernels import arithmetic
 
+STEP = tl.constexpr(8)  # columns at a time, where they are not all unrolled
+TOP = 2.0**14  # numbers up to it are split into float16 numbers
 HELD_ROWS = 256  # rows whose bit patterns fit an int32 sum; every launch takes a multiple of them
 
 _COSINE = tl.constexpr(tuple(map(float, arithmetic.COSINE)))
@@ -86,8 +88,8 @@ def note_rows(  # type: ignore[no-untyped-def]
 def _phases(x, turns, n, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
     """p = t_0 x_0, then p = fma(t_d, x_d, p), of one group.
 
-    Few columns N are unrolled, with the turns of all of them in registers. More, of which n is a multiple of 16, are multiplied by way of
-    shared memory; the compiler's products are the same chain, and `torch.py` tries whether they are.
+    Few columns N are unrolled, with the turns of all of them in registers. Of more, n is a multiple of STEP. That t comes as a row of a
+    table, and x as a list, makes the compiler load both in fours.
     """
     p = tl.zeros([R, F], tl.float32)
     l, j = tl.arange(0, R), tl.arange(0, F)
@@ -96,10 +98,13 @@ def _phases(x, turns, n, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr):  # 
             t, v = tl.load(turns + d * F + j), tl.load(x + d * R + l)
             p = tl.fma(tl.broadcast_to(t[None, :], [R, F]), tl.broadcast_to(v[:, None], [R, F]), p)
     else:
-        for start in range(0, n, 16):
-            d = start + tl.arange(0, 16)
-            t, v = tl.load(turns + d[:, None] * F + j[None, :]), tl.load(x + d[None, :] * R + l[:, None])
-            p = tl.dot(v, t, p, input_precision="ieee")
+        t_at, x_at = turns + j[None, :], x + l
+        for _ in range(0, n, STEP):
+            for d in tl.static_range(STEP):
+                t, v = tl.load(t_at + d * F), tl.load(x_at + d * R)
+                p = tl.fma(tl.broadcast_to(t, [R, F]), tl.broadcast_to(v[:, None], [R, F]), p)
+            t_at += STEP * F
+            x_at += STEP * R
     return p
 
 
@@ -144,31 +149,56 @@ def weigh_rows(  # type: ignore[no-untyped-def]
     tl.store(place + width, sines)
 
 
+@triton.jit
+def _centred(rows, by_row, by_column, origin, factors, l, d, count, n):  # type: ignore[no-untyped-def]
+    """(row - origin) times factors, in float32; zero where there is no row or column."""
+    there = (l < count)[:, None] & (d < n)[None, :]
+    y = tl.load(rows + l[:, None] * by_row + d[None, :].to(tl.int64) * by_column, mask=there, other=0.0).to(tl.float64)
+    v = (y - tl.load(origin + d, mask=d < n, other=0.0)[None, :]).to(tl.float32)
+    return tl.where(there, v * tl.load(factors + d, mask=d < n, other=0.0)[None, :], 0.0)
+
+
 @triton.jit(do_not_specialize=["count"])
 def split_rows(  # type: ignore[no-untyped-def]
-    rows, by_row, by_column, origin, factors, count, high, low, width, n, R: tl.constexpr, D: tl.constexpr
+    rows, by_row, by_column, origin, factors, count, high, low, units, depth, n, R: tl.constexpr, D: tl.constexpr
 ):  # fmt: skip
-    """high + low = (row - origin) times factors, both float16 (.., width), zeros behind the last row and column."""
-    l = tl.program_id(0).to(tl.int64) * R + tl.arange(0, R)[:, None]
-    d = tl.program_id(1) * D + tl.arange(0, D)[None, :]
-    there = (l < count) & (d < n)
-    y = tl.load(rows + l * by_row + d.to(tl.int64) * by_column, mask=there, other=0.0).to(tl.float64)
-    v = tl.where(there, y - tl.load(origin + d, mask=d < n, other=0.0), 0.0).to(tl.float32)
-    v = v * tl.load(factors + d, mask=d < n, other=0.0)
-    rough = v.to(tl.float16)
-    tl.store(high + l * width + d, rough)
-    tl.store(low + l * width + d, (v - rough.to(tl.float32)).to(tl.float16))
+    """high + low = (row - origin) factors 2^e, both float16 (.., depth), zeros behind the last row and column.
+
+    Each row has its own e, which brings its largest number near 2^14: so an outlier costs others nothing. units are 2^(-e - 14).
+    """
+    l = tl.program_id(0).to(tl.int64) * R + tl.arange(0, R)
+    most = tl.zeros([R], tl.float32)
+    for start in range(0, depth, D):
+        v = _centred(rows, by_row, by_column, origin, factors, l, start + tl.arange(0, D), count, n)
+        most = tl.maximum(most, tl.max(tl.abs(v), axis=1))
+    # The exponents of float32 numbers are bits 23 to 30, plus 127.
+    power = tl.minimum(tl.maximum(267 - (most.to(tl.int32, bitcast=True) >> 23), 1), 239)
+    scale = (power << 23).to(tl.float32, bitcast=True)
+    tl.store(units + l, ((240 - power) << 23).to(tl.float32, bitcast=True))
+    for start in range(0, depth, D):
+        d = start + tl.arange(0, D)
+        v = _centred(rows, by_row, by_column, origin, factors, l, d, count, n) * scale[:, None]
+        rough, place = v.to(tl.float16), l[:, None] * depth + d[None, :]
+        tl.store(high + place, rough)
+        tl.store(low + place, (v - rough.to(tl.float32)).to(tl.float16))
+
+
+@triton.jit
+def _add_columns(p, x_high, x_low, t_high, t_low):  # type: ignore[no-untyped-def]
+    """p plus the products of some columns, with rounding: the matrix units cut off what they add up, which over 256 columns costs 2e-6."""
+    a, b = tl.load(t_high), tl.load(x_high)
+    part = tl.dot(tl.load(t_low), b)
+    part = tl.dot(a, tl.load(x_low), part)
+    return tl.fma(tl.dot(a, b, part), 1.0, p)
 
 
 @triton.jit(do_not_specialize=["runs", "per"])
 def sum_split(  # type: ignore[no-untyped-def]
-    x_high, x_low, t_high, t_low, depth, weights, unit, out, width, runs, per,
-    R: tl.constexpr, F: tl.constexpr, D: tl.constexpr, WEIGHTED: tl.constexpr,
+    x_high, x_low, t_high, t_low, depth, weights, units, out, width, runs, per,
+    R: tl.constexpr, F: tl.constexpr, D: tl.constexpr, DEPTH: tl.constexpr, WEIGHTED: tl.constexpr,
 ):  # fmt: skip
-    """As `sum_rows` or `weigh_rows`, with phases from the matrix units: x and t (.., depth) are sums of two float16 numbers each.
-
-    The units cut off what they add up: over 256 columns that costs 2e-6. So they add D columns at a time, and those sums are added with
-    rounding.
+    """As `sum_rows` or `weigh_rows`, with phases from the matrix units, D columns at a time: x and t (.., depth) are sums of two float16
+    numbers each, and phases are in the units of their rows. A small depth is also given as DEPTH: t is then loaded once.
     """
     j = tl.program_id(0) * F + tl.arange(0, F)
     start = tl.program_id(1) * per
@@ -179,12 +209,13 @@ def sum_split(  # type: ignore[no-untyped-def]
         l = run * R + tl.arange(0, R)
         other = l[None, :].to(tl.int64) * depth + column[:, None]
         p = tl.zeros([F, R], tl.float32)
-        for d in range(0, depth, D):
-            a, b = tl.load(t_high + own + d), tl.load(x_high + other + d)
-            part = tl.dot(tl.load(t_low + own + d), b)
-            part = tl.dot(a, tl.load(x_low + other + d), part)
-            p = tl.fma(tl.dot(a, b, part), 1.0, p)
-        a, b = _wave(p * tl.load(unit))
+        if DEPTH:
+            for d in tl.static_range(0, DEPTH, D):
+                p = _add_columns(p, x_high + other + d, x_low + other + d, t_high + own + d, t_low + own + d)
+        else:
+            for d in range(0, depth, D):
+                p = _add_columns(p, x_high + other + d, x_low + other + d, t_high + own + d, t_low + own + d)
+        a, b = _wave(p * tl.load(units + l)[None, :])
         if WEIGHTED:
             w = tl.load(weights + l)[None, :]
             cosines += tl.sum(w * (a - _THREE).to(tl.float64), axis=1)
