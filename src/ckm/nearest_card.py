@@ -6,6 +6,7 @@ On a card without Triton, float64 decides everything.
 from collections import deque
 from collections.abc import Iterable
 from itertools import chain
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +49,7 @@ class _There(NamedTuple):
 
 
 class _Labelled(NamedTuple):
-    """A chunk whose kernel was launched: labels, -1 where they are in doubt, and squared distances of the others, to be summed."""
+    """A chunk whose kernel was launched: labels, and squared distances to be summed."""
 
     chunk: Chunk
     x: Any
@@ -66,8 +67,9 @@ def label_chunks(source: Source, targets: Targets) -> tuple[Any, float]:
             waiting.append(_launched(chunk, targets, there))
         if waiting and (chunk is None or len(waiting) > 1):  # the card is at the next chunk meanwhile
             done = waiting.popleft()
+            part = float(done.parts.sum())
             try:
-                sse += float(done.parts.sum()) + _decide(done)
+                sse += part if isfinite(part) else _label_slowly(done)
             except NonFiniteError as error:
                 raise done.chunk.located(error, error.row, source.columns) from None
             labels.append(done.labels)
@@ -85,7 +87,7 @@ def measure(chunks: Iterable[Chunk], centroids: Array, dtype: Any) -> Any:
 
 
 def _launched(chunk: Chunk, targets: Targets, known: dict[Any, _There]) -> _Labelled:
-    """Labels of a chunk, on their way; without Triton every row is in doubt."""
+    """Labels of a chunk, on their way; without Triton there is no sum yet."""
     x = chunk.rows.waited()  # type: ignore[attr-defined]
     x = x if x.dtype in (torch.float32, torch.float64) else x.double()
     (count, n), device, key = x.shape, x.device, (x.device, x.dtype)
@@ -93,37 +95,39 @@ def _launched(chunk: Chunk, targets: Targets, known: dict[Any, _There]) -> _Labe
         known[key] = _There.of(targets.single if x.dtype == torch.float32 else targets.double, device)
     there, beta = known[key], None if chunk.weights is None else torch.tensor(chunk.weights, dtype=torch.float64, device=device)
     if not has_triton(device):
-        return _Labelled(chunk, x, there, beta, torch.full((count,), -1, dtype=torch.int32, device=device), torch.zeros(1))
+        return _Labelled(chunk, x, there, beta, torch.empty(count, dtype=torch.int32, device=device), torch.tensor(torch.nan))
     from ckm.kernels import distances
+    from ckm.kernels.lanes import launching
 
     C, names, origin, factor, scaled, halves, bounds, K = there
     kernel, R = (distances.nearest_in_few_columns, 128) if n <= _FEW_COLUMNS else (distances.nearest_in_many_columns, 64)
     programs = -(-count // (R * _TILES))
     parts, labels = torch.empty(programs, dtype=torch.float64, device=device), torch.empty(count, dtype=torch.int32, device=device)
-    with torch.cuda.device(device):
+    with launching(kernel, n, K, *key, x.stride(), x.data_ptr() % 16, beta is None), torch.cuda.device(device):
         kernel[(programs,)](
-            x, *x.stride(), origin, factor, scaled, halves, bounds, len(halves) // K, len(scaled), C, names,
+            x, *x.stride(), origin, factor, scaled, halves, bounds, len(halves) // K, len(scaled), C, len(C), names,
             bounds if beta is None else beta, labels, parts, count,
             N=n, R=R, T=_TILES, K=K, WEIGHTED=beta is not None, enable_fp_fusion=False,
         )  # fmt: skip
     return _Labelled(chunk, x, there, beta, labels, parts)
 
 
-def _decide(done: _Labelled) -> float:
-    """Label the rows in doubt by distances in float64; their part of the SSE."""
+def _label_slowly(done: _Labelled) -> float:
+    """Label every row by distances in float64; the SSE. `NonFiniteError` where there is no distance."""
     C, names = done.targets[:2]
-    doubtful, total = (done.labels < 0).nonzero()[:, 0], 0.0
-    for which in doubtful.split(max(1, _PAIRS // len(C))):
-        some = done.x[which].double()
+    step, total = max(1, _PAIRS // len(C)), 0.0
+    for start in range(0, len(done.x), step):
+        part = slice(start, start + step)
+        some = done.x[part].double()
         squares, nearest = _squares(some, C).min(dim=1)
         bad = (~torch.isfinite(squares)).nonzero()
         if len(bad):
             row = int(bad[0, 0])
             values = some[row].cpu().numpy()
             column = int(np.argmax(np.where(np.isfinite(values), np.abs(values), np.inf)))
-            raise NonFiniteError(int(which[row]), column, float(values[column]))
-        done.labels[which] = names[nearest]
-        total += float(squares.sum() if done.weights is None else done.weights[which] @ squares)
+            raise NonFiniteError(start + row, column, float(values[column]))
+        done.labels[part] = names[nearest]
+        total += float(squares.sum() if done.weights is None else done.weights[part] @ squares)
     return total
 
 

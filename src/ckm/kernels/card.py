@@ -48,8 +48,8 @@ class Sums(NamedTuple):
     """Sums and notes on their way, in one piece of memory: a copy of it is all that the CPU waits for.
 
     `numbers` (float64, or the bits of int64) begins with the sums (2, width), of which m are wanted; notes (4 or 4 + n, n) follow: smallest
-    and largest value of each column, sums of w v and w v^2, and where they are kept those of w v v^T, with v = row - origin. `surplus` rows
-    of zeros were added, which lie at the origin.
+    value of each column, minus the largest, sums of w v and w v^2, and where they are kept those of w v v^T, with v = row - origin.
+    `surplus` rows of zeros were added, which lie at the origin.
     """
 
     numbers: Any
@@ -60,13 +60,11 @@ class Sums(NamedTuple):
 
     @classmethod
     def empty(cls, frequencies: Frequencies, width: int, whole: bool, surplus: int, device: Any) -> "Sums":
-        """Room for sums and notes, the sums zero."""
+        """Zeros."""
         m, n = frequencies.m, frequencies.n
         notes = (4 + n if len(second_moment_shape(m, n)) == 2 else 4) * n
-        numbers = torch.empty(2 * width + notes, dtype=torch.float64, device=device)
-        found = cls(numbers, frequencies, width, whole, surplus if whole else 0)
-        found.sums.zero_()
-        return found
+        numbers = torch.zeros(2 * width + notes, dtype=torch.float64, device=device)
+        return cls(numbers, frequencies, width, whole, surplus if whole else 0)
 
     @property
     def sums(self) -> Any:
@@ -147,20 +145,17 @@ def _note(found: Sums, rows: Any, weights: Any, x: Any, padded: int) -> None:
     tiles = -(-padded // _NOTED)
     per = -(-tiles // min(tiles, 64 // warps * _multiprocessors(device)))
     programs = -(-tiles // per)
-    parts = torch.empty((programs, 4, columns * wide), dtype=torch.float64, device=device)
-    products = torch.empty((programs if fused else 0, wide, wide), dtype=torch.float64, device=device)
+    parts = torch.empty((programs, 4 + wide if fused else 4, columns * wide), dtype=torch.float64, device=device)
     origin = _origin(frequencies, device)
     how = {"WEIGHTED": weights is not None, "FULL": fused, "KEEP": x is not None, "num_warps": warps, "enable_fp_fusion": False}
     kernels.note_rows[(programs, columns)](
         rows, *rows.stride(), origin, origin if weights is None else weights, count, per, parts if x is None else x, padded,
-        n if x is None else x.shape[1], parts, products, N=n, WIDE=wide, T=_NOTED, R=1 if x is None else x.shape[2], **how,
+        n if x is None else x.shape[1], parts, N=n, WIDE=wide, T=_NOTED, R=1 if x is None else x.shape[2], **how,
     )  # fmt: skip
-    torch.amin(parts[:, 0, :n], dim=0, out=notes[0])
-    torch.amax(parts[:, 1, :n], dim=0, out=notes[1])
-    torch.sum(parts[:, 2:, :n], dim=0, out=notes[2:4])
-    if fused:
-        torch.sum(products[:, :n, :n], dim=0, out=notes[4:])
-    elif full:
+    known = 4 + n if fused else 4
+    torch.amin(parts[:, :2, :n], dim=0, out=notes[:2])
+    torch.sum(parts[:, 2:known, :n], dim=0, out=notes[2:known])
+    if full and not fused:
         notes[4:] = _products(rows, weights, origin)
 
 

@@ -46,12 +46,30 @@ def _is_sure(norm, best, second, bounds):  # type: ignore[no-untyped-def]
     return (second.to(tl.float64) - best.to(tl.float64) > reach * (a + b * reach) + tl.load(bounds + 3)) & (norm < tl.load(bounds + 5))
 
 
-@triton.jit(do_not_specialize=["count", "blocks"])
+@triton.jit
+def _decide(rows, by_row, by_column, l, doubt, centroids, distinct, R: tl.constexpr, N: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The nearest centroid and its squared distance in float64, infinite where none is finite: summed in the order of the columns, as on
+    the CPU, so that rows halfway get the same label.
+    """
+    least, which = tl.full([R], float("inf"), tl.float64), tl.zeros([R], tl.int32)
+    for k in range(distinct):
+        squares = tl.zeros([R], tl.float64)
+        for d in range(N):
+            y = tl.load(rows + l * by_row + d * by_column, mask=doubt, other=0.0).to(tl.float64)
+            gap = y - tl.load(centroids + k * N + d)
+            squares += gap * gap
+        which = tl.where(squares < least, k, which)
+        least = tl.where(squares < least, squares, least)
+    return which, least
+
+
+@triton.jit(do_not_specialize=["count", "blocks", "distinct"])
 def nearest_in_few_columns(  # type: ignore[no-untyped-def]
-    rows, by_row, by_column, origin, factor, scaled, halves, bounds, blocks, columns, centroids, names, weights, labels, parts, count,
+    rows, by_row, by_column, origin, factor, scaled, halves, bounds, blocks, columns, centroids, distinct, names, weights,
+    labels, parts, count,
     N: tl.constexpr, R: tl.constexpr, T: tl.constexpr, K: tl.constexpr, WEIGHTED: tl.constexpr,
 ):  # fmt: skip
-    """Labels of T tiles of R rows, -1 where rounding may have chosen; squared distances of the others, summed.
+    """Labels of T tiles of R rows, and their squared distances, summed; -1 and infinity where a row has none.
 
     A thread compares its row with K centroids at a time, so that the smallest scores are found without asking others.
     """
@@ -79,8 +97,13 @@ def nearest_in_few_columns(  # type: ignore[no-untyped-def]
             y = tl.load(at + d * by_column, mask=sure, other=0.0)
             gap = y.to(tl.float64) - tl.load(centroids + which * N + d, mask=sure, other=0.0)
             squares += gap * gap
+        doubt = there & (sure == 0)
+        if tl.max(doubt.to(tl.int32), axis=0) > 0:
+            other, least = _decide(rows, by_row, by_column, l, doubt, centroids, distinct, R, N)
+            which, squares = tl.where(doubt, other, which), tl.where(doubt, least, squares)
+            sure = sure | (doubt & (least < float("inf")))
         if WEIGHTED:
-            squares = squares * tl.load(weights + l, mask=sure, other=0.0)
+            squares = squares * tl.load(weights + l, mask=there, other=0.0)
         total += squares
         tl.store(labels + l, tl.where(sure, tl.load(names + which, mask=sure, other=0), -1), mask=there)
     tl.store(parts + tl.program_id(0), tl.sum(total, axis=0))
@@ -94,9 +117,10 @@ def _tile(rows, by_row, by_column, l, there, start, N: tl.constexpr):  # type: i
     return d, mask, tl.load(rows + l[:, None] * by_row + d[None, :].to(tl.int64) * by_column, mask=mask, other=0.0)
 
 
-@triton.jit(do_not_specialize=["count", "blocks"])
+@triton.jit(do_not_specialize=["count", "blocks", "distinct"])
 def nearest_in_many_columns(  # type: ignore[no-untyped-def]
-    rows, by_row, by_column, origin, factor, scaled, halves, bounds, blocks, columns, centroids, names, weights, labels, parts, count,
+    rows, by_row, by_column, origin, factor, scaled, halves, bounds, blocks, columns, centroids, distinct, names, weights,
+    labels, parts, count,
     N: tl.constexpr, R: tl.constexpr, T: tl.constexpr, K: tl.constexpr, WEIGHTED: tl.constexpr,
 ):  # fmt: skip
     """The same for any number of columns, by way of shared memory."""
@@ -124,8 +148,13 @@ def nearest_in_many_columns(  # type: ignore[no-untyped-def]
             d, mask, y = _tile(rows, by_row, by_column, l, sure, start, N)
             gap = y.to(tl.float64) - tl.load(centroids + which[:, None] * N + d[None, :], mask=mask, other=0.0)
             squares += tl.sum(gap * gap, axis=1)
+        doubt = there & (sure == 0)
+        if tl.max(doubt.to(tl.int32), axis=0) > 0:
+            other, least = _decide(rows, by_row, by_column, l, doubt, centroids, distinct, R, N)
+            which, squares = tl.where(doubt, other, which), tl.where(doubt, least, squares)
+            sure = sure | (doubt & (least < float("inf")))
         if WEIGHTED:
-            squares = squares * tl.load(weights + l, mask=sure, other=0.0)
+            squares = squares * tl.load(weights + l, mask=there, other=0.0)
         total += squares
         tl.store(labels + l, tl.where(sure, tl.load(names + which, mask=sure, other=0), -1), mask=there)
     tl.store(parts + tl.program_id(0), tl.sum(total, axis=0))

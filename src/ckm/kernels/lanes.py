@@ -11,9 +11,8 @@ import torch
 
 from ckm.readonly import Array
 
-launching = threading.Lock()  # Triton compiles a kernel when it is first launched
-
 _PIECE = 2**24  # bytes that are copied while the next are written
+_compiling, _compiled = threading.Lock(), set[tuple[Any, ...]]()
 _lock = threading.Lock()
 _free: dict[Any, list["Lane"]] = {}
 _busy = Counter[Any]()  # how many lanes of each card are in use
@@ -39,6 +38,17 @@ class Lane:
             np.copyto(pinned[piece].numpy(), array[piece])  # by NumPy: threads of torch would spin between copies, and take others' time
             there[piece].copy_(pinned[piece], non_blocking=True)
         return there
+
+
+@contextmanager
+def launching(*way: Any) -> Iterator[None]:
+    """A launch of Triton kernels. The first of its kind compiles them, and others wait for it: Triton was not made for threads."""
+    if way in _compiled:
+        yield
+        return
+    with _compiling:
+        yield
+        _compiled.add(way)
 
 
 @contextmanager

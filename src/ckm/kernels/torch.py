@@ -22,8 +22,8 @@ from ckm.tally import Tally, second_moment_shape
 from ckm.tensors import CARD_BYTES, CardRows, has_triton, is_tensor, on_card, rows_at_once
 
 EXACT_COLUMNS = 64
-STAGED_BYTES = 2**25  # of rows from the CPU that are summed at once
-_COPIERS = 16  # threads that copy rows to a card, at most
+STAGED_BYTES = 2**26  # of rows from the CPU that are summed at once
+_COPIERS = 12  # threads that copy rows to a card, at most
 _SHARE = 64  # of a card's memory that a block may take
 _TRIED = 300  # rows that tell whether a card gives the bits of the CPU
 
@@ -63,7 +63,7 @@ def _on_stream(frequencies: Frequencies, rows: Any, weights: Array | None) -> Ta
             return plain.tally(frequencies, rows, beta)
         from ckm.kernels import card
 
-        with launching:
+        with launching(card, frequencies.m, frequencies.n, device, rows.dtype, rows.stride(), rows.data_ptr() % 16, beta is None):
             if frequencies.n > EXACT_COLUMNS or frequencies.signs is not None:
                 found, exact = card.split_sums(frequencies, rows, beta), False
             else:
@@ -73,7 +73,7 @@ def _on_stream(frequencies: Frequencies, rows: Any, weights: Array | None) -> Ta
 
 
 def _collected(frequencies: Frequencies, rows: Any, weights: Array | None, sums: Array, notes: Array) -> Tally:
-    lower, upper, first, second = notes[:4]
+    lower, upper, first, second = notes[0], -notes[1], notes[2], notes[3]
     with np.errstate(over="ignore", invalid="ignore"):  # NaN shows in the moments, overflow in the bounds
         ends = np.array([lower, upper] - frequencies.origin, np.float32)
     if not (np.isfinite(ends).all() and np.isfinite(first).all()):

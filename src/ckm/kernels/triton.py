@@ -41,13 +41,13 @@ def _wave(p):  # type: ignore[no-untyped-def]
 
 @triton.jit(do_not_specialize=["count", "per", "padded"])
 def note_rows(  # type: ignore[no-untyped-def]
-    rows, by_row, by_column, origin, weights, count, per, x, padded, n, notes, products,
+    rows, by_row, by_column, origin, weights, count, per, x, padded, n, notes,
     N: tl.constexpr, WIDE: tl.constexpr, T: tl.constexpr, R: tl.constexpr, WEIGHTED: tl.constexpr, FULL: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
     """Note bounds and moments of `per` tiles of T rows and WIDE of the N columns; KEEP the rows, centred, in x (padded / R, n, R).
 
-    notes is (programs, 4, n''), n'' a multiple of WIDE: smallest, largest, sums of w v and of w v^2, with v = row - origin.
-    products is (programs, WIDE, WIDE), where FULL: sums of w v v^T. Behind the last row and column x gets zeros.
+    notes is (programs, 4, n''), n'' a multiple of WIDE: smallest, minus the largest, sums of w v and of w v^2, with v = row - origin. Where
+    FULL, n'' is WIDE, and as many more are sums of w v v^T. Behind the last row and column x gets zeros.
     """
     d = tl.program_id(1) * WIDE + tl.arange(0, WIDE)
     known = d < N
@@ -74,14 +74,13 @@ def note_rows(  # type: ignore[no-untyped-def]
             place = (l // R)[:, None] * (n * R) + d[None, :] * R + (l % R)[:, None]
             tl.store(x + place, v.to(tl.float32), mask=(d < n)[None, :] & (l < padded)[:, None])
     width = tl.num_programs(1) * WIDE
-    out = notes + tl.program_id(0) * 4 * width + d
+    out = notes + tl.program_id(0) * (4 + WIDE if FULL else 4) * width + d
     tl.store(out, tl.min(low, axis=0).to(tl.float64))
-    tl.store(out + width, tl.max(high, axis=0).to(tl.float64))
+    tl.store(out + width, -tl.max(high, axis=0).to(tl.float64))
     tl.store(out + 2 * width, tl.sum(first, axis=0))
     tl.store(out + 3 * width, tl.sum(second, axis=0))
     if FULL:
-        e = tl.arange(0, WIDE)
-        tl.store(products + tl.program_id(0) * WIDE * WIDE + e[:, None] * WIDE + e[None, :], pairs)
+        tl.store(out[None, :] + (4 + tl.arange(0, WIDE))[:, None] * WIDE, pairs)
 
 
 @triton.jit

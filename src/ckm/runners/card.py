@@ -41,6 +41,6 @@ def _squares(x: Any, frequencies: Frequencies) -> Any:
     from ckm.kernels.distances import measure_rows
 
     squares, D = torch.empty(count, device=device), 16 if n <= 16 else 64
-    with launching, torch.cuda.device(device):
+    with launching(measure_rows, n, x.dtype, x.stride(), x.data_ptr() % 16), torch.cuda.device(device):
         measure_rows[(-(-count // _ROWS),)](x, *x.stride(), origin, steps, count, squares, n, R=_ROWS, D=D)
     return squares
