@@ -14,7 +14,7 @@ from ckm.tally import second_moment_shape
 
 _PROGRAMS = 64  # for each multiprocessor: enough for all to end at about the same time
 _LEAST_RUNS = 4  # of a program
-_FEW_COLUMNS = 16  # so few are unrolled
+_FEW_COLUMNS = 20  # so few are unrolled
 _NOTED = 16  # rows that a program notes at once, and columns, or twice or four times as many
 _DEPTH = 64  # columns are filled up to a multiple of it for the matrix units
 _SPLIT_ROWS = 16  # rows that a program splits
@@ -169,10 +169,9 @@ def _products(rows: Any, weights: Any, origin: Any) -> Any:
 
 
 def _tile(m: int, n: int) -> _Tile:
-    """Of few columns four frequencies a lane, whose turns stay in registers, and of more columns eight; as many in all as waste few."""
+    """Of few columns four frequencies a lane, whose turns stay in registers; as many in all as waste few."""
     if n > _FEW_COLUMNS:
-        F = next((F for F in (256, 128) if -m % F <= m // 16), 128)
-        return _Tile(16, F, 1, False)
+        return _Tile(64, 64, 4, False)
     F = next((F for F in (512, 256, 128) if -m % F <= m // 16), 128)
     return _Tile(8, F, F // 128, True)
 
@@ -182,7 +181,7 @@ def _exact_turns(frequencies: Frequencies, device: Any) -> Any:
     """Turns (tiles, n', F) for `sum_rows`, filled up with zeros."""
     m, n = frequencies.m, frequencies.n
     _, F, _, unrolled = _tile(m, n)
-    wide = n if unrolled else _up(n, kernels.STEP)
+    wide = n if unrolled else _up(n, kernels.STEP.value)
     turns = torch.nn.functional.pad(torch.tensor(frequencies.turns), (0, wide - n, 0, _up(m, F) - m))
     return turns.reshape(-1, F, wide).transpose(1, 2).contiguous().to(device)
 

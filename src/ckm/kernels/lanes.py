@@ -11,7 +11,6 @@ import torch
 
 from ckm.readonly import Array
 
-_PIECE = 2**24  # bytes that are copied while the next are written
 _compiling, _compiled = threading.Lock(), set[tuple[Any, ...]]()
 _lock = threading.Lock()
 _free: dict[Any, list["Lane"]] = {}
@@ -32,12 +31,8 @@ class Lane:
         if name not in self._pinned or self._pinned[name].numel() < size:
             self._pinned[name] = torch.empty(size, dtype=torch.uint8, pin_memory=True)
         pinned = self._pinned[name][:size].view(torch.float32 if kind == np.float32 else torch.float64).view(array.shape)
-        there, step = torch.empty_like(pinned, device=self.device), max(1, _PIECE * len(array) // size)
-        for start in range(0, len(array), step):
-            piece = slice(start, start + step)
-            np.copyto(pinned[piece].numpy(), array[piece])  # by NumPy: threads of torch would spin between copies, and take others' time
-            there[piece].copy_(pinned[piece], non_blocking=True)
-        return there
+        np.copyto(pinned.numpy(), array)  # by NumPy: threads of torch would spin between copies, and take the time of others
+        return pinned.to(self.device, non_blocking=True)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from triton.language.extra import libdevice
 
 from ckm.kernels import arithmetic
 
-STEP = tl.constexpr(8)  # columns at a time, where they are not all unrolled
+STEP = tl.constexpr(16)  # columns at a time, where they are not all unrolled
 TOP = 2.0**14  # numbers up to it are split into float16 numbers
 HELD_ROWS = 256  # rows whose bit patterns fit an int32 sum; every launch takes a multiple of them
 
@@ -87,8 +87,8 @@ def note_rows(  # type: ignore[no-untyped-def]
 def _phases(x, turns, n, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
     """p = t_0 x_0, then p = fma(t_d, x_d, p), of one group.
 
-    Few columns N are unrolled, with the turns of all of them in registers. Of more, n is a multiple of STEP. That t comes as a row of a
-    table, and x as a list, makes the compiler load both in fours.
+    Few columns N are unrolled, with the turns of all of them in registers. More, of which n is a multiple of STEP, are multiplied by way of
+    shared memory; the compiler's products are the same chain, and `torch.py` tries whether they are.
     """
     p = tl.zeros([R, F], tl.float32)
     l, j = tl.arange(0, R), tl.arange(0, F)
@@ -97,13 +97,10 @@ def _phases(x, turns, n, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr):  # 
             t, v = tl.load(turns + d * F + j), tl.load(x + d * R + l)
             p = tl.fma(tl.broadcast_to(t[None, :], [R, F]), tl.broadcast_to(v[:, None], [R, F]), p)
     else:
-        t_at, x_at = turns + j[None, :], x + l
-        for _ in range(0, n, STEP):
-            for d in tl.static_range(STEP):
-                t, v = tl.load(t_at + d * F), tl.load(x_at + d * R)
-                p = tl.fma(tl.broadcast_to(t, [R, F]), tl.broadcast_to(v[:, None], [R, F]), p)
-            t_at += STEP * F
-            x_at += STEP * R
+        for start in range(0, n, STEP):
+            d = start + tl.arange(0, STEP)
+            t, v = tl.load(turns + d[:, None] * F + j[None, :]), tl.load(x + d[None, :] * R + l[:, None])
+            p = tl.dot(v, t, p, input_precision="ieee")
     return p
 
 

@@ -16,31 +16,37 @@ _ROWS = 64  # of a program
 
 def draw_pool(rng: np.random.Generator, rows: CardRows, weights: Array | None, capacity: int, frequencies: Frequencies) -> Pool:
     """As `Pool.draw` with the importance of `runners.local`, on the card: only the rows of the pool leave it."""
-    x = rows.tensor
+    x = rows.tensor if rows.tensor.is_floating_point() else rows.tensor.double()
     device, count = x.device, len(x)
     random = torch.Generator(device).manual_seed(int(rng.integers(2**63)))
-    odds = torch.ones(count, device=device) if weights is None else torch.tensor(weights, dtype=torch.float32, device=device)
-    if frequencies.spread is not None:
-        odds = odds * (0.5 + _squares(x, frequencies) * (0.5 / x.shape[1] * frequencies.scale / frequencies.spread))
-    keys = torch.empty(count, device=device).exponential_(generator=random) / odds
+    there = None if weights is None else torch.tensor(weights, dtype=torch.float32, device=device)
+    keys, odds = _weighed(torch.empty(count, device=device).exponential_(generator=random), x, there, frequencies)
     least, kept = torch.topk(keys, min(capacity, count), largest=False)
-    drawn, own = (tensor.double().cpu().numpy() for tensor in (least, odds[kept]))
+    drawn, own = torch.stack([least, odds[kept]]).double().cpu().numpy()
     which = kept.cpu().numpy()
     beta = np.ones(len(which)) if weights is None else weights[which]
-    return Pool(np.asarray(CardRows(x[kept])), beta, own, drawn, capacity, count)
+    return Pool(np.asarray(CardRows(rows.tensor[kept])), beta, own, drawn, capacity, count)
 
 
-def _squares(x: Any, frequencies: Frequencies) -> Any:
-    """The squared length of each row from the origin, in steps, in float32."""
+def _weighed(keys: Any, x: Any, weights: Any, frequencies: Frequencies) -> tuple[Any, Any]:
+    """Keys over odds, and odds: a row's weight times how much it may matter, where the spread of the data is known."""
     (count, n), device = x.shape, x.device
-    x = x if x.is_floating_point() else x.double()
+    if frequencies.spread is None:
+        odds = torch.ones(count, device=device) if weights is None else weights
+        return keys / odds, odds
     kind = torch.float64 if x.dtype == torch.float64 else torch.float32
-    origin, steps = torch.tensor(frequencies.origin, dtype=kind, device=device), torch.tensor(frequencies.step, device=device).float()
+    origin, scales = torch.tensor(frequencies.origin, dtype=kind, device=device), torch.tensor(1 / frequencies.step, device=device).float()
+    factor = 0.5 / n * frequencies.scale / frequencies.spread
     if not has_triton(device):
-        return ((x - origin).float() / steps).square().sum(dim=1)
-    from ckm.kernels.distances import measure_rows
+        odds = 0.5 + factor * ((x - origin).float() * scales).square().sum(dim=1)
+        odds = odds if weights is None else odds * weights
+        return keys / odds, odds
+    from ckm.kernels.distances import weigh_keys
 
-    squares, D = torch.empty(count, device=device), 16 if n <= 16 else 64
-    with launching(measure_rows, n, x.dtype, x.stride(), x.data_ptr() % 16), torch.cuda.device(device):
-        measure_rows[(-(-count // _ROWS),)](x, *x.stride(), origin, steps, count, squares, n, R=_ROWS, D=D)
-    return squares
+    odds, D = torch.empty(count, device=device), 16 if n <= 16 else 64
+    with launching(weigh_keys, n, x.dtype, x.stride(), x.data_ptr() % 16, weights is None), torch.cuda.device(device):
+        weigh_keys[(-(-count // _ROWS),)](
+            x, *x.stride(), origin, scales, odds if weights is None else weights, factor, count, keys, odds, n,
+            R=_ROWS, D=D, WEIGHTED=weights is not None,
+        )  # fmt: skip
+    return keys, odds
