@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from ckm.assignment import assign
 from ckm.checks import as_float32
 from ckm.distributions import adapted_radius
 from ckm.errors import DataError, NonFiniteError
 from ckm.frequencies import Frequencies, scaled_turns
 from ckm.kernels import load_kernel
+from ckm.nearest import Targets, find_nearest
 from ckm.pool import distinct_rows
 from ckm.readonly import Array
 from ckm.sources import Source
@@ -100,13 +100,13 @@ def cluster_variance(pilot: Pilot, K: int, rng: np.random.Generator) -> float:
     _some_variance(pilot)  # equal rows have none
     rows, weights = pilot.rows - pilot.origin, pilot.weights
     K = min(K, max(1, len(rows) // _ROWS_PER_CLUSTER))
-    C = _spread_rows(rows, weights, K, rng)
+    C, labels = _spread_rows(rows, weights, K, rng), np.empty(len(rows), np.int32)
     for _ in range(_PASSES):
-        labels, _ = assign(rows, C)
+        find_nearest(rows, Targets(C), labels)
         masses = np.bincount(labels, weights, minlength=K)
         sums = np.stack([np.bincount(labels, weights * column, minlength=K) for column in rows.T], axis=1)
         C = np.where(masses[:, None] > 0, sums / np.maximum(masses, np.finfo(float).tiny)[:, None], C)
-    labels, _ = assign(rows, C)
+    find_nearest(rows, Targets(C), labels)
     within = float((weights * ((rows - C[labels]) ** 2).sum(axis=1)).sum() / weights.sum() / rows.shape[1])
     return within or _some_variance(pilot) / rows.shape[1]  # a few distinct rows, each with a centroid: any scale tells them apart
 

@@ -12,7 +12,7 @@ from ckm.kernels.arithmetic import ONE
 from ckm.readonly import Array
 from ckm.tally import second_moment_shape
 
-_PROGRAMS = 64  # for each multiprocessor: enough for all to end at about the same time
+_WARPS = 256  # of all programs, for each multiprocessor: enough for all to end at about the same time
 _LEAST_RUNS = 4  # of a program
 _FEW_COLUMNS = 20  # so few are unrolled
 _NOTED = 16  # rows that a program notes at once, and columns, or twice or four times as many
@@ -95,7 +95,7 @@ def exact_sums(frequencies: Frequencies, rows: Any, weights: Any = None) -> Sums
     x = torch.empty((padded // R, wide, R), dtype=torch.float32, device=device)
     _note(found, rows, weights, x, padded)
     runs = padded // kernels.HELD_ROWS
-    per = _share(runs * tiles, device)
+    per = _share(runs * tiles, tile.warps, device)
     splits = -(-runs // per)
     how = {"N": n if tile.unrolled else 0, "R": R, "F": F, "HELD": kernels.HELD_ROWS // R, "num_warps": tile.warps}
     how["enable_fp_fusion"] = False
@@ -103,6 +103,7 @@ def exact_sums(frequencies: Frequencies, rows: Any, weights: Any = None) -> Sums
         kernels.sum_rows[(splits, tiles)](x, turns, tiles * F, found.sums, runs, per, wide, **how)
     else:
         parts = torch.empty((splits, 2, tiles * F), dtype=torch.float64, device=device)
+        how["num_warps"] = tile.warps if tile.unrolled else 4  # float64 numbers need registers
         kernels.weigh_rows[(splits, tiles)](x, turns, tiles * F, _padded(weights, padded), parts, runs, per, wide, **how)
         torch.sum(parts, dim=0, out=found.sums)
     return found
@@ -123,7 +124,7 @@ def split_sums(frequencies: Frequencies, rows: Any, weights: Any = None) -> Sums
         R=_SPLIT_ROWS, D=min(256, depth & -depth), enable_fp_fusion=False,
     )  # fmt: skip
     runs = padded // R
-    per = _share(runs * (width // F), device)
+    per = _share(runs * (width // F), warps, device)
     splits, weighted = -(-runs // per), weights is not None
     sums = torch.empty((splits, 2, width), dtype=torch.float64, device=device) if weighted else found.sums
     few = depth if depth <= _RESIDENT else 0
@@ -171,7 +172,7 @@ def _products(rows: Any, weights: Any, origin: Any) -> Any:
 def _tile(m: int, n: int) -> _Tile:
     """Of few columns four frequencies a lane, whose turns stay in registers; as many in all as waste few."""
     if n > _FEW_COLUMNS:
-        return _Tile(64, 64, 4, False)
+        return _Tile(64, 64, 1, False)
     F = next((F for F in (512, 256, 128) if -m % F <= m // 16), 128)
     return _Tile(8, F, F // 128, True)
 
@@ -217,9 +218,9 @@ def _multiprocessors(device: Any) -> int:
     return int(torch.cuda.get_device_properties(device).multi_processor_count)
 
 
-def _share(work: int, device: Any) -> int:
-    """How many runs a program takes, of so many in all: not too few, since each program loads its turns."""
-    return max(_LEAST_RUNS, work // (_PROGRAMS * _multiprocessors(device)))
+def _share(work: int, warps: int, device: Any) -> int:
+    """How many runs a program of so many warps takes, of so many in all: not too few, since each program loads its turns."""
+    return max(_LEAST_RUNS, work * warps // (_WARPS * _multiprocessors(device)))
 
 
 def _up(number: int, step: int) -> int:

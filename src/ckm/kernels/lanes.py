@@ -14,6 +14,7 @@ from ckm.readonly import Array
 _compiling, _compiled = threading.Lock(), set[tuple[Any, ...]]()
 _lock = threading.Lock()
 _free: dict[Any, list["Lane"]] = {}
+_urgent = dict[Any, Any]()
 _busy = Counter[Any]()  # how many lanes of each card are in use
 
 
@@ -44,6 +45,19 @@ def launching(*way: Any) -> Iterator[None]:
     with _compiling:
         yield
         _compiled.add(way)
+
+
+@contextmanager
+def urgent(device: Any) -> Iterator[None]:
+    """A stream whose kernels go before those of lanes, for a little work that a thread waits for."""
+    if device.type != "cuda":
+        yield
+        return
+    with _lock:
+        if device not in _urgent:
+            _urgent[device] = torch.cuda.Stream(device, priority=-1)
+    with torch.cuda.device(device), torch.cuda.stream(_urgent[device]):
+        yield
 
 
 @contextmanager

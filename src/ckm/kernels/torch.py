@@ -44,12 +44,12 @@ def tally(frequencies: Frequencies, rows: Any, weights: Array | None = None) -> 
 
 
 def plan(n_features: int, n_threads: int, on_card: bool) -> Plan | None:
-    """Blocks that are worth a launch; two threads for each card keep it busy, and more are needed where they also copy rows to it."""
+    """Blocks that are worth a launch; three threads for each card keep it busy, and more are needed where they also copy rows to it."""
     if not torch.cuda.is_available():
         return None
     cards = torch.cuda.device_count()
     most = min(CARD_BYTES, min(torch.cuda.get_device_properties(i).total_memory for i in range(cards)) // _SHARE)
-    return Plan(rows_at_once(n_features, most if on_card else STAGED_BYTES), min((2 if on_card else _COPIERS) * cards, max(2, n_threads)))
+    return Plan(rows_at_once(n_features, most if on_card else STAGED_BYTES), min((3 if on_card else _COPIERS) * cards, max(2, n_threads)))
 
 
 def _on_stream(frequencies: Frequencies, rows: Any, weights: Array | None) -> Tally:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from ckm.frequencies import Frequencies
-from ckm.kernels.lanes import launching
+from ckm.kernels.lanes import launching, urgent
 from ckm.pool import Pool
 from ckm.readonly import Array
 from ckm.tensors import CardRows, has_triton
@@ -16,20 +16,21 @@ _ROWS = 64  # of a program
 
 def draw_pool(rng: np.random.Generator, rows: CardRows, weights: Array | None, capacity: int, frequencies: Frequencies) -> Pool:
     """As `Pool.draw` with the importance of `runners.local`, on the card: only the rows of the pool leave it."""
-    x = rows.tensor if rows.tensor.is_floating_point() else rows.tensor.double()
-    device, count = x.device, len(x)
-    random = torch.Generator(device).manual_seed(int(rng.integers(2**63)))
-    there = None if weights is None else torch.tensor(weights, dtype=torch.float32, device=device)
-    keys, odds = _weighed(torch.empty(count, device=device).exponential_(generator=random), x, there, frequencies)
-    least, kept = torch.topk(keys, min(capacity, count), largest=False)
-    drawn, own = torch.stack([least, odds[kept]]).double().cpu().numpy()
-    which = kept.cpu().numpy()
-    beta = np.ones(len(which)) if weights is None else weights[which]
-    return Pool(np.asarray(CardRows(rows.tensor[kept])), beta, own, drawn, capacity, count)
+    device, count = rows.tensor.device, len(rows)
+    with urgent(device):
+        x = rows.waited()
+        random = torch.Generator(device).manual_seed(int(rng.integers(2**63)))
+        there = None if weights is None else torch.tensor(weights, dtype=torch.float32, device=device)
+        keys, odds = _weighed(torch.empty(count, device=device).exponential_(generator=random), x, there, frequencies)
+        least, kept = torch.topk(keys, min(capacity, count), largest=False)
+        drawn, own = torch.stack([least, odds[kept]]).double().cpu().numpy()
+        which, chosen = kept.cpu().numpy(), np.asarray(CardRows(x[kept]))
+    return Pool(chosen, np.ones(len(which)) if weights is None else weights[which], own, drawn, capacity, count)
 
 
 def _weighed(keys: Any, x: Any, weights: Any, frequencies: Frequencies) -> tuple[Any, Any]:
     """Keys over odds, and odds: a row's weight times how much it may matter, where the spread of the data is known."""
+    x = x if x.is_floating_point() else x.double()
     (count, n), device = x.shape, x.device
     if frequencies.spread is None:
         odds = torch.ones(count, device=device) if weights is None else weights
@@ -44,7 +45,7 @@ def _weighed(keys: Any, x: Any, weights: Any, frequencies: Frequencies) -> tuple
     from ckm.kernels.distances import weigh_keys
 
     odds, D = torch.empty(count, device=device), 16 if n <= 16 else 64
-    with launching(weigh_keys, n, x.dtype, x.stride(), x.data_ptr() % 16, weights is None), torch.cuda.device(device):
+    with launching(weigh_keys, n, x.dtype, x.stride(), x.data_ptr() % 16, weights is None):
         weigh_keys[(-(-count // _ROWS),)](
             x, *x.stride(), origin, scales, odds if weights is None else weights, factor, count, keys, odds, n,
             R=_ROWS, D=D, WEIGHTED=weights is not None,
