@@ -8,7 +8,6 @@ there is. Without a card the numba kernel sums the rows where they are; on one w
 """
 
 import logging
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ _COPIERS = 12  # threads that copy rows to a card, at most
 _SHARE = 64  # of a card's memory that a block may take
 _TRIED = 300  # rows that tell whether a card gives the bits of the CPU
 
+_tried = dict[tuple[Any, int, int], bool]()
 _log = logging.getLogger(__name__)
 
 
@@ -44,12 +44,12 @@ def tally(frequencies: Frequencies, rows: Any, weights: Array | None = None) -> 
 
 
 def plan(n_features: int, n_threads: int, on_card: bool) -> Plan | None:
-    """Blocks that are worth a launch; three threads for each card keep it busy, and more are needed where they also copy rows to it."""
+    """Blocks that are worth a launch; two threads for each card keep it busy, and more are needed where they also copy rows to it."""
     if not torch.cuda.is_available():
         return None
     cards = torch.cuda.device_count()
     most = min(CARD_BYTES, min(torch.cuda.get_device_properties(i).total_memory for i in range(cards)) // _SHARE)
-    return Plan(rows_at_once(n_features, most if on_card else STAGED_BYTES), min((3 if on_card else _COPIERS) * cards, max(2, n_threads)))
+    return Plan(rows_at_once(n_features, most if on_card else STAGED_BYTES), min((2 if on_card else _COPIERS) * cards, max(2, n_threads)))
 
 
 def _on_stream(frequencies: Frequencies, rows: Any, weights: Array | None) -> Tally:
@@ -84,14 +84,17 @@ def _collected(frequencies: Frequencies, rows: Any, weights: Array | None, sums:
     return Tally(sums, weight, len(rows), lower, upper, first, second)
 
 
-@lru_cache(maxsize=64)
 def _gives_the_bits(frequencies: Frequencies, device: Any) -> bool:
-    """Whether the card's compiler keeps to the specified arithmetic, tried on a few rows."""
-    from ckm.kernels import card
+    """Whether the card's compiler keeps to the specified arithmetic, tried on a few rows by the first frequencies of their shape."""
+    key = device, frequencies.m, frequencies.n
+    if key not in _tried:
+        from ckm.kernels import card
 
-    rows = frequencies.absolute(2 * np.random.default_rng(0).normal(size=(_TRIED, frequencies.n)))
-    sums, _ = card.exact_sums(frequencies, torch.tensor(rows, device=device)).collected()
-    same = np.array_equal(sums, numba.tally(frequencies, rows).sums)
-    if not same:
-        _log.warning("On %s Triton does not give the bits of the CPU: sketches from there agree to rounding, marked exact=False.", device)
-    return same
+        rows = frequencies.absolute(2 * np.random.default_rng(0).normal(size=(_TRIED, frequencies.n)))
+        sums, _ = card.exact_sums(frequencies, torch.tensor(rows, device=device)).collected()
+        _tried[key] = np.array_equal(sums, numba.tally(frequencies, rows).sums)
+        if not _tried[key]:
+            _log.warning(
+                "On %s Triton does not give the bits of the CPU: sketches from there agree to rounding, marked exact=False.", device
+            )
+    return _tried[key]

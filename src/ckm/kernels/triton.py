@@ -56,10 +56,14 @@ def note_rows(  # type: ignore[no-untyped-def]
     low, high = tl.full([T, WIDE], float("inf"), kind), tl.full([T, WIDE], float("-inf"), kind)
     first, second = tl.zeros([T, WIDE], tl.float64), tl.zeros([T, WIDE], tl.float64)
     pairs = tl.zeros([WIDE, WIDE], tl.float64)
-    for tile in range(per):
-        l = (tl.program_id(0) * per + tile).to(tl.int64) * T + tl.arange(0, T)
-        there = (l < count)[:, None] & known[None, :]
-        y = tl.load(rows + l[:, None] * by_row + d[None, :].to(tl.int64) * by_column, mask=there, other=0.0)
+    l = (tl.program_id(0) * per).to(tl.int64) * T + tl.arange(0, T)
+    there = (l < count)[:, None] & known[None, :]
+    at = rows + l[:, None] * by_row + d[None, :].to(tl.int64) * by_column
+    y = tl.load(at, mask=there, other=0.0)
+    for _ in range(per):
+        at += tl.full([], T, tl.int64) * by_row
+        soon = (l + T < count)[:, None] & known[None, :]
+        following = tl.load(at, mask=soon, other=0.0)  # rows of the next tile come while these are noted
         low = tl.where(there & (y < low), y, low)
         high = tl.where(there & (y > high), y, high)
         v = tl.where(there, y.to(tl.float64) - o[None, :], 0.0)
@@ -73,6 +77,7 @@ def note_rows(  # type: ignore[no-untyped-def]
         if KEEP:
             place = (l // R)[:, None] * (n * R) + d[None, :] * R + (l % R)[:, None]
             tl.store(x + place, v.to(tl.float32), mask=(d < n)[None, :] & (l < padded)[:, None])
+        l, there, y = l + T, soon, following
     width = tl.num_programs(1) * WIDE
     out = notes + tl.program_id(0) * (4 + WIDE if FULL else 4) * width + d
     tl.store(out, tl.min(low, axis=0).to(tl.float64))
