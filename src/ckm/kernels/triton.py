@@ -193,37 +193,51 @@ def _add_columns(p, x_high, x_low, t_high, t_low):  # type: ignore[no-untyped-de
     return tl.fma(tl.dot(a, b, part), 1.0, p)
 
 
+@triton.jit
+def _waves_of_rows(p, weights, l, WEIGHTED: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Cosines and sines of phases (F, R), summed over the rows l."""
+    a, b = _wave(p)
+    if WEIGHTED:
+        w = tl.load(weights + l)[None, :]
+        return tl.sum(w * (a - _THREE).to(tl.float64), axis=1), tl.sum(w * (b - _THREE).to(tl.float64), axis=1)
+    else:
+        return tl.sum(a - _THREE, axis=1).to(tl.int64), tl.sum(b - _THREE, axis=1).to(tl.int64)
+
+
 @triton.jit(do_not_specialize=["runs", "per"])
 def sum_split(  # type: ignore[no-untyped-def]
     x_high, x_low, t_high, t_low, depth, weights, units, out, width, runs, per,
     R: tl.constexpr, F: tl.constexpr, D: tl.constexpr, DEPTH: tl.constexpr, WEIGHTED: tl.constexpr,
 ):  # fmt: skip
     """As `sum_rows` or `weigh_rows`, with phases from the matrix units, D columns at a time: x and t (.., depth) are sums of two float16
-    numbers each, and phases are in the units of their rows. A small depth is also given as DEPTH: t is then loaded once.
+    numbers each, and phases are in the units of their rows. A small depth is also given as DEPTH: t is then loaded once. Of a larger one,
+    all runs make one loop, so that the first columns of the next rows are loaded while the waves of these are summed.
     """
-    j = tl.program_id(0) * F + tl.arange(0, F)
-    start = tl.program_id(1) * per
+    j, l, column = tl.program_id(0) * F + tl.arange(0, F), tl.arange(0, R), tl.arange(0, D)
+    first, last = tl.program_id(1) * per, min(tl.program_id(1) * per + per, runs)
     cosines, sines = tl.zeros([F], tl.float64 if WEIGHTED else tl.int64), tl.zeros([F], tl.float64 if WEIGHTED else tl.int64)
-    column = tl.arange(0, D)
-    own = j[:, None] * depth + column[None, :]
-    for run in range(start, min(start + per, runs)):
-        l = run * R + tl.arange(0, R)
-        other = l[None, :].to(tl.int64) * depth + column[:, None]
-        p = tl.zeros([F, R], tl.float32)
-        if DEPTH:
+    own, other = j[:, None] * depth + column[None, :], l[None, :].to(tl.int64) * depth + column[:, None]
+    p = tl.zeros([F, R], tl.float32)
+    if DEPTH:
+        for run in range(first, last):
+            at, unit = other + run.to(tl.int64) * R * depth, tl.load(units + run * R + l)
+            p = tl.zeros([F, R], tl.float32)
             for d in tl.static_range(0, DEPTH, D):
-                p = _add_columns(p, x_high + other + d, x_low + other + d, t_high + own + d, t_low + own + d)
-        else:
-            for d in range(0, depth, D):
-                p = _add_columns(p, x_high + other + d, x_low + other + d, t_high + own + d, t_low + own + d)
-        a, b = _wave(p * tl.load(units + l)[None, :])
-        if WEIGHTED:
-            w = tl.load(weights + l)[None, :]
-            cosines += tl.sum(w * (a - _THREE).to(tl.float64), axis=1)
-            sines += tl.sum(w * (b - _THREE).to(tl.float64), axis=1)
-        else:
-            cosines += tl.sum(a - _THREE, axis=1).to(tl.int64)
-            sines += tl.sum(b - _THREE, axis=1).to(tl.int64)
+                p = _add_columns(p, x_high + at + d, x_low + at + d, t_high + own + d, t_low + own + d)
+            a, b = _waves_of_rows(p * unit[None, :], weights, run * R + l, WEIGHTED)
+            cosines += a
+            sines += b
+    else:
+        steps = depth // D
+        for step in range(first * steps, last * steps):
+            run, d = step // steps, step % steps * D
+            at = other + run.to(tl.int64) * R * depth + d
+            p = _add_columns(p, x_high + at, x_low + at, t_high + own + d, t_low + own + d)
+            if d == depth - D:
+                a, b = _waves_of_rows(p * tl.load(units + run * R + l)[None, :], weights, run * R + l, WEIGHTED)
+                cosines += a
+                sines += b
+                p = tl.zeros([F, R], tl.float32)
     if WEIGHTED:
         place = out + tl.program_id(1) * 2 * width + j
         tl.store(place, cosines)
