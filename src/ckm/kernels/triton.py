@@ -210,34 +210,24 @@ def sum_split(  # type: ignore[no-untyped-def]
     R: tl.constexpr, F: tl.constexpr, D: tl.constexpr, DEPTH: tl.constexpr, WEIGHTED: tl.constexpr,
 ):  # fmt: skip
     """As `sum_rows` or `weigh_rows`, with phases from the matrix units, D columns at a time: x and t (.., depth) are sums of two float16
-    numbers each, and phases are in the units of their rows. A small depth is also given as DEPTH: t is then loaded once. Of a larger one,
-    all runs make one loop, so that the first columns of the next rows are loaded while the waves of these are summed.
+    numbers each, and phases are in the units of their rows. A small depth is also given as DEPTH: t is then loaded once.
     """
     j, l, column = tl.program_id(0) * F + tl.arange(0, F), tl.arange(0, R), tl.arange(0, D)
-    first, last = tl.program_id(1) * per, min(tl.program_id(1) * per + per, runs)
+    start = tl.program_id(1) * per
     cosines, sines = tl.zeros([F], tl.float64 if WEIGHTED else tl.int64), tl.zeros([F], tl.float64 if WEIGHTED else tl.int64)
     own, other = j[:, None] * depth + column[None, :], l[None, :].to(tl.int64) * depth + column[:, None]
-    p = tl.zeros([F, R], tl.float32)
-    if DEPTH:
-        for run in range(first, last):
-            at, unit = other + run.to(tl.int64) * R * depth, tl.load(units + run * R + l)
-            p = tl.zeros([F, R], tl.float32)
+    for run in range(start, min(start + per, runs)):
+        at, unit = other + run.to(tl.int64) * R * depth, tl.load(units + run * R + l)
+        p = tl.zeros([F, R], tl.float32)
+        if DEPTH:
             for d in tl.static_range(0, DEPTH, D):
                 p = _add_columns(p, x_high + at + d, x_low + at + d, t_high + own + d, t_low + own + d)
-            a, b = _waves_of_rows(p * unit[None, :], weights, run * R + l, WEIGHTED)
-            cosines += a
-            sines += b
-    else:
-        steps = depth // D
-        for step in range(first * steps, last * steps):
-            run, d = step // steps, step % steps * D
-            at = other + run.to(tl.int64) * R * depth + d
-            p = _add_columns(p, x_high + at, x_low + at, t_high + own + d, t_low + own + d)
-            if d == depth - D:
-                a, b = _waves_of_rows(p * tl.load(units + run * R + l)[None, :], weights, run * R + l, WEIGHTED)
-                cosines += a
-                sines += b
-                p = tl.zeros([F, R], tl.float32)
+        else:
+            for d in range(0, depth, D):
+                p = _add_columns(p, x_high + at + d, x_low + at + d, t_high + own + d, t_low + own + d)
+        a, b = _waves_of_rows(p * unit[None, :], weights, run * R + l, WEIGHTED)
+        cosines += a
+        sines += b
     if WEIGHTED:
         place = out + tl.program_id(1) * 2 * width + j
         tl.store(place, cosines)
