@@ -48,10 +48,9 @@ def plan(n_features: int, n_threads: int, on_card: bool) -> Plan | None:
     if not torch.cuda.is_available():
         return None
     cards = torch.cuda.device_count()
-    most = min(CARD_BYTES, min(torch.cuda.get_device_properties(i).total_memory for i in range(cards)) // _SHARE)
-    return Plan(
-        rows_at_once(n_features, most if on_card else min(most, STAGED_BYTES)), min((2 if on_card else _COPIERS) * cards, max(2, n_threads))
-    )
+    share = min(torch.cuda.get_device_properties(i).total_memory for i in range(cards)) // _SHARE
+    block_rows = rows_at_once(n_features, min(share, CARD_BYTES if on_card else STAGED_BYTES))
+    return Plan(block_rows, min((2 if on_card else _COPIERS) * cards, max(2, n_threads)))
 
 
 def _on_stream(frequencies: Frequencies, rows: Any, weights: Array | None) -> Tally:

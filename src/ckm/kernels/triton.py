@@ -212,12 +212,13 @@ def sum_split(  # type: ignore[no-untyped-def]
     """As `sum_rows` or `weigh_rows`, with phases from the matrix units, D columns at a time: x and t (.., depth) are sums of two float16
     numbers each, and phases are in the units of their rows. A small depth is also given as DEPTH: t is then loaded once.
     """
-    j, l, column = tl.program_id(0) * F + tl.arange(0, F), tl.arange(0, R), tl.arange(0, D)
+    j, column = tl.program_id(0) * F + tl.arange(0, F), tl.arange(0, D)
     start = tl.program_id(1) * per
     cosines, sines = tl.zeros([F], tl.float64 if WEIGHTED else tl.int64), tl.zeros([F], tl.float64 if WEIGHTED else tl.int64)
-    own, other = j[:, None] * depth + column[None, :], l[None, :].to(tl.int64) * depth + column[:, None]
+    own = j[:, None] * depth + column[None, :]
     for run in range(start, min(start + per, runs)):
-        at, unit = other + run.to(tl.int64) * R * depth, tl.load(units + run * R + l)
+        l = run * R + tl.arange(0, R)
+        at, unit = l[None, :].to(tl.int64) * depth + column[:, None], tl.load(units + l)
         p = tl.zeros([F, R], tl.float32)
         if DEPTH:
             for d in tl.static_range(0, DEPTH, D):
@@ -225,7 +226,7 @@ def sum_split(  # type: ignore[no-untyped-def]
         else:
             for d in range(0, depth, D):
                 p = _add_columns(p, x_high + at + d, x_low + at + d, t_high + own + d, t_low + own + d)
-        a, b = _waves_of_rows(p * unit[None, :], weights, run * R + l, WEIGHTED)
+        a, b = _waves_of_rows(p * unit[None, :], weights, l, WEIGHTED)
         cosines += a
         sines += b
     if WEIGHTED:
