@@ -27,21 +27,33 @@ def frequencies(n: int, m: int = M) -> ckm.Frequencies:
     return ckm.draw_frequencies(m, n, scale=0.3, spread=1.0, seed=n)
 
 
-def eager(X: torch.Tensor, omega: torch.Tensor) -> torch.Tensor:
+def eager(X: torch.Tensor, omega: torch.Tensor, rows_at_once: int = EAGER_ROWS) -> torch.Tensor:
     """Phases, cosines and sines as anyone would write them, some rows at a time."""
     total = torch.zeros((2, len(omega)), dtype=torch.float64, device="cuda")
-    for rows in X.split(EAGER_ROWS):
+    for rows in X.split(rows_at_once):
         phases = rows @ omega.T
         total += torch.stack([torch.cos(phases).sum(dim=0), torch.sin(phases).sum(dim=0)])
     return total
 
 
-def complex_eager(X: torch.Tensor, omega: torch.Tensor) -> torch.Tensor:
+def complex_eager(X: torch.Tensor, omega: torch.Tensor, rows_at_once: int = EAGER_ROWS) -> torch.Tensor:
     """Equation 3 to the letter."""
     total = torch.zeros(len(omega), dtype=torch.complex128, device="cuda")
-    for rows in X.split(EAGER_ROWS):
+    for rows in X.split(rows_at_once):
         total += torch.exp(-1j * (rows @ omega.T)).sum(dim=0)
     return total
+
+
+def plain_torch(X: torch.Tensor, omega: torch.Tensor) -> dict[str, float | None]:
+    """Milliseconds that it takes by cosines and sines, and by complex exponentials; some rows at a time, and all at once where they fit."""
+    found = dict[str, float | None]()
+    for name, way, n_bytes in (("torch", eager, 8), ("complex torch", complex_eager, 20)):  # bytes of a pair that are in memory at once
+        torch.cuda.empty_cache()
+        fits = n_bytes * len(X) * len(omega) < 0.95 * torch.cuda.mem_get_info()[0]
+        found[f"{name}, ms"] = 1e3 * seconds(lambda way=way: way(X, omega), 3)
+        found[f"{name} at once, ms"] = 1e3 * seconds(lambda way=way: way(X, omega, len(X)), 3) if fits else None
+    torch.cuda.empty_cache()
+    return found
 
 
 def resident(n: int, N: int, found: dict[str, float]) -> dict[str, Any]:
@@ -57,8 +69,9 @@ def resident(n: int, N: int, found: dict[str, float]) -> dict[str, Any]:
         row["the CPU's bits"] = np.array_equal(exact.sums, load_kernel("numba")(f, some.cpu().numpy(), None).sums)
     row["error of z"] = float(np.abs(z[0] - z[1]).max())
     row["share of multiply-adds"] = N * M * (n + OVERHEAD) / found["multiply-adds"] / ours
-    plain, exponential = (seconds(lambda way=way: way(X, omega), 3) for way in (eager, complex_eager))
-    return row | {"torch, ms": 1e3 * plain, "times faster": plain / ours, "complex torch, ms": 1e3 * exponential}
+    theirs = plain_torch(X, omega)
+    fastest = min(time for time in theirs.values() if time is not None)
+    return row | theirs | {"times faster than the fastest": fastest / 1e3 / ours}
 
 
 def variants() -> dict[str, float]:
@@ -182,9 +195,9 @@ def main() -> None:
     by_n = {row["n"]: row for row in rows}
     targets = [
         Target("n = 10: share of what multiply-adds allow (n + 20 a pair)", 0.6, by_n[10]["share of multiply-adds"]),
-        Target("n = 10: times faster than torch", 12, by_n[10]["times faster"]),
-        Target("n = 64: times faster than torch", 5, by_n[64]["times faster"]),
-        Target("n = 256: times faster than torch", 5, by_n[256]["times faster"]),
+        Target("n = 10: times faster than the fastest way in torch", 12, by_n[10]["times faster than the fastest"]),
+        Target("n = 64: times faster than the fastest way in torch", 5, by_n[64]["times faster than the fastest"]),
+        Target("n = 256: times faster than the fastest way in torch", 5, by_n[256]["times faster than the fastest"]),
         Target("n <= 64: sizes without the CPU's bits", 0, sum(not row["the CPU's bits"] for row in rows if row["n"] <= 64), at_most=True),
         Target("n > 64: largest error of z", 1e-6, max(row["error of z"] for row in rows if row["n"] > 64), at_most=True),
         Target("CompressiveKMeans, times faster than 25 iterations of flash-kmeans", 1, job.get("times faster")),

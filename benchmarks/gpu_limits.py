@@ -58,7 +58,7 @@ def limits(quick: bool) -> dict[str, float]:
     }
 
 
-def staged_copy(X: np.ndarray, rows: int, threads: int = 8) -> float:
+def staged_copy(X: np.ndarray, rows: int, threads: int = 12) -> float:
     """Bytes a second from ordinary memory to the card by way of pinned buffers, in threads, with nothing else to do."""
     spare = [(torch.empty((rows, X.shape[1]), pin_memory=True), torch.cuda.Stream()) for _ in range(threads)]
     there = torch.empty((threads, rows, X.shape[1]), device="cuda")

@@ -9,6 +9,7 @@ from ckm.errors import DataError, NonFiniteError
 from ckm.frequencies import Frequencies
 from ckm.kernels import load_kernel
 from ckm.sources import open_source
+from ckm.sources.adapters import Weighted
 from ckm.tally import UNIT, Tally
 from test_kernels import assert_moments_agree, assert_same_bits, golden_input, make_frequencies, make_rows
 
@@ -236,7 +237,7 @@ def test_a_pool_is_the_rows_with_known_chances() -> None:
     assert abs(estimate.weights.sum() / 200_000 - 1) < 0.15
 
 
-@pytest.mark.parametrize(("n", "K"), [(1, 1), (2, 3), (7, 130), (40, 17), (64, 300)])
+@pytest.mark.parametrize(("n", "K"), [(1, 1), (2, 3), (7, 130), (16, 33), (17, 33), (40, 17), (64, 300)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_labels_are_those_of_distances_in_float64(n: int, K: int, dtype: torch.dtype) -> None:
     rng = np.random.default_rng([n, K])
@@ -246,4 +247,35 @@ def test_labels_are_those_of_distances_in_float64(n: int, K: int, dtype: torch.d
     labels, sse = assign(open_source(X), C)
     expected, other = assign(X.cpu().numpy(), C)
     np.testing.assert_array_equal(labels.cpu().numpy(), expected)
+    assert sse == pytest.approx(other, rel=1e-12)
+
+
+@pytest.mark.parametrize("n", [5, 30])
+def test_weighted_distances_and_labels_of_batches(n: int) -> None:
+    rng = np.random.default_rng(n)
+    X, C, beta = rng.normal(size=(5000, n)).astype(np.float32), rng.normal(size=(20, n)), rng.gamma(1.0, size=5000)
+    there = torch.tensor(X, device="cuda")
+    labels, sse = assign(Weighted(open_source(there), beta), C)
+    expected, other = assign(X, C, beta)
+    np.testing.assert_array_equal(labels.cpu().numpy(), expected)
+    assert sse == pytest.approx(other, rel=1e-12)
+    labels, _ = assign(open_source(there.split(700)), C)
+    np.testing.assert_array_equal(labels.cpu().numpy(), expected)
+
+
+@pytest.mark.parametrize("n", [5, 30])
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
+def test_a_row_without_a_nearest_centroid_is_named(n: int, value: float) -> None:
+    X = np.ones((5000, n), np.float32)
+    X[4321, 2] = value
+    with pytest.raises(NonFiniteError, match="Row 4321, column 2"):
+        assign(open_source(torch.tensor(X, device="cuda")), np.eye(n))
+
+
+def test_a_card_without_triton_gives_the_same_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, C = torch.randn(5000, 6, device="cuda"), np.random.default_rng(0).normal(size=(9, 6))
+    expected, sse = assign(open_source(X), C)
+    monkeypatch.setattr("ckm.nearest_card.has_triton", lambda device: False)
+    labels, other = assign(open_source(X), C)
+    assert torch.equal(labels, expected)
     assert sse == pytest.approx(other, rel=1e-12)

@@ -15,9 +15,9 @@ from ckm.nearest import PANEL, Targets, find_nearest
 
 def look_up(X: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     labels, squares = np.full(len(X), -7, np.int32), np.full(len(X), np.nan)
-    assert find_nearest(X, Targets.of(C), labels, squares) is None
+    assert find_nearest(X, Targets(C), labels, squares) is None
     alone = np.full(len(X), -7, np.int32)
-    assert find_nearest(X, Targets.of(C), alone) is None
+    assert find_nearest(X, Targets(C), alone) is None
     assert np.array_equal(labels, alone), "labels do not depend on whether distances are asked for"
     return labels, squares
 
@@ -86,7 +86,7 @@ def test_the_first_row_without_a_distance_is_named(row: int, bad: float) -> None
     X = np.random.default_rng(0).normal(size=(200, 3))
     X[row, 1] = X[180, 2] = bad
     for squares in (None, np.empty(200)):
-        assert find_nearest(X, Targets.of(X[4:8]), np.empty(200, np.int32), squares) == row
+        assert find_nearest(X, Targets(X[4:8]), np.empty(200, np.int32), squares) == row
 
 
 def test_inputs_stay_as_they_are() -> None:
@@ -107,7 +107,7 @@ from ckm.nearest import Targets, find_nearest
 rng = np.random.default_rng(0)
 X, C = rng.normal(size=(500, 21)), rng.normal(size=(23, 21))
 labels = np.empty(500, np.int32)
-find_nearest(X, Targets.of(C), labels)
+find_nearest(X, Targets(C), labels)
 assert np.array_equal(labels, ((X[:, None] - C) ** 2).sum(axis=2).argmin(axis=1))
 """
 

@@ -89,7 +89,7 @@ LITTLE = (
     % """
 from ckm.nearest import Targets, find_nearest
 parts = [np.empty(len(X), np.int32), np.empty(len(X))]
-find_nearest(X, Targets.of(X[:9]), *parts)
+find_nearest(X, Targets(X[:9]), *parts)
 """
 )
 

@@ -1,13 +1,24 @@
 """Torch without a card: tensors on the CPU are arrays, and plain torch agrees with the exact kernel."""
 
 import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import ckm
+from ckm.assignment import assign, label
 from ckm.errors import MissingPackageError, NonFiniteError
 from ckm.kernels import load_kernel
+from ckm.runners.local import importance
+from ckm.runners.parts import SketchJob
+from ckm.sources.base import BEGINNING, Chunk, Place, Source
+from ckm.tensors import CardRows
 from test_kernels import make_frequencies, make_rows
 
 
@@ -56,3 +67,130 @@ def test_plain_torch_refuses_what_is_not_finite() -> None:
     X[42, 1] = np.inf
     with pytest.raises(NonFiniteError, match="Row 42, column 1 holds inf"):
         load_kernel("torch-plain")(make_frequencies(3, 20, 0), torch.tensor(X), None)
+
+
+# A card without Triton, and several cards, played by the CPU
+
+
+class OnTheCard(Source):
+    """Tensors on the CPU that are taken for rows on a card, some at a time."""
+
+    columns, on_card = None, True
+
+    def __init__(self, X: np.ndarray, weights: np.ndarray | None = None, step: int = 700) -> None:
+        self._rows, self._weights, self._rows_at_once = torch_of(X), weights, step
+        self.n_rows, self.n_features = X.shape
+
+    def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
+        for low in range(start.row, self.n_rows, self._rows_at_once):
+            part = slice(low, low + self._rows_at_once)
+            beta = None if self._weights is None else self._weights[part]
+            yield Chunk(CardRows(self._rows[part]), beta, Place(row=low), Place(row=low + self._rows_at_once))
+
+
+def torch_of(X: np.ndarray) -> Any:
+    return pytest.importorskip("torch").tensor(X)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_labels_without_triton_are_those_of_the_cpu(dtype: type, weighted: bool) -> None:
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    X, C = (5 * rng.normal(size=(3000, 4))).astype(dtype), 5 * rng.normal(size=(9, 4))
+    C[5] = C[2]  # of equals, the first
+    X[:20] = ((C[0] + C[1]) / 2).astype(dtype)  # halfway
+    beta = rng.gamma(1.0, size=len(X)) if weighted else None
+    (labels, sse), (expected, other) = assign(OnTheCard(X, beta), C), assign(X, C, beta)
+    assert isinstance(labels, torch.Tensor)
+    assert labels.dtype == torch.int32
+    np.testing.assert_array_equal(labels.numpy(), expected)
+    assert sse == pytest.approx(other, rel=1e-12)
+
+
+def test_labels_without_triton_name_what_is_not_finite() -> None:
+    X = np.ones((3000, 2), np.float32)
+    X[2345, 1] = np.nan
+    with pytest.raises(NonFiniteError, match="Row 2345, column 1 holds NaN"):
+        label(OnTheCard(X), np.eye(2))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_pool_without_triton_has_the_odds_of_the_cpu(weighted: bool) -> None:
+    rng = np.random.default_rng(0)
+    X, f = rng.normal(size=(2000, 3)).astype(np.float32), ckm.draw_frequencies(20, 3, scale=0.5, spread=2.0, origin=np.ones(3))
+    beta = rng.gamma(1.0, size=len(X)) if weighted else None
+    pytest.importorskip("torch")
+    from ckm.runners.card import draw_pool
+
+    drawn = draw_pool(np.random.default_rng(1), CardRows(torch_of(X)), beta, 100, f)
+    places = {row.tobytes(): i for i, row in enumerate(X)}
+    which = [places[row.astype(np.float32).tobytes()] for row in drawn.rows]
+    assert len(set(which)) == 100
+    assert (np.diff(drawn.keys) >= 0).all()
+    weights = np.ones(len(X)) if beta is None else beta
+    np.testing.assert_array_equal(drawn.weights, weights[which])
+    np.testing.assert_allclose(drawn.odds, (weights * importance(X, f))[which], rtol=1e-5)
+
+
+@pytest.fixture
+def two_cards(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Two cards, without Triton, that the CPU plays; how many blocks each has summed."""
+    torch = pytest.importorskip("torch")
+    from ckm.kernels import lanes
+    from ckm.kernels import torch as kernel
+
+    used, plain = Counter[str](), kernel.plain.tally
+
+    def tally(frequencies: Any, rows: Any, weights: Any) -> Any:
+        used[running.get()] += 1
+        return plain(frequencies, rows, weights)
+
+    @contextmanager
+    def on(device: Any) -> Iterator[None]:
+        token = running.set(str(device))
+        yield
+        running.reset(token)
+
+    running = ContextVar[str]("running")
+    for name, fake in {
+        "is_available": lambda: True, "device_count": lambda: 2, "get_device_properties": lambda i: SimpleNamespace(total_memory=2**34),
+        "Stream": lambda device: None, "stream": lambda stream: nullcontext(), "device": on,
+    }.items():  # fmt: skip
+        monkeypatch.setattr(torch.cuda, name, fake)
+    monkeypatch.setattr(lanes.Lane, "copied", lambda lane, name, array: torch.tensor(array))
+    monkeypatch.setattr(lanes, "_free", {})
+    monkeypatch.setattr(kernel, "has_triton", lambda device: False)
+    monkeypatch.setattr(kernel, "STAGED_BYTES", 2**19)
+    monkeypatch.setattr(kernel.plain, "tally", tally)
+    return used
+
+
+def test_several_cards_share_the_blocks(two_cards: Counter[str]) -> None:
+    f, X = make_frequencies(8, 20, 0), make_rows(8, 200_000, 0, np.float32)
+    expected = ckm.sketch(X, like=f, kernel="numba")
+    found = ckm.sketch(X, like=f, kernel="torch", n_jobs=4)
+    assert found.count == len(X)
+    np.testing.assert_allclose(found.z, expected.z, rtol=0, atol=1e-6)
+    assert sum(two_cards.values()) == 13  # 200 000 rows, 16 384 at a time
+    assert min(two_cards["cuda:0"], two_cards["cuda:1"]) >= 1
+    assert found == ckm.sketch(X, like=f, kernel="torch", n_jobs=2)
+
+
+def test_lanes_go_to_the_card_with_the_fewest(two_cards: Counter[str]) -> None:
+    from ckm.kernels.lanes import lane
+
+    with lane() as first, lane() as second, lane() as third:
+        assert {str(first.device), str(second.device)} == {"cuda:0", "cuda:1"}
+        assert third is not first
+    with lane(second.device) as again:
+        assert again in (first, second, third)
+
+
+def test_workers_without_a_card_use_the_cpu() -> None:
+    pytest.importorskip("torch")
+    f, X = make_frequencies(3, 20, 0), make_rows(3, 5000, 0, np.float32)
+    there, here = (
+        SketchJob(f, kernel).of_partition(0, iter([Chunk(X, None, Place(), Place(row=len(X)))])) for kernel in ("torch", "numba")
+    )
+    assert there == here

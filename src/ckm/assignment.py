@@ -46,7 +46,7 @@ def label(X: Array | Source, centroids: Array, n_threads: int = 1, nan: str = "e
     if source.on_card:
         found: Array = _on_card(source, centroids)[0]
         return found
-    targets = Targets.of(centroids)
+    targets = Targets(centroids)
 
     def work(block: Block) -> Array:
         labels = np.empty(len(block.rows), np.int32)
@@ -72,7 +72,7 @@ def assign_blocks(
     blocks: Iterable[Block], centroids: Array, n_threads: int = 1, columns: tuple[str, ...] | None = None, nan: str = "error"
 ) -> Iterator[tuple[Block, Array, Array]]:
     """(block, labels, squared distances) for each block in order: the streaming form. `columns` are named in errors."""
-    targets = Targets.of(centroids)
+    targets = Targets(centroids)
     for block, (labels, squares) in ordered_map(lambda block: nearest(block, targets, columns, nan), blocks, n_threads):
         yield block, labels, squares
 
@@ -112,7 +112,7 @@ def _on_card(source: Source, centroids: Array) -> tuple[Any, float]:
     from ckm.nearest_card import label_chunks
 
     _require_width(source.n_features, centroids.shape[1])
-    return label_chunks(source, Targets.of(centroids))
+    return label_chunks(source, Targets(centroids))
 
 
 class Labelling(NamedTuple):

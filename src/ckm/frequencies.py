@@ -127,10 +127,19 @@ class Frequencies(Frozen):
         assert self.signs is not None
         return read_only(hadamard.factors(self.signs, self.units))
 
-    def most_turns(self, reach: Array) -> float:
-        """An upper bound of the phases, in turns, of rows no farther from the origin than `reach` (n,) along each column."""
+    @cached_property
+    def _widest(self) -> Array:
+        """The largest turn of any frequency along each column."""
+        return read_only(np.abs(self.turns).max(axis=0), np.float64)
+
+    def most_turns(self, reach: Array, enough: float = 0.0) -> float:
+        """An upper bound of the phases, in turns, of rows no farther from the origin than `reach` (n,) along each column.
+
+        A rough one takes no time, and will do where it is at most `enough`.
+        """
         if self.signs is None:
-            return float((np.abs(self.turns) @ reach).max())
+            rough = float(self._widest @ reach)
+            return rough if rough <= enough else float((np.abs(self.turns) @ reach).max())
         farthest = np.linalg.norm(reach if self.units is None else reach / self.units)
         return float(np.abs(self.turns).max() * hadamard.row_length(self.n, whole=True) * farthest)
 

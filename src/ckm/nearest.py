@@ -42,8 +42,9 @@ class Ready(NamedTuple):
         Minus the centroids, relative to the origin and times the factor.
     halves : float32 array (K + padding,)
         Half their squared lengths; infinite where there is no centroid.
-    length : float
-        The largest of their lengths.
+    bounds : float64 array (6,)
+        What tells whether rounding may have chosen, see `_doubt`: the largest of their lengths, three numbers that grow with n, by how much
+        lengths of rows may be off, and the largest square of one.
     """
 
     centroids: Array
@@ -53,7 +54,7 @@ class Ready(NamedTuple):
     factor: Any
     scaled: Array
     halves: Array
-    length: float
+    bounds: Array
 
     @classmethod
     def of(cls, centroids: Array, kind: Any) -> "Ready":
@@ -75,19 +76,20 @@ class Ready(NamedTuple):
         scaled = np.pad(-around, ((0, padding), (0, 0))).astype(np.float32)
         halves = np.pad(squares / 2, (0, padding), constant_values=np.inf).astype(np.float32)
         length = float(np.sqrt(squares.max())) if known else np.inf
-        return cls(C, np.ascontiguousarray(C.T), names, _repeated(origin), kind(factor if known else 1), scaled, halves, length)
+        bounds, factor = _bounds(C.shape[1], length), kind(factor if known else 1)
+        return cls(C, np.ascontiguousarray(C.T), names, _repeated(origin), factor, scaled, halves, bounds)
 
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """Centroids (K, n) to compare rows with, made ready when the first rows come."""
+    """Centroids (K, n), made ready to be compared with rows in float32 or in float64 when the first such rows come."""
 
     centroids: Array
 
-    @classmethod
-    def of(cls, centroids: Array) -> "Targets":
-        """These, as they are now."""
-        return cls(np.array(centroids, np.float64))
+    @property
+    def n(self) -> int:
+        """How many columns they have."""
+        return int(self.centroids.shape[1])
 
     @cached_property
     def single(self) -> Ready:
@@ -99,10 +101,13 @@ class Targets:
         """For rows in float64."""
         return Ready.of(self.centroids, np.float64)
 
-    @property
-    def n(self) -> int:
-        """How many columns they have."""
-        return int(self.centroids.shape[1])
+
+def _bounds(n: int, length: float) -> Array:
+    """With u = 2^-24, a score of the row x is off by at most u (n + 3) (|x| |c| + |c|^2 / 2), and a squared distance in float64 by its
+    (n + 2) 2^-53 th part. The numbers leave room for underflow and for rounding in |x| and in the comparison.
+    """
+    tiny = 1e-33 * n
+    return np.array([length, 2.1 * 2.0**-24 * (n + 3) * length + tiny, 1.1 * 2.0**-53 * (n + 3), tiny, 1.01, 1e37])
 
 
 def _repeated(origin: Array) -> Array:
@@ -138,13 +143,13 @@ def _panel(n: int) -> tuple[Array, Array, Array, Array, Array, Array]:
 
 @entry
 def _find(rows, flat, targets, panel, distances, labels, squares):  # type: ignore[no-untyped-def]
-    C, transposed, names, origin, factor, scaled, halves, length = targets
+    C, transposed, names, origin, factor, scaled, halves, bounds = targets
     _, x, norms, best, second, which = panel
     for start in range(0, len(rows), PANEL):
         size = min(PANEL, len(rows) - start)
         _load(flat, start, size, rows.shape[1], origin, factor, panel)
         score_panel(x, scaled, halves, best, second, which)
-        _doubt(rows.shape[1], length, norms, best, second, which)
+        _doubt(bounds, norms, best, second, which)
         for r in range(size):
             if which[r] < 0:
                 which[r] = _decide(rows, start + r, transposed, distances)
@@ -181,17 +186,13 @@ def _centre(numbers, origin, factor, scaled):  # type: ignore[no-untyped-def]
 
 
 @leaf
-def _doubt(n, length, norms, best, second, which):  # type: ignore[no-untyped-def]
-    """Set `which` to -1 where rounding may have chosen the wrong centroid.
-
-    With u = 2^-24, a score of the row x is off by at most u (n + 3) (|x| |c| + |c|^2 / 2), and a squared distance in float64 by its
-    (n + 2) 2^-53 th part. The constants leave room for underflow and for rounding in |x| and here; NaN and infinity are in doubt.
-    """
-    tiny = 1e-33 * n
-    a, b = 2.1 * 2.0**-24 * (n + 3) * length + tiny, 1.1 * 2.0**-53 * (n + 3)
+def _doubt(bounds, norms, best, second, which):  # type: ignore[no-untyped-def]
+    """Set `which` to -1 where rounding may have chosen the wrong centroid; NaN and infinity are in doubt."""
+    length, a, b = bounds[0], bounds[1], bounds[2]
+    tiny, slack, most = bounds[3], bounds[4], bounds[5]
     for r in range(PANEL):
-        reach = 1.01 * np.sqrt(norms[r]) + length
-        if not (second[r] - best[r] > reach * (a + b * reach) + tiny and norms[r] < 1e37):
+        reach = slack * np.sqrt(norms[r]) + length
+        if not (second[r] - best[r] > reach * (a + b * reach) + tiny and norms[r] < most):
             which[r] = -1
 
 

@@ -86,7 +86,7 @@ def _means(sums: _Sums, C: Array, anchors: Array) -> Array:
 
 def _add_up(blocks: Iterable[Block], C: Array, anchors: Array, n_threads: int, on_rows: OnRows, columns: tuple[str, ...] | None) -> _Sums:
     """One pass, merged in the order of the data."""
-    targets = Targets.of(C)
+    targets = Targets(C)
 
     def work(block: Block) -> _Sums:
         rows = as_floats(block.rows)

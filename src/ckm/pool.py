@@ -94,6 +94,10 @@ class Estimate(NamedTuple):
 
 def distinct_rows(rows: Array, weights: Array) -> tuple[Array, Array]:
     """The distinct rows in sorted order, with summed weights: the same for any order, and for repetition or weights."""
+    order = np.argsort(rows[:, 0])
+    first = rows[order, 0]
+    if (first[1:] > first[:-1]).all():  # they are distinct, and sorted by the first column
+        return np.ascontiguousarray(rows[order]), np.array(weights[order], np.float64)
     unique, inverse = np.unique(rows, axis=0, return_inverse=True)
     return unique, np.bincount(inverse.ravel(), weights=weights, minlength=len(unique))
 

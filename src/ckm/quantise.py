@@ -63,14 +63,14 @@ def lloyd(points: Array, beta: Array, C: Array, tolerance: float = _CLOSE, most:
 
 def _nearest(points: Array, C: Array) -> tuple[Array, Array]:
     labels, squares = np.empty(len(points), np.int32), np.empty(len(points))
-    find_nearest(points, Targets.of(C), labels, squares)
+    find_nearest(points, Targets(C), labels, squares)
     return labels, squares
 
 
 def _means(points: Array, beta: Array, C: Array) -> Array:
     """Of the points nearest to each centroid; one that is nearest to none moves to the point that is farthest from its own."""
     labels = np.empty(len(points), np.int32)
-    find_nearest(points, Targets.of(C), labels)
+    find_nearest(points, Targets(C), labels)
     members = csr_array((beta, labels, np.arange(len(points) + 1)), shape=(len(points), len(C)))
     mass, sums = np.bincount(labels, beta, minlength=len(C)), members.T @ points
     empty = np.flatnonzero(mass == 0)

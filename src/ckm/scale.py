@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from ckm.assignment import assign
 from ckm.checks import as_float32
 from ckm.distributions import adapted_radius
 from ckm.errors import DataError, NonFiniteError
 from ckm.frequencies import Frequencies, scaled_turns
 from ckm.kernels import load_kernel
+from ckm.nearest import Targets, find_nearest
 from ckm.pool import distinct_rows
 from ckm.readonly import Array
 from ckm.sources import Source
@@ -78,16 +78,18 @@ def _without_far_out(pilot: Pilot) -> Pilot:
 
 def _beyond_a_gap(column: Array, weights: Array) -> Array:
     """Which values are few and far from all others; a value that most rows share does not make a gap."""
-    by_value = np.argsort(column, kind="stable")
+    by_value = np.argsort(column)
     middle = column[by_value[np.searchsorted(np.cumsum(weights[by_value]), weights.sum() / 2)]]
-    order = np.argsort(np.abs(column - middle), kind="stable")
-    distance, mass = np.abs(column - middle)[order], np.cumsum(weights[order])
+    distances, far = np.abs(column - middle), np.zeros(len(column), bool)
+    if weights[distances >= distances.max() / _FAR].sum() > 2 * _FEW * weights.sum():  # then no gap has so few rows beyond it
+        return far
+    order = np.argsort(distances, kind="stable")
+    distance, mass = distances[order], np.cumsum(weights[order])
     outside = mass[-1] - mass[:-1]
     varied = mass[:-1] - mass[np.searchsorted(distance, 0.0, side="right") - 1]
     with np.errstate(over="ignore"):
         gap = (distance[:-1] > 0) & (distance[1:] > _FAR * distance[:-1])
     places = np.flatnonzero(gap & (outside <= _FEW * mass[-1]) & (outside <= _FEWER * varied))
-    far = np.zeros(len(column), bool)
     if len(places):
         far[order[places[0] + 1 :]] = True
     return far
@@ -98,13 +100,13 @@ def cluster_variance(pilot: Pilot, K: int, rng: np.random.Generator) -> float:
     _some_variance(pilot)  # equal rows have none
     rows, weights = pilot.rows - pilot.origin, pilot.weights
     K = min(K, max(1, len(rows) // _ROWS_PER_CLUSTER))
-    C = _spread_rows(rows, weights, K, rng)
+    C, labels = _spread_rows(rows, weights, K, rng), np.empty(len(rows), np.int32)
     for _ in range(_PASSES):
-        labels, _ = assign(rows, C)
+        find_nearest(rows, Targets(C), labels)
         masses = np.bincount(labels, weights, minlength=K)
         sums = np.stack([np.bincount(labels, weights * column, minlength=K) for column in rows.T], axis=1)
         C = np.where(masses[:, None] > 0, sums / np.maximum(masses, np.finfo(float).tiny)[:, None], C)
-    labels, _ = assign(rows, C)
+    find_nearest(rows, Targets(C), labels)
     within = float((weights * ((rows - C[labels]) ** 2).sum(axis=1)).sum() / weights.sum() / rows.shape[1])
     return within or _some_variance(pilot) / rows.shape[1]  # a few distinct rows, each with a centroid: any scale tells them apart
 

@@ -1,6 +1,7 @@
 """One seed, many independent streams: every random choice of the library is drawn from a named stream of one integer."""
 
 import operator
+import secrets
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ def seed_of(random_state: Any) -> int:
     An integer is its own seed; a generator is drawn from once, so that it advances as its owner expects.
     """
     if random_state is None:
-        return int(np.random.default_rng().integers(2**63))
+        return secrets.randbits(63)
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**63))
     if isinstance(random_state, np.random.RandomState):

@@ -190,7 +190,7 @@ def _checked_weights(sample_weight: Any, source: Source) -> Array:
         raise DataError(f"sample_weight must be numbers, one for each row: {error}.") from None
     if weights.ndim != 1 or (source.n_rows is not None and len(weights) != source.n_rows):
         raise DataError(f"sample_weight has shape {weights.shape} for {source.n_rows} rows; give one weight for each row.")
-    if np.isnan(weights).any():
+    if np.isnan(weights.min(initial=0.0)):
         raise DataError(f"sample_weight must be finite and not negative; weight {int(np.argmax(np.isnan(weights)))} is nan.")
     return checked_weights(weights, "sample_weight")
 
@@ -206,7 +206,7 @@ def _warn_of_large_phases(sketch: Sketch) -> None:
         return
     origin = sketch.frequencies.origin
     reach = np.maximum(np.abs(sketch.lower - origin), np.abs(sketch.upper - origin))
-    turns = sketch.frequencies.most_turns(reach)
+    turns = sketch.frequencies.most_turns(reach, MAX_TURNS)
     if turns > MAX_TURNS:
         tell(
             f"Some rows lie so far out ({turns:.3g} turns of phase) that float32 cannot place them: they add noise to the sketch. "

@@ -1,5 +1,7 @@
 """Rows on a card: tensors of torch, CuPy and JAX that stay where they are."""
 
+from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -8,6 +10,7 @@ from ckm.readonly import Array
 
 _WITH_DLPACK = {"cupy", "jax", "jaxlib"}
 _CPU = 1  # DLPack's name for it
+_CAPABLE = (7, 0)  # cards that Triton compiles for
 
 CARD_BYTES = 2**30  # of rows on a card that are taken at once
 _LEAST, _MOST = 2**14, 2**24  # and rows
@@ -110,6 +113,14 @@ def on_card(data: Any) -> bool:
     if not names & _WITH_DLPACK or not hasattr(data, "__dlpack_device__"):
         return False
     return int(data.__dlpack_device__()[0]) != _CPU
+
+
+@cache
+def has_triton(device: Any) -> bool:
+    """Whether there is a Triton that compiles for that device."""
+    import torch
+
+    return str(device.type) == "cuda" and find_spec("triton") is not None and torch.cuda.get_device_capability(device) >= _CAPABLE
 
 
 def as_tensor(data: Any) -> Any:

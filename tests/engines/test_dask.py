@@ -80,6 +80,12 @@ def test_in_processes(kind: str) -> None:
         assert_same(ckm.sketch(COLLECTIONS[kind](pieces(X, CUTS["empty"])), like=LOCAL.frequencies), LOCAL)
 
 
+def test_the_kernel_for_cards_on_a_cluster(cluster: Any) -> None:
+    pytest.importorskip("torch")
+    with cluster.as_current(), dask.config.set(scheduler=cluster):
+        assert_same(ckm.sketch(as_array(pieces(X, CUTS["empty"])), like=LOCAL.frequencies, kernel="torch"), LOCAL)
+
+
 @pytest.mark.parametrize("kind", COLLECTIONS)
 def test_on_a_cluster(cluster: Any, kind: str) -> None:
     with cluster.as_current(), dask.config.set(scheduler=cluster):

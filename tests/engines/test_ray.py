@@ -67,6 +67,12 @@ def test_the_sketch_is_the_local_one_however_rows_are_in_blocks(kind: str, cuts:
     assert_same(ckm.sketch(DATASETS[kind](pieces(X, CUTS[cuts])), like=LOCAL.frequencies), LOCAL)
 
 
+def test_the_kernel_for_cards() -> None:
+    pytest.importorskip("torch")
+    kind = next(iter(DATASETS))
+    assert_same(ckm.sketch(DATASETS[kind](pieces(X, CUTS["skewed"])), like=LOCAL.frequencies, kernel="torch"), LOCAL)
+
+
 def test_files_read_by_ray(tmp_path: Path) -> None:
     for i, part in enumerate(pieces(X, CUTS["skewed"])):
         table = pa.table({name: part[:, j] for j, name in enumerate(NAMES)} | {"label": ["a"] * len(part)})

@@ -11,8 +11,10 @@ import torch
 
 from ckm.readonly import Array
 
+_compiling, _compiled = threading.Lock(), set[tuple[Any, ...]]()
 _lock = threading.Lock()
 _free: dict[Any, list["Lane"]] = {}
+_urgent = dict[Any, Any]()
 _busy = Counter[Any]()  # how many lanes of each card are in use
 
 
@@ -32,6 +34,30 @@ class Lane:
         pinned = self._pinned[name][:size].view(torch.float32 if kind == np.float32 else torch.float64).view(array.shape)
         np.copyto(pinned.numpy(), array)  # by NumPy: threads of torch would spin between copies, and take the time of others
         return pinned.to(self.device, non_blocking=True)
+
+
+@contextmanager
+def launching(*way: Any) -> Iterator[None]:
+    """A launch of Triton kernels. The first of its kind compiles them, and others wait for it: Triton was not made for threads."""
+    if way in _compiled:
+        yield
+        return
+    with _compiling:
+        yield
+        _compiled.add(way)
+
+
+@contextmanager
+def urgent(device: Any) -> Iterator[None]:
+    """A stream whose kernels go before those of lanes, for a little work that a thread waits for."""
+    if device.type != "cuda":
+        yield
+        return
+    with _lock:
+        if device not in _urgent:
+            _urgent[device] = torch.cuda.Stream(device, priority=-1)
+    with torch.cuda.device(device), torch.cuda.stream(_urgent[device]):
+        yield
 
 
 @contextmanager

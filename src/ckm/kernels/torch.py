@@ -8,9 +8,6 @@ there is. Without a card the numba kernel sums the rows where they are; on one w
 """
 
 import logging
-import threading
-from functools import cache, lru_cache
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -18,19 +15,19 @@ import torch
 
 from ckm.frequencies import Frequencies
 from ckm.kernels import Plan, numba, plain
-from ckm.kernels.lanes import lane
+from ckm.kernels.lanes import lane, launching
 from ckm.readonly import Array
 from ckm.tally import Tally, second_moment_shape
-from ckm.tensors import CARD_BYTES, CardRows, is_tensor, on_card, rows_at_once
+from ckm.tensors import CARD_BYTES, CardRows, has_triton, is_tensor, on_card, rows_at_once
 
 EXACT_COLUMNS = 64
-STAGED_BYTES = 2**25  # of rows from the CPU that are copied at once
+STAGED_BYTES = 2**26  # of rows from the CPU that are summed at once
+_COPIERS = 12  # threads that copy rows to a card, at most
 _SHARE = 64  # of a card's memory that a block may take
 _TRIED = 300  # rows that tell whether a card gives the bits of the CPU
-_CAPABLE = (7, 0)  # cards that Triton compiles for
 
+_tried = dict[tuple[Any, int, int], bool]()
 _log = logging.getLogger(__name__)
-_launching = threading.Lock()  # Triton compiles a kernel when it is first launched
 
 
 def tally(frequencies: Frequencies, rows: Any, weights: Array | None = None) -> Tally:
@@ -51,8 +48,9 @@ def plan(n_features: int, n_threads: int, on_card: bool) -> Plan | None:
     if not torch.cuda.is_available():
         return None
     cards = torch.cuda.device_count()
-    most = min(CARD_BYTES, min(torch.cuda.get_device_properties(i).total_memory for i in range(cards)) // _SHARE)
-    return Plan(rows_at_once(n_features, most if on_card else STAGED_BYTES), min((2 if on_card else 8) * cards, max(2, n_threads)))
+    share = min(torch.cuda.get_device_properties(i).total_memory for i in range(cards)) // _SHARE
+    block_rows = rows_at_once(n_features, min(share, CARD_BYTES if on_card else STAGED_BYTES))
+    return Plan(block_rows, min((2 if on_card else _COPIERS) * cards, max(2, n_threads)))
 
 
 def _on_stream(frequencies: Frequencies, rows: Any, weights: Array | None) -> Tally:
@@ -62,21 +60,21 @@ def _on_stream(frequencies: Frequencies, rows: Any, weights: Array | None) -> Ta
         rows = rows.waited() if isinstance(rows, CardRows) else own.copied("rows", rows)
         rows = rows if rows.dtype in (torch.float32, torch.float64) else rows.double()
         beta = None if weights is None else own.copied("weights", weights)
-        if not _has_triton(device):
+        if not has_triton(device):
             return plain.tally(frequencies, rows, beta)
         from ckm.kernels import card
 
-        with _launching:
+        with launching(card, frequencies.m, frequencies.n, device, rows.dtype, rows.stride(), rows.data_ptr() % 16, beta is None):
             if frequencies.n > EXACT_COLUMNS or frequencies.signs is not None:
-                sums, notes = card.split_sums(frequencies, rows, beta)
+                found, exact = card.split_sums(frequencies, rows, beta), False
             else:
-                sums, notes = card.exact_sums(frequencies, rows, beta)
-                sums = sums if _gives_the_bits(frequencies, device) else sums.double()
-        return _collected(frequencies, rows, weights, sums.cpu().numpy(), notes.cpu().numpy())
+                found, exact = card.exact_sums(frequencies, rows, beta), _gives_the_bits(frequencies, device)
+        sums, notes = found.collected()
+        return _collected(frequencies, rows, weights, sums if exact else sums.astype(np.float64), notes)
 
 
 def _collected(frequencies: Frequencies, rows: Any, weights: Array | None, sums: Array, notes: Array) -> Tally:
-    lower, upper, first, second = notes[:4]
+    lower, upper, first, second = notes[0], -notes[1], notes[2], notes[3]
     with np.errstate(over="ignore", invalid="ignore"):  # NaN shows in the moments, overflow in the bounds
         ends = np.array([lower, upper] - frequencies.origin, np.float32)
     if not (np.isfinite(ends).all() and np.isfinite(first).all()):
@@ -87,19 +85,17 @@ def _collected(frequencies: Frequencies, rows: Any, weights: Array | None, sums:
     return Tally(sums, weight, len(rows), lower, upper, first, second)
 
 
-@lru_cache(maxsize=64)
 def _gives_the_bits(frequencies: Frequencies, device: Any) -> bool:
-    """Whether the card's compiler keeps to the specified arithmetic, tried on a few rows."""
-    from ckm.kernels import card
+    """Whether the card's compiler keeps to the specified arithmetic, tried on a few rows by the first frequencies of their shape."""
+    key = device, frequencies.m, frequencies.n
+    if key not in _tried:
+        from ckm.kernels import card
 
-    rows = frequencies.absolute(2 * np.random.default_rng(0).normal(size=(_TRIED, frequencies.n)))
-    sums, _ = card.exact_sums(frequencies, torch.tensor(rows, device=device))
-    same = np.array_equal(sums.cpu().numpy(), numba.tally(frequencies, rows).sums)
-    if not same:
-        _log.warning("On %s Triton does not give the bits of the CPU: sketches from there agree to rounding, marked exact=False.", device)
-    return same
-
-
-@cache
-def _has_triton(device: Any) -> bool:
-    return find_spec("triton") is not None and torch.cuda.get_device_capability(device) >= _CAPABLE
+        rows = frequencies.absolute(2 * np.random.default_rng(0).normal(size=(_TRIED, frequencies.n)))
+        sums, _ = card.exact_sums(frequencies, torch.tensor(rows, device=device)).collected()
+        _tried[key] = np.array_equal(sums, numba.tally(frequencies, rows).sums)
+        if not _tried[key]:
+            _log.warning(
+                "On %s Triton does not give the bits of the CPU: sketches from there agree to rounding, marked exact=False.", device
+            )
+    return _tried[key]

@@ -14,6 +14,8 @@ from triton.language.extra import libdevice
 
 from ckm.kernels import arithmetic
 
+STEP = tl.constexpr(16)  # columns at a time, where they are not all unrolled
+TOP = 2.0**14  # numbers up to it are split into float16 numbers
 HELD_ROWS = 256  # rows whose bit patterns fit an int32 sum; every launch takes a multiple of them
 
 _COSINE = tl.constexpr(tuple(map(float, arithmetic.COSINE)))
@@ -39,13 +41,13 @@ def _wave(p):  # type: ignore[no-untyped-def]
 
 @triton.jit(do_not_specialize=["count", "per", "padded"])
 def note_rows(  # type: ignore[no-untyped-def]
-    rows, by_row, by_column, origin, weights, count, per, x, padded, n, notes, products,
+    rows, by_row, by_column, origin, weights, count, per, x, padded, n, notes,
     N: tl.constexpr, WIDE: tl.constexpr, T: tl.constexpr, R: tl.constexpr, WEIGHTED: tl.constexpr, FULL: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
     """Note bounds and moments of `per` tiles of T rows and WIDE of the N columns; KEEP the rows, centred, in x (padded / R, n, R).
 
-    notes is (programs, 4, n''), n'' a multiple of WIDE: smallest, largest, sums of w v and of w v^2, with v = row - origin.
-    products is (programs, WIDE, WIDE), where FULL: sums of w v v^T. Behind the last row and column x gets zeros.
+    notes is (programs, 4, n''), n'' a multiple of WIDE: smallest, minus the largest, sums of w v and of w v^2, with v = row - origin. Where
+    FULL, n'' is WIDE, and as many more are sums of w v v^T. Behind the last row and column x gets zeros.
     """
     d = tl.program_id(1) * WIDE + tl.arange(0, WIDE)
     known = d < N
@@ -54,10 +56,14 @@ def note_rows(  # type: ignore[no-untyped-def]
     low, high = tl.full([T, WIDE], float("inf"), kind), tl.full([T, WIDE], float("-inf"), kind)
     first, second = tl.zeros([T, WIDE], tl.float64), tl.zeros([T, WIDE], tl.float64)
     pairs = tl.zeros([WIDE, WIDE], tl.float64)
-    for tile in range(per):
-        l = (tl.program_id(0) * per + tile).to(tl.int64) * T + tl.arange(0, T)
-        there = (l < count)[:, None] & known[None, :]
-        y = tl.load(rows + l[:, None] * by_row + d[None, :].to(tl.int64) * by_column, mask=there, other=0.0)
+    l = (tl.program_id(0) * per).to(tl.int64) * T + tl.arange(0, T)
+    there = (l < count)[:, None] & known[None, :]
+    at = rows + l[:, None] * by_row + d[None, :].to(tl.int64) * by_column
+    y = tl.load(at, mask=there, other=0.0)
+    for _ in range(per):
+        at += tl.full([], T, tl.int64) * by_row
+        soon = (l + T < count)[:, None] & known[None, :]
+        following = tl.load(at, mask=soon, other=0.0)  # rows of the next tile come while these are noted
         low = tl.where(there & (y < low), y, low)
         high = tl.where(there & (y > high), y, high)
         v = tl.where(there, y.to(tl.float64) - o[None, :], 0.0)
@@ -71,22 +77,22 @@ def note_rows(  # type: ignore[no-untyped-def]
         if KEEP:
             place = (l // R)[:, None] * (n * R) + d[None, :] * R + (l % R)[:, None]
             tl.store(x + place, v.to(tl.float32), mask=(d < n)[None, :] & (l < padded)[:, None])
+        l, there, y = l + T, soon, following
     width = tl.num_programs(1) * WIDE
-    out = notes + tl.program_id(0) * 4 * width + d
+    out = notes + tl.program_id(0) * (4 + WIDE if FULL else 4) * width + d
     tl.store(out, tl.min(low, axis=0).to(tl.float64))
-    tl.store(out + width, tl.max(high, axis=0).to(tl.float64))
+    tl.store(out + width, -tl.max(high, axis=0).to(tl.float64))
     tl.store(out + 2 * width, tl.sum(first, axis=0))
     tl.store(out + 3 * width, tl.sum(second, axis=0))
     if FULL:
-        e = tl.arange(0, WIDE)
-        tl.store(products + tl.program_id(0) * WIDE * WIDE + e[:, None] * WIDE + e[None, :], pairs)
+        tl.store(out[None, :] + (4 + tl.arange(0, WIDE))[:, None] * WIDE, pairs)
 
 
 @triton.jit
 def _phases(x, turns, n, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
     """p = t_0 x_0, then p = fma(t_d, x_d, p), of one group.
 
-    Few columns N are unrolled, with the turns of all of them in registers. More, of which n is a multiple of 16, are multiplied by way of
+    Few columns N are unrolled, with the turns of all of them in registers. More, of which n is a multiple of STEP, are multiplied by way of
     shared memory; the compiler's products are the same chain, and `torch.py` tries whether they are.
     """
     p = tl.zeros([R, F], tl.float32)
@@ -96,8 +102,8 @@ def _phases(x, turns, n, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr):  # 
             t, v = tl.load(turns + d * F + j), tl.load(x + d * R + l)
             p = tl.fma(tl.broadcast_to(t[None, :], [R, F]), tl.broadcast_to(v[:, None], [R, F]), p)
     else:
-        for start in range(0, n, 16):
-            d = start + tl.arange(0, 16)
+        for start in range(0, n, STEP):
+            d = start + tl.arange(0, STEP)
             t, v = tl.load(turns + d[:, None] * F + j[None, :]), tl.load(x + d[None, :] * R + l[:, None])
             p = tl.dot(v, t, p, input_precision="ieee")
     return p
@@ -144,54 +150,85 @@ def weigh_rows(  # type: ignore[no-untyped-def]
     tl.store(place + width, sines)
 
 
+@triton.jit
+def _centred(rows, by_row, by_column, origin, factors, l, d, count, n):  # type: ignore[no-untyped-def]
+    """(row - origin) times factors, in float32; zero where there is no row or column."""
+    there = (l < count)[:, None] & (d < n)[None, :]
+    y = tl.load(rows + l[:, None] * by_row + d[None, :].to(tl.int64) * by_column, mask=there, other=0.0).to(tl.float64)
+    v = (y - tl.load(origin + d, mask=d < n, other=0.0)[None, :]).to(tl.float32)
+    return tl.where(there, v * tl.load(factors + d, mask=d < n, other=0.0)[None, :], 0.0)
+
+
 @triton.jit(do_not_specialize=["count"])
 def split_rows(  # type: ignore[no-untyped-def]
-    rows, by_row, by_column, origin, factors, count, high, low, width, n, R: tl.constexpr, D: tl.constexpr
+    rows, by_row, by_column, origin, factors, count, high, low, units, depth, n, R: tl.constexpr, D: tl.constexpr
 ):  # fmt: skip
-    """high + low = (row - origin) times factors, both float16 (.., width), zeros behind the last row and column."""
-    l = tl.program_id(0).to(tl.int64) * R + tl.arange(0, R)[:, None]
-    d = tl.program_id(1) * D + tl.arange(0, D)[None, :]
-    there = (l < count) & (d < n)
-    y = tl.load(rows + l * by_row + d.to(tl.int64) * by_column, mask=there, other=0.0).to(tl.float64)
-    v = tl.where(there, y - tl.load(origin + d, mask=d < n, other=0.0), 0.0).to(tl.float32)
-    v = v * tl.load(factors + d, mask=d < n, other=0.0)
-    rough = v.to(tl.float16)
-    tl.store(high + l * width + d, rough)
-    tl.store(low + l * width + d, (v - rough.to(tl.float32)).to(tl.float16))
+    """high + low = (row - origin) factors 2^e, both float16 (.., depth), zeros behind the last row and column.
+
+    Each row has its own e, which brings its largest number near 2^14: so an outlier costs others nothing. units are 2^(-e - 14).
+    """
+    l = tl.program_id(0).to(tl.int64) * R + tl.arange(0, R)
+    most = tl.zeros([R], tl.float32)
+    for start in range(0, depth, D):
+        v = _centred(rows, by_row, by_column, origin, factors, l, start + tl.arange(0, D), count, n)
+        most = tl.maximum(most, tl.max(tl.abs(v), axis=1))
+    # The exponents of float32 numbers are bits 23 to 30, plus 127.
+    power = tl.minimum(tl.maximum(267 - (most.to(tl.int32, bitcast=True) >> 23), 1), 239)
+    scale = (power << 23).to(tl.float32, bitcast=True)
+    tl.store(units + l, ((240 - power) << 23).to(tl.float32, bitcast=True))
+    for start in range(0, depth, D):
+        d = start + tl.arange(0, D)
+        v = _centred(rows, by_row, by_column, origin, factors, l, d, count, n) * scale[:, None]
+        rough, place = v.to(tl.float16), l[:, None] * depth + d[None, :]
+        tl.store(high + place, rough)
+        tl.store(low + place, (v - rough.to(tl.float32)).to(tl.float16))
+
+
+@triton.jit
+def _add_columns(p, x_high, x_low, t_high, t_low):  # type: ignore[no-untyped-def]
+    """p plus the products of some columns, with rounding: the matrix units cut off what they add up, which over 256 columns costs 2e-6."""
+    a, b = tl.load(t_high), tl.load(x_high)
+    part = tl.dot(tl.load(t_low), b)
+    part = tl.dot(a, tl.load(x_low), part)
+    return tl.fma(tl.dot(a, b, part), 1.0, p)
+
+
+@triton.jit
+def _waves_of_rows(p, weights, l, WEIGHTED: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Cosines and sines of phases (F, R), summed over the rows l."""
+    a, b = _wave(p)
+    if WEIGHTED:
+        w = tl.load(weights + l)[None, :]
+        return tl.sum(w * (a - _THREE).to(tl.float64), axis=1), tl.sum(w * (b - _THREE).to(tl.float64), axis=1)
+    else:
+        return tl.sum(a - _THREE, axis=1).to(tl.int64), tl.sum(b - _THREE, axis=1).to(tl.int64)
 
 
 @triton.jit(do_not_specialize=["runs", "per"])
 def sum_split(  # type: ignore[no-untyped-def]
-    x_high, x_low, t_high, t_low, depth, weights, unit, out, width, runs, per,
-    R: tl.constexpr, F: tl.constexpr, D: tl.constexpr, WEIGHTED: tl.constexpr,
+    x_high, x_low, t_high, t_low, depth, weights, units, out, width, runs, per,
+    R: tl.constexpr, F: tl.constexpr, D: tl.constexpr, DEPTH: tl.constexpr, WEIGHTED: tl.constexpr,
 ):  # fmt: skip
-    """As `sum_rows` or `weigh_rows`, with phases from the matrix units: x and t (.., depth) are sums of two float16 numbers each.
-
-    The units cut off what they add up: over 256 columns that costs 2e-6. So they add D columns at a time, and those sums are added with
-    rounding.
+    """As `sum_rows` or `weigh_rows`, with phases from the matrix units, D columns at a time: x and t (.., depth) are sums of two float16
+    numbers each, and phases are in the units of their rows. A small depth is also given as DEPTH: t is then loaded once.
     """
-    j = tl.program_id(0) * F + tl.arange(0, F)
+    j, column = tl.program_id(0) * F + tl.arange(0, F), tl.arange(0, D)
     start = tl.program_id(1) * per
     cosines, sines = tl.zeros([F], tl.float64 if WEIGHTED else tl.int64), tl.zeros([F], tl.float64 if WEIGHTED else tl.int64)
-    column = tl.arange(0, D)
     own = j[:, None] * depth + column[None, :]
     for run in range(start, min(start + per, runs)):
         l = run * R + tl.arange(0, R)
-        other = l[None, :].to(tl.int64) * depth + column[:, None]
+        at, unit = l[None, :].to(tl.int64) * depth + column[:, None], tl.load(units + l)
         p = tl.zeros([F, R], tl.float32)
-        for d in range(0, depth, D):
-            a, b = tl.load(t_high + own + d), tl.load(x_high + other + d)
-            part = tl.dot(tl.load(t_low + own + d), b)
-            part = tl.dot(a, tl.load(x_low + other + d), part)
-            p = tl.fma(tl.dot(a, b, part), 1.0, p)
-        a, b = _wave(p * tl.load(unit))
-        if WEIGHTED:
-            w = tl.load(weights + l)[None, :]
-            cosines += tl.sum(w * (a - _THREE).to(tl.float64), axis=1)
-            sines += tl.sum(w * (b - _THREE).to(tl.float64), axis=1)
+        if DEPTH:
+            for d in tl.static_range(0, DEPTH, D):
+                p = _add_columns(p, x_high + at + d, x_low + at + d, t_high + own + d, t_low + own + d)
         else:
-            cosines += tl.sum(a - _THREE, axis=1).to(tl.int64)
-            sines += tl.sum(b - _THREE, axis=1).to(tl.int64)
+            for d in range(0, depth, D):
+                p = _add_columns(p, x_high + at + d, x_low + at + d, t_high + own + d, t_low + own + d)
+        a, b = _waves_of_rows(p * unit[None, :], weights, l, WEIGHTED)
+        cosines += a
+        sines += b
     if WEIGHTED:
         place = out + tl.program_id(1) * 2 * width + j
         tl.store(place, cosines)

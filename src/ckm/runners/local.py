@@ -94,7 +94,7 @@ def run(
 
     def work(block: Block) -> tuple[Tally, Pool | None]:
         rows, weights = _floats(block.rows), block.weights
-        if weights is not None and not (weights > 0).all():  # rows of weight zero are as if they were not there
+        if weights is not None and not weights.min(initial=1.0) > 0:  # rows of weight zero are as if they were not there
             rows, weights = rows[weights > 0], weights[weights > 0]
         try:
             part = kernel(frequencies, rows, weights)

@@ -130,6 +130,8 @@ def listed(names: Iterable[Hashable], most: int = 20) -> str:
 def checked_weights(weights: Array, what: str, row: int = 0) -> Array:
     """Weights as finite float64 that are not negative. NaN is left for those who look for missing values; `row` is the first one's."""
     weights = np.asarray(weights, np.float64)
+    if len(weights) and weights.min() >= 0 and 1 / _LARGEST_WEIGHT <= weights.max() <= _LARGEST_WEIGHT:
+        return weights  # as they should be
     with np.errstate(invalid="ignore"):
         bad = (weights < 0) | np.isinf(weights)
     if bad.any():

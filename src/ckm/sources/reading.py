@@ -29,7 +29,7 @@ def read(source: Source, start: Place = BEGINNING, wanted: int | None = None) ->
 
 
 def _with_known_weights(chunk: Chunk) -> Chunk:
-    if chunk.weights is not None and np.isnan(chunk.weights).any():
+    if chunk.weights is not None and np.isnan(np.min(chunk.weights, initial=0.0)):
         number = chunk.row_numbers()[np.argmax(np.isnan(chunk.weights))]
         place = f"row {number}{'' if chunk.name is None else f' of {chunk.name}'}"
         raise DataError(f"The weight of {place} is missing (NaN); drop or fill such rows first; ckm.sketch takes nan='drop'.")

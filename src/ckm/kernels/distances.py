@@ -1,0 +1,165 @@
+"""Triton kernels: squared distances of rows on a card, from an origin (for a pool) and from the nearest of K centroids."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit(do_not_specialize=["count", "factor"])
+def weigh_keys(  # type: ignore[no-untyped-def]
+    rows, by_row, by_column, origin, scales, weights, factor, count, keys, odds, n,
+    R: tl.constexpr, D: tl.constexpr, WEIGHTED: tl.constexpr,
+):  # fmt: skip
+    """odds = weight (1/2 + factor sum_d (scale (row - origin))^2) of R rows, in float32; keys are divided by them."""
+    l = tl.program_id(0).to(tl.int64) * R + tl.arange(0, R)
+    total = tl.zeros([R], tl.float32)
+    for start in range(0, n, D):
+        d = start + tl.arange(0, D)
+        there = (l < count)[:, None] & (d < n)[None, :]
+        y = tl.load(rows + l[:, None] * by_row + d[None, :].to(tl.int64) * by_column, mask=there, other=0.0)
+        o, scale = tl.load(origin + d, mask=d < n, other=0.0)[None, :], tl.load(scales + d, mask=d < n, other=0.0)[None, :]
+        v = tl.where(there, (y - o).to(tl.float32) * scale, 0.0)
+        total += tl.sum(v * v, axis=1)
+    own = 0.5 + factor * total
+    if WEIGHTED:
+        own = own * tl.load(weights + l, mask=l < count, other=1.0)
+    tl.store(odds + l, own, mask=l < count)
+    tl.store(keys + l, tl.load(keys + l, mask=l < count, other=0.0) / own, mask=l < count)
+
+
+@triton.jit
+def _scores(v, scaled, k, d, width, score):  # type: ignore[no-untyped-def]
+    """score + v times the d-th column of the scaled centroids (columns, width): lanes run along rows, and a thread holds every k."""
+    c = tl.load(scaled + d * width + k)
+    return tl.fma(tl.broadcast_to(c[:, None], score.shape), tl.broadcast_to(v[None, :], score.shape), score)
+
+
+@triton.jit
+def _compare(score, block, best, second, which, K: tl.constexpr, AXIS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The two smallest scores so far, and whose the smallest is."""
+    least, place = tl.min(score, axis=AXIS, return_indices=True)
+    same = tl.expand_dims(tl.arange(0, K), 1 - AXIS) == tl.expand_dims(place, AXIS)
+    other = tl.min(tl.where(same, float("inf"), score), axis=AXIS)
+    second = tl.minimum(tl.maximum(best, least), tl.minimum(second, other))
+    return tl.minimum(best, least), second, tl.where(least < best, block * K + place, which)
+
+
+@triton.jit
+def _is_sure(norm, best, second, bounds):  # type: ignore[no-untyped-def]
+    """As `nearest._doubt`, the other way round."""
+    length, a, b = tl.load(bounds), tl.load(bounds + 1), tl.load(bounds + 2)
+    reach = tl.load(bounds + 4) * tl.sqrt(norm.to(tl.float64)) + length
+    return (second.to(tl.float64) - best.to(tl.float64) > reach * (a + b * reach) + tl.load(bounds + 3)) & (norm < tl.load(bounds + 5))
+
+
+@triton.jit
+def _decide(rows, by_row, by_column, l, doubt, centroids, distinct, R: tl.constexpr, N: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The nearest centroid and its squared distance in float64, infinite where none is finite: summed in the order of the columns, as on
+    the CPU, so that rows halfway get the same label.
+    """
+    least, which = tl.full([R], float("inf"), tl.float64), tl.zeros([R], tl.int32)
+    for k in range(distinct):
+        squares = tl.zeros([R], tl.float64)
+        for d in range(N):
+            y = tl.load(rows + l * by_row + d * by_column, mask=doubt, other=0.0).to(tl.float64)
+            gap = y - tl.load(centroids + k * N + d)
+            squares += gap * gap
+        which = tl.where(squares < least, k, which)
+        least = tl.where(squares < least, squares, least)
+    return which, least
+
+
+@triton.jit(do_not_specialize=["count", "blocks", "distinct"])
+def nearest_in_few_columns(  # type: ignore[no-untyped-def]
+    rows, by_row, by_column, origin, factor, scaled, halves, bounds, blocks, columns, centroids, distinct, names, weights,
+    labels, parts, count,
+    N: tl.constexpr, R: tl.constexpr, T: tl.constexpr, K: tl.constexpr, WEIGHTED: tl.constexpr,
+):  # fmt: skip
+    """Labels of T tiles of R rows, and their squared distances, summed; -1 and infinity where a row has none.
+
+    A thread compares its row with K centroids at a time, so that the smallest scores are found without asking others.
+    """
+    scale, width = tl.load(factor), blocks * K
+    total = tl.zeros([R], tl.float64)
+    for tile in range(T):
+        l = (tl.program_id(0) * T + tile).to(tl.int64) * R + tl.arange(0, R)
+        there = l < count
+        at = rows + l * by_row
+        best, second = tl.full([R], float("inf"), tl.float32), tl.full([R], float("inf"), tl.float32)
+        which, norm = tl.zeros([R], tl.int32), tl.zeros([R], tl.float32)
+        for block in range(blocks):
+            k = block * K + tl.arange(0, K)
+            score = tl.broadcast_to(tl.load(halves + k)[:, None], [K, R])
+            norm = tl.zeros([R], tl.float32)
+            for d in tl.static_range(N):
+                y = tl.load(at + d * by_column, mask=there, other=0.0)
+                v = ((y - tl.load(origin + d)) * scale).to(tl.float32)
+                norm += v * v
+                score = _scores(v, scaled, k, d, width, score)
+            best, second, which = _compare(score, block, best, second, which, K, 0)
+        sure = _is_sure(norm, best, second, bounds) & there
+        squares = tl.zeros([R], tl.float64)
+        for d in tl.static_range(N):
+            y = tl.load(at + d * by_column, mask=sure, other=0.0)
+            gap = y.to(tl.float64) - tl.load(centroids + which * N + d, mask=sure, other=0.0)
+            squares += gap * gap
+        doubt = there & (sure == 0)
+        if tl.max(doubt.to(tl.int32), axis=0) > 0:
+            other, least = _decide(rows, by_row, by_column, l, doubt, centroids, distinct, R, N)
+            which, squares = tl.where(doubt, other, which), tl.where(doubt, least, squares)
+            sure = sure | (doubt & (least < float("inf")))
+        if WEIGHTED:
+            squares = squares * tl.load(weights + l, mask=there, other=0.0)
+        total += squares
+        tl.store(labels + l, tl.where(sure, tl.load(names + which, mask=sure, other=0), -1), mask=there)
+    tl.store(parts + tl.program_id(0), tl.sum(total, axis=0))
+
+
+@triton.jit
+def _tile(rows, by_row, by_column, l, there, start, N: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Sixteen columns of some rows, zero where there are none."""
+    d = start + tl.arange(0, 16)
+    mask = there[:, None] & (d < N)[None, :]
+    return d, mask, tl.load(rows + l[:, None] * by_row + d[None, :].to(tl.int64) * by_column, mask=mask, other=0.0)
+
+
+@triton.jit(do_not_specialize=["count", "blocks", "distinct"])
+def nearest_in_many_columns(  # type: ignore[no-untyped-def]
+    rows, by_row, by_column, origin, factor, scaled, halves, bounds, blocks, columns, centroids, distinct, names, weights,
+    labels, parts, count,
+    N: tl.constexpr, R: tl.constexpr, T: tl.constexpr, K: tl.constexpr, WEIGHTED: tl.constexpr,
+):  # fmt: skip
+    """The same for any number of columns, by way of shared memory."""
+    scale, width = tl.load(factor), blocks * K
+    total = tl.zeros([R], tl.float64)
+    for tile in range(T):
+        l = (tl.program_id(0) * T + tile).to(tl.int64) * R + tl.arange(0, R)
+        there = l < count
+        best, second = tl.full([R], float("inf"), tl.float32), tl.full([R], float("inf"), tl.float32)
+        which, norm = tl.zeros([R], tl.int32), tl.zeros([R], tl.float32)
+        for block in range(blocks):
+            k = block * K + tl.arange(0, K)
+            score = tl.broadcast_to(tl.load(halves + k)[None, :], [R, K])
+            norm = tl.zeros([R], tl.float32)
+            for start in range(0, columns, 16):
+                d, mask, y = _tile(rows, by_row, by_column, l, there, start, N)
+                o = tl.load(origin + d, mask=d < N, other=0.0)
+                v = tl.where(mask, (y - o[None, :]) * scale, 0.0).to(tl.float32)
+                norm += tl.sum(v * v, axis=1)
+                score = tl.dot(v, tl.load(scaled + d[:, None] * width + k[None, :]), score, input_precision="ieee")
+            best, second, which = _compare(score, block, best, second, which, K, 1)
+        sure = _is_sure(norm, best, second, bounds) & there
+        squares = tl.zeros([R], tl.float64)
+        for start in range(0, columns, 16):
+            d, mask, y = _tile(rows, by_row, by_column, l, sure, start, N)
+            gap = y.to(tl.float64) - tl.load(centroids + which[:, None] * N + d[None, :], mask=mask, other=0.0)
+            squares += tl.sum(gap * gap, axis=1)
+        doubt = there & (sure == 0)
+        if tl.max(doubt.to(tl.int32), axis=0) > 0:
+            other, least = _decide(rows, by_row, by_column, l, doubt, centroids, distinct, R, N)
+            which, squares = tl.where(doubt, other, which), tl.where(doubt, least, squares)
+            sure = sure | (doubt & (least < float("inf")))
+        if WEIGHTED:
+            squares = squares * tl.load(weights + l, mask=there, other=0.0)
+        total += squares
+        tl.store(labels + l, tl.where(sure, tl.load(names + which, mask=sure, other=0), -1), mask=there)
+    tl.store(parts + tl.program_id(0), tl.sum(total, axis=0))
