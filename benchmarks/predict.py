@@ -76,8 +76,8 @@ def extra_memory(model: Any, X: np.ndarray) -> float:
 
 def measure(K: int, n: int, X: np.ndarray, C: np.ndarray, threads: int, rounds: int) -> dict[str, Any]:
     """Times of both, how often their labels differ, and how far apart their scores are."""
-    rivals = {"ckm": our_model(C, threads), "KMeans": their_model(C)}
     with threadpool_limits(threads):
+        rivals = {"ckm": our_model(C, threads), "KMeans": their_model(C)}  # KMeans keeps the number of threads that it is fitted with
         ours, theirs = (model.predict(X) for model in rivals.values())  # also warms up: compiled code is loaded here
         row: dict[str, Any] = {"n": n, "K": K, "rows": len(X), "dtype": X.dtype.name, "threads": threads}
         for verb in VERBS:

@@ -13,7 +13,7 @@ from numba import types
 
 from ckm.kernels import vocabulary as word
 from ckm.kernels.arithmetic import THREE_BITS
-from ckm.kernels.vectors import wave
+from ckm.kernels.vectors import waves
 from ckm.kernels.vocabulary import (
     DOUBLES,
     FLOATS,
@@ -140,7 +140,7 @@ def _finish(context: Any, builder: Any, group: int, work: Any, turns: Any, count
         values = [load(builder, work[0], _row(builder, i), FLOATS) for i in numbers]
         for place, number, value in zip(places, numbers, _butterflies(builder, values), strict=True):
             turn = spread(builder, turns[0], builder.add(turns[1], place))
-            cosine, sine = wave(context, builder, builder.fmul(turn, value))
+            ((cosine, sine),) = waves(context, builder, [builder.fmul(turn, value)])
             twice = builder.mul(number, index(2))
             add(_row(builder, twice), cosine)
             add(_row(builder, builder.add(twice, index(1))), sine)

@@ -19,7 +19,7 @@ from ckm.checks import require_float32
 from ckm.frequencies import Frequencies
 from ckm.kernels import structured
 from ckm.kernels.arithmetic import ONE, THREE_BITS
-from ckm.kernels.packing import absorb, add_products, copy_number, turn
+from ckm.kernels.packing import absorb_columns, absorb_rows, add_products, copy, turn
 from ckm.kernels.scratch import aligned_arrays
 from ckm.kernels.vectors import ROWS, TILE, drain_tiles, sum_tiles, weigh_tiles
 from ckm.kernels.vocabulary import HALF, LANES
@@ -45,10 +45,10 @@ class _Space(NamedTuple):
     w: Array  # (run, ROWS): their weights
     state: Array  # (5, n'): the origin; smallest and largest value, sums of w v and w v^2, with v = row - origin
     products: Array  # (n, n, HALF): sums of w v_d v_e, by lanes; empty where the diagonal is enough
+    notes: Array  # (n, 4, HALF): bounds and sums as in the state, by lanes; empty where groups are taken by rows
     columns: Array  # (n', ROWS): v of one group, transposed; empty likewise
-    v: Array  # (ROWS, LANES): v of some columns of one group
-    narrow: Array  # float32 (ROWS, LANES): the same in float32
     patch: Array  # (ROWS, LANES): some columns of rows whose numbers do not lie side by side
+    scratch: Array  # int32 (2 TILE, ROWS): cosines and sines of one group that wait for their weights
     integers: Array  # int32 (tiles, 2 TILE, LANES): sums of unweighted rows, by lanes
     doubles: Array  # (tiles, 2 TILE, HALF): sums of weighted rows, by lanes
     sums: Array  # int64 (2, TILE tiles): sums of unweighted rows
@@ -85,11 +85,13 @@ def _workspace(frequencies: Frequencies, full: bool, weighted: bool) -> _Space:
     _last.memory.fill(0)
     space.w.fill(1)
     space.state[0, : frequencies.n], space.state[1], space.state[2] = frequencies.origin, np.inf, -np.inf
+    space.notes[:, 0], space.notes[:, 1] = np.inf, -np.inf
     return space
 
 
 def _room(m: int, n: int, full: bool, weighted: bool) -> tuple[Array, _Space]:
     """Arrays that start on cache lines, so that no vector straddles two."""
+    by_columns = full or n <= LANES  # the products need columns; and of few numbers in a row, vectors along it would waste lanes
     wide, tiles, run = -(-n // LANES) * LANES, -(-m // TILE), max(1, min(_RUN, _NEAR // (n * ROWS)))
     single, double, integer, long = map(np.dtype, (np.float32, np.float64, np.int32, np.int64))
     memory, arrays = aligned_arrays(
@@ -97,10 +99,10 @@ def _room(m: int, n: int, full: bool, weighted: bool) -> tuple[Array, _Space]:
         ((run, ROWS), double),
         ((5, wide), double),
         ((n, n, HALF) if full else (0, 0, HALF), double),
-        ((wide if full else 0, ROWS), double),
+        ((n if by_columns else 0, 4, HALF), double),
+        ((wide if by_columns else 0, ROWS), double),
         ((ROWS, LANES), double),
-        ((ROWS, LANES), single),
-        ((ROWS, LANES), double),
+        ((2 * TILE, ROWS), integer),
         ((0 if weighted else tiles, 2 * TILE, LANES), integer),
         ((tiles if weighted else 0, 2 * TILE, HALF), double),
         ((2, 0 if weighted else tiles * TILE), long),
@@ -112,10 +114,10 @@ def _room(m: int, n: int, full: bool, weighted: bool) -> tuple[Array, _Space]:
 def _sweep(source, turns, beta, space):  # type: ignore[no-untyped-def]
     """Add every row to the sums, and to the state of bounds and moments; whether all of them are finite in float32."""
     address, by_row, by_column, count, itemsize = source
-    x, w, state, products, columns, v, narrow, patch, integers, doubles, sums = space
+    x, w, state, products, notes, columns, patch, scratch, integers, doubles, sums = space
     n, weighted, run, held = turns.shape[1], len(beta) > 0, len(w), 0
-    # Where rows lie one after another, the next run is fetched while this one is summed: so many bytes with each tile.
-    share = (run * ROWS * by_row + len(integers) - 1) // len(integers) if by_row == n * itemsize and not weighted else 0
+    # Where rows lie one after another, the next run is fetched while this one is summed: so many bytes with each tile and group.
+    share = (ROWS * by_row + len(integers) - 1) // len(integers) if by_row == n * itemsize and not weighted else 0
     for start in range(0, count, run * ROWS):
         groups = min(run, (count - start + ROWS - 1) // ROWS)
         for g in range(groups):
@@ -125,13 +127,21 @@ def _sweep(source, turns, beta, space):  # type: ignore[no-untyped-def]
             if not equal:
                 for r in range(ROWS):
                     w[g, r] = 0.0 if r >= size else beta[row + r] if weighted else 1.0
-            # Columns are read up to n', which is safe while there are rows behind.
-            safe = size == ROWS and (n % LANES == 0 or (count - row - ROWS) * by_row >= (state.shape[1] - n) * itemsize)
-            _pack((address + row * by_row, by_row, by_column, size, n, itemsize, safe), w, g, equal, state, v, columns, narrow, patch, x)
-            if len(columns):
+            group = address + row * by_row, by_row, by_column, size, n, itemsize
+            # Columns are read up to a multiple of HALF, which is safe while there are other rows behind, in memory.
+            behind = max((count - row - ROWS) * by_row, -row * by_row)
+            there = by_column == itemsize and size == ROWS and (n % HALF == 0 or behind >= -n % HALF * itemsize)
+            if len(notes):
+                _pack_columns(group, there, w, g, equal, state, notes, columns, x)
+            else:
+                _pack_rows(group, there, w, g, equal, state, patch, x)
+            for k in range(g * n, g * n + n):
+                for r in range(size, ROWS):
+                    x[k, r] = np.float32(0)
+            if len(products):
                 add_products(columns, w, g, products)
         if weighted:
-            weigh_tiles(turns, x, groups, w, narrow, doubles)
+            weigh_tiles(turns, x, groups, w, scratch, doubles)
             continue
         sum_tiles(turns, x, groups, address + (start + run * ROWS) * by_row, share, integers)
         held += groups
@@ -140,12 +150,18 @@ def _sweep(source, turns, beta, space):  # type: ignore[no-untyped-def]
             held = 0
     for j in range(sums.shape[1]):
         sums[0, j] -= -count % ROWS * ONE
-    return _finish(state, n, products)
+    return _finish(state, n, notes, products)
 
 
 @_inlined
-def _finish(state, n, products):  # type: ignore[no-untyped-def]
-    """Complete the products, of which one half was summed; whether everything was finite: NaN shows in the moments, overflow in bounds."""
+def _finish(state, n, notes, products):  # type: ignore[no-untyped-def]
+    """Complete the state, and the products, of which half were summed; whether all was finite: NaN shows in moments, overflow in bounds."""
+    for d in range(len(notes)):
+        for k in range(HALF):
+            state[1, d] = min(state[1, d], notes[d, 0, k])
+            state[2, d] = max(state[2, d], notes[d, 1, k])
+            state[3, d] += notes[d, 2, k]
+            state[4, d] += notes[d, 3, k]
     finite = True
     for d in range(n):
         ends = np.float32(state[1, d] - state[0, d]), np.float32(state[2, d] - state[0, d])
@@ -159,30 +175,30 @@ def _finish(state, n, products):  # type: ignore[no-untyped-def]
 
 
 @_inlined
-def _pack(group, w, g, equal, state, v, columns, narrow, patch, x):  # type: ignore[no-untyped-def]
-    """One group: centred rows into x[g n :] in float32 and into columns, transposed; bounds and moments into state."""
-    address, by_row, by_column, size, n, itemsize, safe = group
-    keep = 1 if len(columns) else 0
-    for d in range(0, n, LANES):
-        at, stride, some = address + d * by_column, by_row, min(LANES, n - d)
-        if by_column != itemsize or not safe:
+def _pack_rows(group, there, w, g, equal, state, patch, x):  # type: ignore[no-untyped-def]
+    """One group: centred rows into x[g n :] in float32, transposed; bounds and moments into state. Vectors run along columns."""
+    address, by_row, by_column, size, n, itemsize = group
+    step = n if there else LANES
+    for d in range(0, n, step):
+        at, stride, some = address + d * by_column, by_row, min(step, n - d)
+        if not there:
             if by_row == itemsize and size == ROWS:
                 turn(at, by_column, some - 1, LANES, ROWS, patch.ctypes.data, LANES * itemsize, itemsize)
             else:
-                for r in range(ROWS):
-                    for k in range(some):
-                        place = patch.ctypes.data + (r * LANES + k) * itemsize
-                        copy_number(at + min(r, size - 1) * by_row + k * by_column, place, itemsize)
+                copy(at, by_row, by_column, size - 1, some, patch.ctypes.data, LANES * itemsize, itemsize, itemsize)
             at, stride = patch.ctypes.data, LANES * itemsize
-        for half in range(0, some, HALF):
-            absorb(at + half * itemsize, stride, itemsize, w, g, equal, d + half, state, v, keep, narrow)
-        if keep:  # then x comes cheaper from the columns than from the rows
-            turn(v.ctypes.data, LANES * 8, ROWS, ROWS, some, columns.ctypes.data + d * ROWS * 8, ROWS * 8, 8)
-            for k in range(some):
-                for r in range(ROWS):
-                    x[g * n + d + k, r] = np.float32(columns[d + k, r])
-        else:
-            turn(narrow.ctypes.data, LANES * 4, ROWS, ROWS, LANES, x.ctypes.data + (g * n + d) * ROWS * 4, ROWS * 4, 4)
-        for k in range(some):
-            for r in range(size, ROWS):
-                x[g * n + d + k, r] = np.float32(0)
+        absorb_rows(at, stride, itemsize, w, g, equal, d, some, state, x, g * n + d)
+
+
+@_inlined
+def _pack_columns(group, there, w, g, equal, state, notes, columns, x):  # type: ignore[no-untyped-def]
+    """One group: centred rows into x[g n :] in float32, and into columns; bounds and moments into notes. Vectors run along rows."""
+    address, by_row, by_column, size, n, itemsize = group
+    source, stride = columns.ctypes.data if itemsize == 8 else x.ctypes.data + g * n * ROWS * 4, ROWS * itemsize
+    if by_row == itemsize and size == ROWS:
+        source, stride = address, by_column
+    elif there:
+        turn(address, by_row, ROWS, ROWS, n, source, stride, itemsize)
+    else:
+        copy(address, by_row, by_column, size - 1, n, source, itemsize, stride, itemsize)
+    absorb_columns(source, stride, itemsize, w, g, equal, state, notes, columns, x, g * n)

@@ -1,39 +1,43 @@
 """Rows of any strides become groups of `ROWS` rows, transposed, relative to the origin and in float32; bounds and moments on the way.
 
-A group is taken `LANES` columns at a time. Rows whose numbers lie side by side are read where they are; others are first copied to a patch
-of ROWS lines of LANES numbers, which stays in the nearest cache. Both float32 and float64 numbers are told apart by their size, while
-running: two kinds of compiled kernels would take twice as long to compile.
+Few columns are transposed first, so that vectors run along rows and none of their lanes is wasted. Of many columns, `HALF` of `LANES` rows
+are taken at a time, vectors run along columns, and only the rounded numbers are transposed. Rows whose numbers lie side by side are read
+where they are; others are first copied to memory that stays in the nearest cache. float32 and float64 numbers are told apart by their
+size, while running: two kinds of compiled kernels would take twice as long to compile.
 """
 
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from llvmlite import ir
 from numba import types
 
 from ckm.kernels.vectors import ROWS
 from ckm.kernels.vocabulary import (
     F32,
     F64,
-    FLOATS,
     HALF,
     HALF_DOUBLES,
     HALF_FLOATS,
+    LANES,
+    apart,
     at_address,
     element,
-    every,
     fma,
     index,
     intrinsic,
+    joined,
     length,
     load,
     loop,
     no_more,
-    splat,
+    spread,
     store,
     transposed,
-    variable,
 )
+
+SQUARE = 4  # columns that change places with rows at once
 
 _INTEGER = types.int64
 
@@ -48,31 +52,39 @@ def _either(builder: Any, itemsize: Any, write: Callable[[Any], None]) -> None:
 
 
 @intrinsic
-def copy_number(context: Any, source: Any, target: Any, itemsize: Any) -> Any:
-    """Copy one number from one address to another."""
+def copy(
+    context: Any, source: Any, by_row: Any, by_column: Any, last: Any, width: Any, target: Any, to_row: Any, to_column: Any, itemsize: Any
+) -> Any:
+    """Copy `width` columns of ROWS rows, number by number, between addresses where rows and columns lie so many bytes apart.
+
+    Row `last` stands in for those after it.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        source, target, itemsize = args
+        source, by_row, by_column, last, width, target, to_row, to_column, itemsize = args
 
         def write(kind: Any) -> None:
-            number = builder.load(at_address(builder, source, kind))
-            number.align = 1
-            builder.store(number, at_address(builder, target, kind))
+            with loop(builder, index(0), index(ROWS)) as (r, _), loop(builder, index(0), width) as (k, _):
+                row = builder.add(source, builder.mul(no_more(builder, r, last), by_row))
+                number = builder.load(at_address(builder, builder.add(row, builder.mul(k, by_column)), kind))
+                number.align = 1
+                place = builder.add(builder.add(target, builder.mul(r, to_row)), builder.mul(k, to_column))
+                builder.store(number, at_address(builder, place, kind))
 
         _either(builder, itemsize, write)
         return context.get_dummy_value()
 
-    return types.void(_INTEGER, _INTEGER, _INTEGER), generate
+    return types.void(*[_INTEGER] * 9), generate
 
 
 @intrinsic
 def turn(context: Any, source: Any, by_line: Any, last: Any, lines: Any, width: Any, target: Any, by_column: Any, itemsize: Any) -> Any:
     """Transpose so many lines of `width` numbers from one address to another, their lines so many bytes apart.
 
-    Both are rounded up to whole vectors. Line `last` stands in for those after it.
+    Lines are rounded up to whole vectors, the width to a multiple of SQUARE. Line `last` stands in for those after it.
     """
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def body(context: Any, builder: Any, *args: Any) -> None:
         source, by_line, last, lines, width, target, by_column, itemsize = args
 
         def at(address: Any, stride: Any, line: Any, place: Any, kind: Any) -> Any:
@@ -80,74 +92,136 @@ def turn(context: Any, source: Any, by_line: Any, last: Any, lines: Any, width: 
             return at_address(builder, builder.add(address, offset), kind)
 
         def write(number: Any) -> None:
-            kind = FLOATS if number == F32 else HALF_DOUBLES
-            with loop(builder, index(0), width, kind.count) as (c, _), loop(builder, index(0), lines, kind.count) as (r, _):
-                present = [no_more(builder, builder.add(r, index(i)), last) for i in range(kind.count)]
-                square = [load(builder, at(source, by_line, line, c, number), index(0), kind) for line in present]
-                for i, column in enumerate(transposed(builder, square)):
+            lanes = LANES if number == F32 else HALF
+            with loop(builder, index(0), lines, lanes) as (r, _), loop(builder, index(0), width, SQUARE) as (c, _):
+                present = [no_more(builder, builder.add(r, index(i)), last) for i in range(lanes)]
+                pieces = [load(builder, at(source, by_line, line, c, number), index(0), ir.VectorType(number, SQUARE)) for line in present]
+                # Every SQUAREth line in one vector: so squares side by side in vectors are transposed, which takes the fewest steps.
+                vectors = [joined(builder, pieces[i::SQUARE]) for i in range(SQUARE)]
+                for i, column in enumerate(transposed(builder, vectors)):
                     store(builder, column, at(target, by_column, builder.add(c, index(i)), r, number), index(0))
 
         _either(builder, itemsize, write)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        apart(builder, "turn", args, partial(body, context))
         return context.get_dummy_value()
 
     return types.void(*[_INTEGER] * 8), generate
 
 
 @intrinsic
-def absorb(
-    context: Any, address: Any, stride: Any, itemsize: Any, w: Any, g: Any, equal: Any, d: Any, state: Any, v: Any, keep: Any, x: Any
+def absorb_rows(
+    context: Any, address: Any, by_row: Any, itemsize: Any, w: Any, g: Any, equal: Any, d: Any, width: Any, state: Any, x: Any, line: Any
 ) -> Any:
-    """HALF columns of a group, from d on: v = y - origin, x = float32(v); the bounds of y and the sums of w v and w v^2 go into state.
+    """Columns of a group, from d on: x = float32(v), transposed, with v = y - origin; bounds of y and sums of w v and w v^2 into state.
 
-    The rows y start at `address`, `stride` bytes apart. Shapes: w (groups, ROWS), x and v (ROWS, LANES), state (5, n'), with n' a multiple
-    of LANES, its first row the origin. Where every weight is one, say so by `equal`. Unless `keep` is 1, v is not kept.
+    The rows y start at `address`, `by_row` bytes apart; `width` columns are taken, and more up to a multiple of HALF. Shapes: w (groups,
+    ROWS), x (.., ROWS), written from `line` on, and state (5, n'), with n' a multiple of HALF, its first row the origin. Where every weight
+    is one, say so by `equal`.
     """
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        address, stride, itemsize, w_, g, equal, d, state_, v_, keep, x_ = args
+    def body(context: Any, builder: Any, *args: Any) -> None:
+        address, by_row, itemsize, w_, g, equal, d, width, state_, x_, line = args
         at = partial(element, context, builder)
-        places, half = [at(state, state_, index(i), d) for i in range(5)], builder.and_(d, index(HALF))
-        origin, low, high, *sums = (load(builder, place, index(0), HALF_DOUBLES) for place in places)
-        # Sums of a group, before they are added to the sums of all: the fewer numbers in a row, the less is rounded off.
-        totals = [variable(builder, value) for value in (low, high, *[every(HALF_DOUBLES, 0.0)] * 2)]
 
         def write(number: Any, weighted: bool) -> None:
-            with loop(builder, index(0), index(ROWS)) as (r, _):
-                y = load(builder, at_address(builder, builder.add(address, builder.mul(r, stride)), number), index(0), _half(number))
-                y = y if number == F64 else builder.fpext(y, HALF_DOUBLES)
-                centred = builder.fsub(y, origin)
-                weight = splat(builder, builder.load(at(w, w_, g, r)), HALF) if weighted else None
-                _note(builder, totals, y, centred, weight)
-                store(builder, centred, at(v, v_, builder.mul(r, keep), half), index(0))
-                store(builder, builder.fptrunc(centred, HALF_FLOATS), at(x, x_, r, half), index(0))
+            # A few rows from end to end, then the next: so each line of the cache is read at once.
+            with loop(builder, index(0), index(ROWS), LANES) as (r, _), loop(builder, index(0), width, HALF) as (c, _):
+                places = [at(state, state_, index(i), builder.add(d, c)) for i in range(5)]
+                origin, *totals = (load(builder, place, index(0), HALF_DOUBLES) for place in places)
+                start = builder.add(builder.add(address, builder.mul(r, by_row)), builder.mul(c, itemsize))
+                rows = [at_address(builder, builder.add(start, builder.mul(by_row, index(i))), number) for i in range(LANES)]
+                ys = [_doubles(builder, row, index(0)) for row in rows]
+                weights = [spread(builder, at(w, w_, g, builder.add(r, index(i))), index(0), HALF) for i in range(LANES)]
+                vs, totals = _noted(builder, origin, totals, ys, weights if weighted else [])
+                for place, total in zip(places[1:], totals, strict=True):
+                    store(builder, total, place, index(0))
+                narrow = [builder.fptrunc(v, HALF_FLOATS) for v in vs]
+                pairs = [joined(builder, narrow[i::HALF]) for i in range(HALF)]
+                for i, values in enumerate(transposed(builder, pairs)):
+                    store(builder, values, at(x, x_, builder.add(builder.add(line, c), index(i)), r), index(0))
 
-        with builder.if_else(equal) as (then, otherwise):
-            with then:
-                _either(builder, itemsize, partial(write, weighted=False))
-            with otherwise:
-                _either(builder, itemsize, partial(write, weighted=True))
-        low, high, *more = (builder.load(total) for total in totals)
-        ends = low, high, *(builder.fadd(a, b) for a, b in zip(sums, more, strict=True))
-        for place, end in zip(places[1:], ends, strict=True):
-            store(builder, end, place, index(0))
+        _whichever(builder, itemsize, equal, write)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        apart(builder, "absorb_rows", args, partial(body, context))
         return context.get_dummy_value()
 
-    return types.void(_INTEGER, _INTEGER, _INTEGER, w, _INTEGER, types.boolean, _INTEGER, state, v, _INTEGER, x), generate
+    j = _INTEGER
+    return types.void(j, j, j, w, j, types.boolean, j, j, state, x, j), generate
 
 
-def _half(number: Any) -> Any:
-    return HALF_FLOATS if number == F32 else HALF_DOUBLES
+@intrinsic
+def absorb_columns(
+    context: Any, source: Any, by_column: Any, itemsize: Any, w: Any, g: Any, equal: Any, state: Any, notes: Any, v: Any, x: Any, line: Any
+) -> Any:
+    """All columns of a group, which start at `source`, `by_column` bytes apart, with ROWS numbers y side by side.
+
+    As `absorb_rows`; also v, of shape (n, ROWS), is written; and bounds and sums go into notes (n, 4, HALF), by lanes. Columns y may be in
+    the place of v or x.
+    """
+
+    def body(context: Any, builder: Any, *args: Any) -> None:
+        source, by_column, itemsize, w_, g, equal, state_, notes_, v_, x_, line = args
+        at = partial(element, context, builder)
+        steps = [index(r) for r in range(0, ROWS, HALF)]
+
+        def write(number: Any, weighted: bool) -> None:
+            with loop(builder, index(0), length(context, builder, notes, notes_, 0)) as (d, _):
+                column = at_address(builder, builder.add(source, builder.mul(d, by_column)), number)
+                place = at(notes, notes_, d, index(0), index(0))
+                origin = spread(builder, at(state, state_, index(0), d), index(0), HALF)
+                totals = [load(builder, place, index(i * HALF), HALF_DOUBLES) for i in range(4)]
+                ys = [_doubles(builder, column, r) for r in steps]
+                weights = [load(builder, at(w, w_, g, r), index(0), HALF_DOUBLES) for r in steps]
+                vs, totals = _noted(builder, origin, totals, ys, weights if weighted else [])
+                for i, total in enumerate(totals):
+                    store(builder, total, place, index(i * HALF))
+                for r, values in zip(steps, vs, strict=True):
+                    store(builder, values, at(v, v_, d, r), index(0))
+                    store(builder, builder.fptrunc(values, HALF_FLOATS), at(x, x_, builder.add(line, d), r), index(0))
+
+        _whichever(builder, itemsize, equal, write)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        apart(builder, "absorb_columns", args, partial(body, context))
+        return context.get_dummy_value()
+
+    j = _INTEGER
+    return types.void(j, j, j, w, j, types.boolean, state, notes, v, x, j), generate
 
 
-def _note(builder: Any, totals: list[Any], y: Any, centred: Any, weight: Any) -> None:
-    """Smallest and largest y, sums of w v and w v^2."""
-    low, high, first, second = totals
-    for sign, best in (("<", low), (">", high)):
-        so_far = builder.load(best)
-        builder.store(builder.select(builder.fcmp_ordered(sign, y, so_far), y, so_far), best)
-    weighted = centred if weight is None else builder.fmul(centred, weight)
-    builder.store(builder.fadd(builder.load(first), weighted), first)
-    builder.store(fma(builder, weighted, centred, builder.load(second)), second)
+def _whichever(builder: Any, itemsize: Any, equal: Any, write: Callable[..., None]) -> None:
+    """Code for every type of numbers, weighted and not."""
+    with builder.if_else(equal) as (then, otherwise):
+        with then:
+            _either(builder, itemsize, partial(write, weighted=False))
+        with otherwise:
+            _either(builder, itemsize, partial(write, weighted=True))
+
+
+def _doubles(builder: Any, pointer: Any, place: Any) -> Any:
+    """HALF numbers of either type as float64."""
+    if pointer.type.pointee == F64:
+        return load(builder, pointer, place, HALF_DOUBLES)
+    return builder.fpext(load(builder, pointer, place, HALF_FLOATS), HALF_DOUBLES)
+
+
+def _noted(builder: Any, origin: Any, totals: list[Any], ys: list[Any], weights: list[Any]) -> tuple[list[Any], list[Any]]:
+    """v = y - origin; and smallest and largest y, sums of w v and w v^2, added to `totals`.
+
+    Sums of these rows come first: the fewer numbers in a row, the less is rounded off.
+    """
+    low, high, *sums = totals
+    for y in ys:
+        low, high = (builder.select(builder.fcmp_ordered(sign, y, best), y, best) for sign, best in (("<", low), (">", high)))
+    vs = [builder.fsub(y, origin) for y in ys]
+    weighted = [builder.fmul(v, w) for v, w in zip(vs, weights, strict=True)] if weights else vs
+    first, second = weighted[0], builder.fmul(weighted[0], vs[0])
+    for u, v in zip(weighted[1:], vs[1:], strict=True):
+        first, second = builder.fadd(first, u), fma(builder, u, v, second)
+    return vs, [low, high, *(builder.fadd(total, more) for total, more in zip(sums, (first, second), strict=True))]
 
 
 @intrinsic

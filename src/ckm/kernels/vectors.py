@@ -22,6 +22,7 @@ from ckm.kernels.vocabulary import (
     I64,
     INTS,
     LANES,
+    apart,
     call,
     element,
     every,
@@ -43,6 +44,7 @@ from ckm.kernels.vocabulary import (
 
 ROWS = 64  # rows a group
 TILE = 3  # frequencies that share the loads of a sweep
+STRETCH = 4  # columns between two lines of the cache that are fetched ahead
 
 _Add = Callable[[int, int, Any], None]
 
@@ -65,43 +67,56 @@ def _reduce(context: Any, builder: Any, p: Any) -> Any:
     return builder.fsub(p, call(builder, f"llvm.rint.v{LANES}f32", FLOATS, p))
 
 
-def wave(context: Any, builder: Any, p: Any) -> tuple[Any, Any]:
-    """Bit patterns of 3 + cos and 3 + sin of phases p in turns: see `arithmetic.py`."""
-    r = _reduce(context, builder, p)
-    q = builder.fmul(r, r)
-    cosine, sine = float32(COSINE[-1]), float32(SINE[-1])
+def waves(context: Any, builder: Any, phases: list[Any]) -> list[tuple[Any, Any]]:
+    """Bit patterns of 3 + cos and 3 + sin of phases in turns: see `arithmetic.py`. All take each step together: none has to wait."""
+    rs = [_reduce(context, builder, p) for p in phases]
+    qs = [builder.fmul(r, r) for r in rs]
+    cosines, sines = [float32(COSINE[-1])] * len(qs), [float32(SINE[-1])] * len(qs)
     for a, b in zip((*COSINE[-2::-1], 4), SINE[-2::-1], strict=True):
-        cosine, sine = fma(builder, cosine, q, float32(a)), fma(builder, sine, q, float32(b))
-    sine = fma(builder, sine, r, float32(3))
-    return builder.bitcast(cosine, INTS), builder.bitcast(sine, INTS)
+        cosines = [fma(builder, c, q, float32(a)) for c, q in zip(cosines, qs, strict=True)]
+        sines = [fma(builder, s, q, float32(b)) for s, q in zip(sines, qs, strict=True)]
+    sines = [fma(builder, s, r, float32(3)) for s, r in zip(sines, rs, strict=True)]
+    return [(builder.bitcast(c, INTS), builder.bitcast(s, INTS)) for c, s in zip(cosines, sines, strict=True)]
 
 
-def _sweep_group(context: Any, builder: Any, frequencies: list[Any], x: Any, n: Any, add: _Add) -> None:
+def _sweep_group(
+    context: Any, builder: Any, frequencies: list[Any], x: Any, n: Any, add: _Add, on_stretch: Callable[[Any], None] = lambda _: None
+) -> None:
     """For one group of rows and TILE frequencies: phase, cosine, sine, and add(which of 2 TILE sums, first row, bit patterns)."""
     together = _vectors_at_a_time(context)
     phases = [[variable(builder, float32(0)) for _ in range(together)] for _ in frequencies]
     for start in range(0, ROWS, LANES * together):
         rows = [start + LANES * i for i in range(together)]
-        _sweep_phases(builder, frequencies, x, rows, n, phases)
+        _sweep_phases(builder, frequencies, x, rows, n, phases, on_stretch)
         for f, own in enumerate(phases):
-            for p, row in zip(own, rows, strict=True):
-                for part, bits in enumerate(wave(context, builder, builder.load(p))):
-                    add(2 * f + part, row, bits)
+            for i in range(0, together, 2):
+                found = waves(context, builder, [builder.load(p) for p in own[i : i + 2]])
+                for row, parts in zip(rows[i : i + 2], found, strict=True):
+                    for part, bits in enumerate(parts):
+                        add(2 * f + part, row, bits)
 
 
-def _sweep_phases(builder: Any, frequencies: list[Any], x: Any, rows: list[int], n: Any, phases: list[list[Any]]) -> None:
-    """p = t_0 x_0, then p = fma(t_d, x_d, p)."""
+def _sweep_phases(
+    builder: Any, frequencies: list[Any], x: Any, rows: list[int], n: Any, phases: list[list[Any]], on_stretch: Callable[[Any], None]
+) -> None:
+    """p = t_0 x_0, then p = fma(t_d, x_d, p); on_stretch(number) where a stretch of STRETCH columns begins, after the first column."""
 
-    def step(d: Any, first: bool) -> None:
+    def step(d: Any, first: bool = False) -> None:
         values = [load(builder, x, builder.add(builder.mul(d, index(ROWS)), index(row)), FLOATS) for row in rows]
         for turns, own in zip(frequencies, phases, strict=True):
             t = spread(builder, turns, d)
             for p, value in zip(own, values, strict=True):
                 builder.store(builder.fmul(t, value) if first else fma(builder, t, value, builder.load(p)), p)
 
-    step(index(0), True)
-    with loop(builder, index(1), n) as (d, _):
-        step(d, False)
+    on_stretch(index(0))
+    step(index(0), first=True)
+    stretches = builder.udiv(builder.sub(n, index(1)), index(STRETCH))
+    with loop(builder, index(0), stretches) as (s, _):
+        on_stretch(builder.add(s, index(1)))
+        for i in range(1, STRETCH + 1):
+            step(builder.add(builder.mul(s, index(STRETCH)), index(i)))
+    with loop(builder, builder.add(builder.mul(stretches, index(STRETCH)), index(1)), n) as (d, _):
+        step(d)
 
 
 class _Tiles:
@@ -132,14 +147,13 @@ class _Tiles:
 def sum_tiles(context: Any, turns: Any, x: Any, groups: Any, ahead: Any, share: Any, sums: Any) -> Any:
     """Add the bit patterns of 3 + cos and 3 + sin over some groups to int32 sums (tiles, 2 TILE, LANES), which wrap.
 
-    Turns are (m, n), x (>= groups n, ROWS). With every tile, `share` bytes from the address `ahead` on are fetched.
+    Turns are (m, n), x (>= groups n, ROWS). With every tile and group, `share` bytes from the address `ahead` on are fetched.
     """
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        turns_, x_, groups, ahead, share, sums_ = args
+    def write(context: Any, builder: Any, turns_: Any, x_: Any, groups: Any, ahead: Any, share: Any, sums_: Any) -> None:
         tiles = _Tiles(context, builder, (turns, x, sums), (turns_, x_, sums_))
+        step = builder.udiv(share, builder.udiv(builder.add(tiles.n, index(STRETCH - 1)), index(STRETCH)))
         with loop(builder, index(0), tiles.count) as (j, _):
-            prefetch(builder, builder.add(ahead, builder.mul(j, share)), share)
             frequencies, out = tiles.frequencies(j), tiles.sum(j, index(0))
 
             def add(i: int, row: int, bits: Any) -> None:
@@ -147,7 +161,15 @@ def sum_tiles(context: Any, turns: Any, x: Any, groups: Any, ahead: Any, share: 
                 store(builder, builder.add(load(builder, out, index(LANES * i), INTS), bits), out, index(LANES * i))
 
             with loop(builder, index(0), groups) as (g, _):
-                _sweep_group(context, builder, frequencies, tiles.group(g), tiles.n, add)
+                here = builder.add(ahead, builder.mul(builder.add(builder.mul(j, groups), g), share))
+
+                def fetch(number: Any) -> None:
+                    prefetch(builder, builder.add(here, builder.mul(number, step)))
+
+                _sweep_group(context, builder, frequencies, tiles.group(g), tiles.n, add, fetch)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        apart(builder, "sum_tiles", args, partial(write, context))
         return context.get_dummy_value()
 
     return types.void(turns, x, types.int64, types.int64, types.int64, sums), generate

@@ -62,14 +62,25 @@ def spread(builder: Any, pointer: Any, place: Any, lanes: int = LANES) -> Any:
     return splat(builder, builder.load(builder.gep(pointer, [place])), lanes)
 
 
+def joined(builder: Any, vectors: list[Any]) -> Any:
+    """One vector after another, two at a time: as many as a power of two."""
+    while len(vectors) > 1:
+        picks = ir.Constant(ir.VectorType(I32, 2 * vectors[0].type.count), list(range(2 * vectors[0].type.count)))
+        vectors = [builder.shuffle_vector(a, b, picks) for a, b in zip(vectors[::2], vectors[1::2], strict=True)]
+    return vectors[0]
+
+
 def transposed(builder: Any, lines: list[Any]) -> list[Any]:
-    """The columns of these vectors, of which there are as many as lanes: blocks of 1, 2, 4 .. lanes change places across the diagonal."""
-    lines, size, block = list(lines), len(lines), 1
-    while block < size:
-        low = [lane if not lane & block else lane - block + size for lane in range(size)]
-        high = [lane + block if not lane & block else lane + size for lane in range(size)]
-        picks = [ir.Constant(ir.VectorType(I32, size), pick) for pick in (low, high)]
-        for i in range(size):
+    """The columns of these vectors, of which there are as many as lanes: blocks of 1, 2, 4 .. lanes change places across the diagonal.
+
+    With fewer vectors, the same for each of the squares that lie side by side in them.
+    """
+    lines, lanes, block = list(lines), lines[0].type.count, 1
+    while block < len(lines):
+        low = [lane if not lane & block else lane - block + lanes for lane in range(lanes)]
+        high = [lane + block if not lane & block else lane + lanes for lane in range(lanes)]
+        picks = [ir.Constant(ir.VectorType(I32, lanes), pick) for pick in (low, high)]
+        for i in range(len(lines)):
             if not i & block:
                 a, b = lines[i], lines[i + block]
                 lines[i], lines[i + block] = (builder.shuffle_vector(a, b, pick) for pick in picks)
@@ -124,13 +135,24 @@ def no_more(builder: Any, value: Any, most: Any) -> Any:
     return builder.select(builder.icmp_signed("<", value, most), value, most)
 
 
-def prefetch(builder: Any, address: Any, count: Any) -> None:
-    """Ask for `count` bytes from `address` on, which will be read in a while."""
+def prefetch(builder: Any, address: Any) -> None:
+    """Ask for what is at an address, which will be read in a while."""
     kind = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), I32, I32, I32])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
     read, not_too_near, as_data = (ir.Constant(I32, flag) for flag in (0, 2, 1))
-    with loop(builder, index(0), count, 64) as (offset, _):
-        builder.call(function, [at_address(builder, builder.add(address, offset), BYTE), read, not_too_near, as_data])
+    builder.call(function, [at_address(builder, address, BYTE), read, not_too_near, as_data])
+
+
+def apart(builder: Any, name: str, values: list[Any], write: Callable[..., None]) -> None:
+    """Call write(builder, *values) as a function of its own: within a larger one, registers would be short and LLVM would spill."""
+    kind = ir.FunctionType(ir.VoidType(), [value.type for value in values])
+    function = ir.Function(builder.module, kind, builder.module.get_unique_name(name))
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    own = ir.IRBuilder(function.append_basic_block())
+    write(own, *function.args)
+    own.ret_void()
+    builder.call(function, values)
 
 
 def has_feature(context: Any, name: str) -> bool:
