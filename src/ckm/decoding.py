@@ -40,6 +40,7 @@ _ROWS_TO_START_FROM = 10  # for each cluster; fewer rows are a worse place to st
 _SEPARATE, _CROWDED = 0.95, 0.85
 # A sampled row that was more likely than not to be in the pool is one of few like it, and most of those are there.
 _KNOWN_CHANCE, _KNOWN_SHARE = 0.5, 0.1
+_STARTS_BESIDE = 12  # of k-means where few rows far out have much of the error: these draw its starts, and other places are missed
 
 # The limits on libraries' threads belong to the whole process: overlapping decodings would restore them in the wrong order.
 _ONE_AT_A_TIME = threading.RLock()
@@ -141,7 +142,7 @@ def _beside_known(problem: Problem, K: int, rows: Rows, known: Array, rng: np.ra
     measure = recover_measure(rest, K, make_prior(rest, others), others, rng, threads)
     left = 1 - far.weights.sum()
     weights = np.concatenate([left * measure.weights / measure.weights.sum(), far.weights])
-    C, alpha, _ = place(np.vstack([measure.points, far.values]), weights, K, rng)
+    C, alpha, _ = place(np.vstack([measure.points, far.values]), weights, K, rng, _STARTS_BESIDE)
     labels, _ = assign(far.values, C)
     return Found(C, alpha, left**2 * measure.cost, doubtful=True, known=np.bincount(labels, far.weights, minlength=K))
 
@@ -152,7 +153,7 @@ def _beside_imagined(problem: Problem, bulk: Problem, K: int, rng: np.random.Gen
     far, shares = imagine_rows(problem, bulk, measure.points)
     _log.info("%d rows far out are imagined, with %.2g of the weight", len(far), shares.sum())
     weights = np.concatenate([measure.weights / measure.weights.sum(), shares])
-    C, alpha, _ = place(np.vstack([measure.points, far]), weights, K, rng)
+    C, alpha, _ = place(np.vstack([measure.points, far]), weights, K, rng, _STARTS_BESIDE)
     return Found(C, alpha, measure.cost, doubtful=True)
 
 
