@@ -80,7 +80,8 @@ import ckm
 s = ckm.sketch(X, n_clusters=3, random_state=0)
 solution = ckm.decode(s, 3, random_state=0)
 model = ckm.CompressiveKMeans.from_sketch(s, 3, random_state=0)
-found = [solution.centroids, solution.weights, np.array(solution.cost)]
+apart = ckm.sketch(np.cbrt(X) + 8 * (np.arange(len(X)) % 3)[:, None], n_clusters=3, random_state=0)  # clusters that are soon found
+found = [solution.centroids, solution.weights, np.array(solution.cost), ckm.decode(apart, 3, random_state=0).centroids]
 parts = [s.z, s.mean, s.covariance, *found, model.predict(X), np.array(model.score(X))]
 """
 )
