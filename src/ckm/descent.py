@@ -31,13 +31,14 @@ class Point(NamedTuple):
 
 class Limits(NamedTuple):
     """When to end: after so many steps, after two in a row that gain at most `gain` each (times the cost, where that is above one),
-    where no slope is above `slope`, or where the cost is still above `hope` after a few steps.
+    where no slope is above `slope`, where the cost is still above `hope` after a few steps, or where it is at most `enough`.
     """
 
     steps: int
     gain: float = 1e-9
     slope: float = 1e-8
     hope: float = np.inf
+    enough: float = -np.inf
 
 
 def descend(cost: Cost, x: Array, lower: Array, upper: Array, limits: Limits) -> Point:
@@ -46,6 +47,8 @@ def descend(cost: Cost, x: Array, lower: Array, upper: Array, limits: Limits) ->
     at, kept, vain, scale = Point(x, *cost(x)), 0, 0, 0.0
     steps, changes, direction, free, room = *np.empty((2, _MEMORY, len(x))), *np.empty((2, len(x))), np.empty((_MEMORY, 2))
     for i in range(limits.steps):
+        if at.value <= limits.enough:
+            break
         steepest = _direct(at.x, at.gradient, lower, upper, steps, changes, kept, scale, direction, free, room)
         if steepest <= limits.slope or (i == _FEW and at.value > limits.hope):
             break

@@ -1,9 +1,10 @@
 """Several measures that explain a sketch, for data that no mixture of K equal atoms does.
 
 A sketch is far from deciding what the data looks like between its frequencies: many measures have it. Each search ends in one of them,
-with errors of its own; together they agree where the sketch says something, and differ where it does not. So: several mixtures of more
-atoms than K, each with a width along each axis, from independent starts, matched to the sketch and to the moments. Where rows were
-sampled they are the most natural start, and moved as little as the sketch asks they are one more such measure.
+with errors of its own; together they agree where the sketch says something, and differ where it does not. So: many mixtures of more
+atoms than K, from independent starts, matched to the sketch and to the moments; atoms have a width along each axis where one for all does
+not explain the sketch. Where rows were sampled they are the most natural start, and moved as little as the sketch asks they are one more
+such measure.
 """
 
 from collections.abc import Callable
@@ -20,11 +21,14 @@ from ckm.density import MAX_WIDTH, Mixture, Prior, begin_mixture, descend_partic
 from ckm.descent import Limits, descend
 from ckm.readonly import Array
 
-_MOST, _LEAST = 8, 3  # members
+_MOST, _LEAST = 24, 3  # members
+_POOR = 4  # one in so many is left out: those that are farthest from the sketch ended in a poor place
 _ATOMS = 4  # for each cluster
 _WORK = 8e7  # multiply-adds in one evaluation of all members: beyond it there are fewer of them
 _ITERATIONS = 300
-_POINTS, _PER_CLUSTER = 32_000, 400  # drawn from all members together, at least
+# Mean squares of what is left of z that are as good as none, and the share of the noise that is; below them widths fit accidents.
+_ENOUGH, _ENOUGH_NOISE = 2e-6, 0.5
+_POINTS, _PER_CLUSTER = 48_000, 400  # drawn from all members together, at least
 _ROWS_PER_CLUSTER = 100  # sampled rows that say as much as all members; fewer count for less
 
 
@@ -42,7 +46,8 @@ def recover_measure(problem: Problem, K: int, prior: Prior, rows: Rows | None, r
     Q = _ATOMS * K
     count = int(np.clip(_WORK / (Q * problem.m * (problem.n + 20)), _LEAST, _MOST))
     members = _in_threads(partial(_member, problem, Q, prior), rng.spawn(count), threads)
-    each = max(_POINTS, _PER_CLUSTER * K) // count
+    members = sorted(members, key=lambda member: member.cost)[: count - count // _POOR]
+    each = max(_POINTS, _PER_CLUSTER * K) // len(members)
     points = np.vstack([member.draw(rng, each) for member in members])
     weights = np.ones(len(points))
     if rows is not None:
@@ -77,9 +82,10 @@ def descend_gaussians(problem: Problem, C: Array, alpha: Array, widths: Array, i
         by_C, by_alpha, by_widths = (g + problem.m * s for g, s in zip(gradients, slopes, strict=True))
         return value + problem.m * more, np.concatenate([by_C.ravel(), by_alpha / Q, by_widths.ravel()])
 
+    limits = Limits(iterations, slope=1e-9, enough=min(_ENOUGH * problem.m, _ENOUGH_NOISE * problem.noise))
     lower = np.concatenate([np.tile(problem.lower, Q), np.zeros(Q + Q * n)])
     upper = np.concatenate([np.tile(problem.upper, Q), np.full(Q, np.inf), np.full(Q * n, MAX_WIDTH)])
-    x = descend(cost, np.concatenate([C.ravel(), alpha * Q, widths.ravel()]), lower, upper, Limits(iterations, slope=1e-9)).x
+    x = descend(cost, np.concatenate([C.ravel(), alpha * Q, widths.ravel()]), lower, upper, limits).x
     C, alpha, widths = unpack(x)
     return Mixture(C, alpha, widths, gaussian_cost(problem, C, alpha, widths)[0])
 
