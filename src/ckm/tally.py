@@ -59,10 +59,9 @@ class Tally(Frozen):
 
     @classmethod
     def owning(cls, sums: Array, weight: float, count: int, lower: Array, upper: Array, first: Array, second: Array) -> "Tally":
-        """A tally made of these very arrays, which nobody else holds: of its types, and without -0.0 beside `sums`. It copies nothing."""
+        """A tally of these very arrays, for the fastest kernels: read-only, nobody else's, of its types and without -0.0."""
         tally = cls.__new__(cls)
-        numbers = {"weight": weight, "count": count, "tight": True}
-        tally.__setstate__({"sums": sums, "lower": lower, "upper": upper, "first": first, "second": second} | numbers)
+        tally.__dict__.update(sums=sums, weight=weight, count=count, lower=lower, upper=upper, first=first, second=second, tight=True)
         return tally
 
     @property

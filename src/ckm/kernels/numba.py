@@ -32,19 +32,10 @@ _INT32_GROUPS = 124  # groups whose integers fit: 496 rows a lane, each at most 
 
 _NO_WEIGHTS = np.empty(0)
 
-_last = threading.local()  # what the thread's last call worked in
+_last = threading.local()  # the plan of the thread's last call
 
 _compiled = njit(nogil=True, cache=True, error_model="numpy")
 _inlined = njit(inline="always")
-
-
-class _Key(NamedTuple):
-    """What the sizes of a space depend on: whether all second moments are wanted, and rows have weights."""
-
-    m: int
-    n: int
-    full: bool
-    weighted: bool
 
 
 class _Space(NamedTuple):
@@ -75,10 +66,20 @@ def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -
     if not _sweep(*arguments):
         require_float32(rows.astype(np.float64) - frequencies.origin)
     *_, beta, space, sums, moments = arguments
-    weight, second = float(len(rows)), moments[3:] if _last.key.full else moments[3]
+    weight = float(len(rows))
     if weights is not None:
         weight, sums = float(beta.sum()), np.ascontiguousarray(_Space(*space).doubles.sum(axis=2).reshape(-1, 2)[: frequencies.m].T)
-    return Tally.owning(sums, weight, len(rows), moments[0], moments[1], moments[2], second)
+    sums.flags.writeable = moments.flags.writeable = False
+    return Tally.owning(sums, weight, len(rows), moments[0], moments[1], moments[2], moments[3:] if _last.plan.full else moments[3])
+
+
+class _Plan(NamedTuple):
+    """What calls with the same frequencies share."""
+
+    frequencies: Frequencies
+    weighted: bool
+    full: bool  # whether all second moments are wanted
+    space: tuple[Array, ...]
 
 
 def prepared(frequencies: Frequencies, rows: Array, weights: Array | None = None) -> tuple[Any, ...]:
@@ -86,13 +87,23 @@ def prepared(frequencies: Frequencies, rows: Array, weights: Array | None = None
 
     A pass over rows leaves nothing of Python and NumPy in the near caches: whatever they do next to it takes ten times as long as usual.
     """
-    key = _Key(frequencies.m, frequencies.n, len(second_moment_shape(frequencies.m, frequencies.n)) == 2, weights is not None)
-    if getattr(_last, "key", None) != key:
-        _last.space, _last.key = _room(*key), key
+    plan: _Plan | None = getattr(_last, "plan", None)
+    if plan is None or plan.frequencies is not frequencies or plan.weighted != (weights is not None):
+        plan = _last.plan = _planned(plan, frequencies, weights is not None)
+    m, n = frequencies.turns.shape
     beta = _NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, np.float64)
     source = (_address(rows), *rows.strides, len(rows), rows.itemsize)
-    sums, moments = np.empty((2, 0 if key.weighted else key.m), np.int64), np.empty((3 + (key.n if key.full else 1), key.n))
-    return source, frequencies.turns, frequencies.origin, beta, _last.space, sums, moments
+    sums, moments = np.empty((2, 0 if plan.weighted else m), np.int64), np.empty((3 + (n if plan.full else 1), n))
+    return source, frequencies.turns, frequencies.origin, beta, plan.space, sums, moments
+
+
+def _planned(last: _Plan | None, frequencies: Frequencies, weighted: bool) -> _Plan:
+    """A plan, in the memory of the last one if their sizes are the same."""
+    m, n = frequencies.m, frequencies.n
+    full = len(second_moment_shape(m, n)) == 2
+    if last and (last.weighted, last.full, last.frequencies.m, last.frequencies.n) == (weighted, full, m, n):
+        return last._replace(frequencies=frequencies)
+    return _Plan(frequencies, weighted, full, _room(m, n, full, weighted))
 
 
 def _room(m: int, n: int, full: bool, weighted: bool) -> tuple[Array, ...]:
