@@ -162,12 +162,13 @@ def _sweep(source, turns, origin, beta, space, sums, moments):  # type: ignore[n
             behind = max((count - row - ROWS) * by_row, -row * by_row)
             there = by_column == itemsize and size == ROWS and (n % HALF == 0 or behind >= -n % HALF * itemsize)
             if len(notes):
-                _pack_columns(group, there, w, g, equal, state, notes, columns, x)
+                _pack_columns(group, there, w, g, equal, state, notes, len(products) > 0, columns, x)
             else:
                 _pack_rows(group, there, w, g, equal, state, patch, x)
-            for k in range(g * n, g * n + n):
-                for r in range(size, ROWS):
-                    x[k, r] = np.float32(0)
+            if size < ROWS:
+                for k in range(g * n, g * n + n):
+                    for r in range(size, ROWS):
+                        x[k, r] = np.float32(0)
             if len(products):
                 add_products(columns, w, g, products)
         if weighted:
@@ -229,8 +230,8 @@ def _pack_rows(group, there, w, g, equal, state, patch, x):  # type: ignore[no-u
 
 
 @_inlined
-def _pack_columns(group, there, w, g, equal, state, notes, columns, x):  # type: ignore[no-untyped-def]
-    """One group: centred rows into x[g n :] in float32, and into columns; bounds and moments into notes. Vectors run along rows."""
+def _pack_columns(group, there, w, g, equal, state, notes, keep, columns, x):  # type: ignore[no-untyped-def]
+    """One group: centred rows into x[g n :] in float32, and if `keep` into columns; bounds and moments into notes. Vectors run along rows."""
     address, by_row, by_column, size, n, itemsize = group
     source, stride = columns.ctypes.data if itemsize == 8 else x.ctypes.data + g * n * ROWS * 4, ROWS * itemsize
     if by_row == itemsize and size == ROWS:
@@ -239,4 +240,4 @@ def _pack_columns(group, there, w, g, equal, state, notes, columns, x):  # type:
         turn(address, by_row, ROWS, ROWS, n, source, stride, itemsize)
     else:
         copy(address, by_row, by_column, size - 1, n, source, itemsize, stride, itemsize)
-    absorb_columns(source, stride, itemsize, w, g, equal, state, notes, columns, x, g * n)
+    absorb_columns(source, stride, itemsize, w, g, equal, state, notes, keep, columns, x, g * n)

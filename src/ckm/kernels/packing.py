@@ -154,42 +154,59 @@ def absorb_rows(
 
 @intrinsic
 def absorb_columns(
-    context: Any, source: Any, by_column: Any, itemsize: Any, w: Any, g: Any, equal: Any, state: Any, notes: Any, v: Any, x: Any, line: Any
+    context: Any,
+    source: Any,
+    by_column: Any,
+    itemsize: Any,
+    w: Any,
+    g: Any,
+    equal: Any,
+    state: Any,
+    notes: Any,
+    keep: Any,
+    v: Any,
+    x: Any,
+    line: Any,
 ) -> Any:
     """All columns of a group, which start at `source`, `by_column` bytes apart, with ROWS numbers y side by side.
 
-    As `absorb_rows`; also v, of shape (n, ROWS), is written; and bounds and sums go into notes (n, 4, HALF), by lanes. Columns y may be in
-    the place of v or x.
+    As `absorb_rows`; also v, of shape (n, ROWS), is written if `keep`; and bounds and sums go into notes (n, 4, HALF), by lanes. Columns y
+    may be in the place of v or x.
     """
 
-    def body(context: Any, builder: Any, *args: Any) -> None:
-        source, by_column, itemsize, w_, g, equal, state_, notes_, v_, x_, line = args
-        at = partial(element, context, builder)
+    def body(builder: Any, *args: Any) -> None:
+        source, by_column, itemsize, equal, keep, n, weights_, origins, notes_, v_, x_ = args
         steps = [index(r) for r in range(0, ROWS, HALF)]
 
         def write(number: Any, weighted: bool) -> None:
-            with loop(builder, index(0), length(context, builder, notes, notes_, 0)) as (d, _):
+            with loop(builder, index(0), n) as (d, _):
                 column = at_address(builder, builder.add(source, builder.mul(d, by_column)), number)
-                place = at(notes, notes_, d, index(0), index(0))
-                origin = spread(builder, at(state, state_, index(0), d), index(0), HALF)
+                place = builder.gep(notes_, [builder.mul(d, index(4 * HALF))])
+                v_line, x_line = (builder.gep(lines, [builder.mul(d, index(ROWS))]) for lines in (v_, x_))
+                origin = spread(builder, origins, d, HALF)
                 totals = [load(builder, place, index(i * HALF), HALF_DOUBLES) for i in range(4)]
                 ys = [_doubles(builder, column, r) for r in steps]
-                weights = [load(builder, at(w, w_, g, r), index(0), HALF_DOUBLES) for r in steps]
+                weights = [load(builder, weights_, r, HALF_DOUBLES) for r in steps]
                 vs, totals = _noted(builder, origin, totals, ys, weights if weighted else [])
                 for i, total in enumerate(totals):
                     store(builder, total, place, index(i * HALF))
                 for r, values in zip(steps, vs, strict=True):
-                    store(builder, values, at(v, v_, d, r), index(0))
-                    store(builder, builder.fptrunc(values, HALF_FLOATS), at(x, x_, builder.add(line, d), r), index(0))
+                    store(builder, builder.fptrunc(values, HALF_FLOATS), x_line, r)
+                with builder.if_then(keep):
+                    for r, values in zip(steps, vs, strict=True):
+                        store(builder, values, v_line, r)
 
         _whichever(builder, itemsize, equal, write)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        apart(builder, "absorb_columns", args, partial(body, context))
+        source, by_column, itemsize, w_, g, equal, state_, notes_, keep, v_, x_, line = args
+        at, n = partial(element, context, builder), length(context, builder, notes, notes_, 0)
+        places = at(w, w_, g, index(0)), at(state, state_), at(notes, notes_), at(v, v_), at(x, x_, line, index(0))
+        apart(builder, "absorb_columns", [source, by_column, itemsize, equal, keep, n, *places], body)
         return context.get_dummy_value()
 
     j = _INTEGER
-    return types.void(j, j, j, w, j, types.boolean, state, notes, v, x, j), generate
+    return types.void(j, j, j, w, j, types.boolean, state, notes, types.boolean, v, x, j), generate
 
 
 def _whichever(builder: Any, itemsize: Any, equal: Any, write: Callable[..., None]) -> None:
