@@ -83,7 +83,7 @@ class _Plan(NamedTuple):
 
 
 def prepared(frequencies: Frequencies, rows: Array, weights: Array | None = None) -> tuple[Any, ...]:
-    """What `_sweep` takes. As little as possible is done here and after it.
+    """What `_sweep` takes, with an address in place of the rows. As little as possible is done here and after it.
 
     A pass over rows leaves nothing of Python and NumPy in the near caches: whatever they do next to it takes ten times as long as usual.
     """
@@ -231,7 +231,7 @@ def _pack_rows(group, there, w, g, equal, state, patch, x):  # type: ignore[no-u
 
 @_inlined
 def _pack_columns(group, there, w, g, equal, state, notes, keep, columns, x):  # type: ignore[no-untyped-def]
-    """One group: centred rows into x[g n :] in float32, and if `keep` into columns; bounds and moments into notes. Vectors run along rows."""
+    """One group: centred rows into x[g n :] in float32, and columns if `keep`; bounds and moments into notes. Vectors run along rows."""
     address, by_row, by_column, size, n, itemsize = group
     source, stride = columns.ctypes.data if itemsize == 8 else x.ctypes.data + g * n * ROWS * 4, ROWS * itemsize
     if by_row == itemsize and size == ROWS:
