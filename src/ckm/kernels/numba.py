@@ -30,6 +30,7 @@ _NEAR = 2**13  # float32 numbers of the rows that are summed at once: 32 kB, for
 _RUN = 16  # groups of them, at most
 _INT32_GROUPS = 124  # groups whose integers fit: 496 rows a lane, each at most 2**22
 
+_SIZES = {np.dtype(np.float32): 4, np.dtype(np.float64): 8}  # the types of rows
 _NO_WEIGHTS = np.empty(0)
 
 _last = threading.local()  # the plan of the thread's last call
@@ -92,7 +93,7 @@ def prepared(frequencies: Frequencies, rows: Array, weights: Array | None = None
         plan = _last.plan = _planned(plan, frequencies, weights is not None)
     m, n = frequencies.turns.shape
     beta = _NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, np.float64)
-    source = (_address(rows), *rows.strides, len(rows), rows.itemsize)
+    source = (_address(rows), *rows.strides, len(rows), _SIZES[rows.dtype])
     sums, moments = np.empty((2, 0 if plan.weighted else m), np.int64), np.empty((3 + (n if plan.full else 1), n))
     return source, frequencies.turns, frequencies.origin, beta, plan.space, sums, moments
 
