@@ -5,8 +5,8 @@ sums it for a few frequencies at a time. Sums of integers are kept in int32 by l
 The last group is filled up with rows at the origin, whose contribution is known and taken off again, so that every row goes through the
 same vector code.
 
-One function is compiled, once for all layouts and types of rows, weighted or not. It has no expressions of whole arrays: the errors that
-numba prepares for them take longer to compile than everything else.
+`_sweep` is compiled once for all layouts and types of rows, weighted or not. It has no expressions of whole arrays: the errors that numba
+prepares for them take longer to compile than everything else.
 """
 
 import threading
@@ -42,8 +42,8 @@ _inlined = njit(inline="always")
 class _Space(NamedTuple):
     """What a sweep works in. Columns are counted up to n', the next multiple of LANES."""
 
-    memory: Array  # bytes: all the following
-    blank: Array  # bytes with which the memory begins before the first row: of everything up to the totals
+    memory: Array  # bytes, those of all arrays from `state` on
+    blank: Array  # bytes with which the memory starts before the first row, up to the totals; what comes after them need not be cleared
     state: Array  # (5, n'): the origin; smallest and largest value, sums of w v and w v^2, with v = row - origin
     notes: Array  # (n, 4, HALF): bounds and sums as in the state, by lanes; empty where groups are taken by rows
     w: Array  # (run, ROWS): weights of packed rows
