@@ -5,6 +5,7 @@ import os
 import platform
 import subprocess
 import sys
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 
@@ -119,6 +120,27 @@ def test_no_rows_add_nothing(kernel: str, size: tuple[int, int, int], seed: int,
         assert_same_bits(total, some)
         assert np.array_equal(total.first, some.first)
         assert np.array_equal(total.second, some.second)
+
+
+@pytest.mark.parametrize("n", [3, 20])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_tally_is_its_own(kernel: str, n: int, weighted: bool) -> None:
+    f, X = make_frequencies(n, 50, 0), make_rows(n, 200, 0)
+    tally, beta = load_kernel(kernel), frozen(np.full(200, 1.5)) if weighted else None
+    found = tally(f, X, beta)
+    arrays = [found.sums, found.lower, found.upper, found.first, found.second]
+    before = [array.copy() for array in arrays]
+    tally(f, 2 * X[:100], None if beta is None else beta[:100])
+    assert all(map(np.array_equal, arrays, before))
+    assert not any(array.flags.writeable for array in arrays)
+
+
+@pytest.mark.parametrize("n", [3, 20])
+def test_bounds_and_moments_know_one_zero(kernel: str, n: int) -> None:
+    f = make_frequencies(n, 50, 0)
+    zero = load_kernel(kernel)(replace(f, origin=np.zeros(n)), np.full((70, n), -0.0), None)
+    for array in (zero.lower, zero.upper, zero.first, zero.second):
+        assert not np.signbit(array).any()
 
 
 @given(size=sizes, seed=seeds)

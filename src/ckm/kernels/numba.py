@@ -5,12 +5,12 @@ sums it for a few frequencies at a time. Sums of integers are kept in int32 by l
 The last group is filled up with rows at the origin, whose contribution is known and taken off again, so that every row goes through the
 same vector code.
 
-One function is compiled, once for all layouts and types of rows, weighted or not. It has no expressions of whole arrays: the errors that
-numba prepares for them take longer to compile than everything else.
+`_sweep` is compiled once for all layouts and types of rows, weighted or not. It has no expressions of whole arrays: the errors that numba
+prepares for them take longer to compile than everything else.
 """
 
 import threading
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -31,8 +31,9 @@ _RUN = 16  # groups of them, at most
 _INT32_GROUPS = 124  # groups whose integers fit: 496 rows a lane, each at most 2**22
 
 _SIZES = {np.dtype(np.float32): 4, np.dtype(np.float64): 8}  # the types of rows
+_NO_WEIGHTS = np.empty(0)
 
-_last = threading.local()  # what the thread's last call worked in
+_last = threading.local()  # the plan of the thread's last call
 
 _compiled = njit(nogil=True, cache=True, error_model="numpy")
 _inlined = njit(inline="always")
@@ -41,80 +42,110 @@ _inlined = njit(inline="always")
 class _Space(NamedTuple):
     """What a sweep works in. Columns are counted up to n', the next multiple of LANES."""
 
-    x: Array  # float32 (run n, ROWS), and room for columns up to n' of the last group: packed rows
-    w: Array  # (run, ROWS): their weights
+    memory: Array  # bytes, those of all arrays from `state` on
+    blank: Array  # bytes with which the memory starts before the first row, up to the totals; what comes after them need not be cleared
     state: Array  # (5, n'): the origin; smallest and largest value, sums of w v and w v^2, with v = row - origin
-    products: Array  # (n, n, HALF): sums of w v_d v_e, by lanes; empty where the diagonal is enough
     notes: Array  # (n, 4, HALF): bounds and sums as in the state, by lanes; empty where groups are taken by rows
-    columns: Array  # (n', ROWS): v of one group, transposed; empty likewise
+    w: Array  # (run, ROWS): weights of packed rows
+    products: Array  # (n, n, HALF): sums of w v_d v_e, by lanes; empty where the diagonal is enough
+    doubles: Array  # (tiles, 2 TILE, HALF): sums of weighted rows, by lanes
+    totals: Array  # int64 (2, TILE tiles): sums of unweighted rows
+    integers: Array  # int32 (tiles, 2 TILE, LANES): the same, of the last few, by lanes; zeros between sweeps
+    x: Array  # float32 (run n, ROWS), and room for columns up to n' of the last group: packed rows
+    columns: Array  # (n', ROWS): v of one group, transposed; empty where groups are taken by rows
     patch: Array  # (ROWS, LANES): some columns of rows whose numbers do not lie side by side
     scratch: Array  # int32 (2 TILE, ROWS): cosines and sines of one group that wait for their weights
-    integers: Array  # int32 (tiles, 2 TILE, LANES): sums of unweighted rows, by lanes
-    doubles: Array  # (tiles, 2 TILE, HALF): sums of weighted rows, by lanes
-    sums: Array  # int64 (2, TILE tiles): sums of unweighted rows
 
 
 def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -> Tally:
     """The tally of `rows`; integer sums when they are unweighted."""
     if frequencies.signs is not None:
         return structured.tally(frequencies, rows, weights)
-    m, n, count = frequencies.m, frequencies.n, len(rows)
-    if not count:
-        return Tally.empty(m, n)
-    full = len(second_moment_shape(m, n)) == 2
-    space = _workspace(frequencies, full, weights is not None)
-    beta = np.empty(0) if weights is None else np.ascontiguousarray(weights, np.float64)
-    source = (rows.ctypes.data, *rows.strides, count, _SIZES[rows.dtype])
-    if not _sweep(source, frequencies.turns, beta, tuple(space)):
+    if not len(rows):
+        return Tally.empty(frequencies.m, frequencies.n)
+    arguments = prepared(frequencies, rows, weights)
+    if not _sweep(*arguments):
         require_float32(rows.astype(np.float64) - frequencies.origin)
-    _, lower, upper, first, second = space.state[:, :n]
-    if full:
-        second = space.products.sum(axis=2)
-    if weights is None:
-        return Tally(space.sums[:, :m], float(count), count, lower, upper, first, second)
-    return Tally(space.doubles.sum(axis=2).reshape(-1, 2).T[:, :m], float(beta.sum()), count, lower, upper, first, second)
+    *_, beta, space, sums, moments = arguments
+    weight = float(len(rows))
+    if weights is not None:
+        weight, sums = float(beta.sum()), np.ascontiguousarray(_Space(*space).doubles.sum(axis=2).reshape(-1, 2)[: frequencies.m].T)
+    sums.flags.writeable = moments.flags.writeable = False
+    return Tally.owning(sums, weight, len(rows), moments[0], moments[1], moments[2], moments[3:] if _last.plan.full else moments[3])
 
 
-def _workspace(frequencies: Frequencies, full: bool, weighted: bool) -> _Space:
-    """Zeros, but for the origin, weights of one, and the bounds of no rows; in the memory of this thread's last call where that fits."""
-    key = (frequencies.m, frequencies.n, full, weighted)
-    if getattr(_last, "key", None) != key:
-        _last.memory, _last.space = _room(*key)
-        _last.key = key
-    space: _Space = _last.space
-    _last.memory.fill(0)
-    space.w.fill(1)
-    space.state[0, : frequencies.n], space.state[1], space.state[2] = frequencies.origin, np.inf, -np.inf
-    space.notes[:, 0], space.notes[:, 1] = np.inf, -np.inf
-    return space
+class _Plan(NamedTuple):
+    """What calls with the same frequencies share."""
+
+    frequencies: Frequencies
+    weighted: bool
+    full: bool  # whether all second moments are wanted
+    space: tuple[Array, ...]
 
 
-def _room(m: int, n: int, full: bool, weighted: bool) -> tuple[Array, _Space]:
-    """Arrays that start on cache lines, so that no vector straddles two."""
+def prepared(frequencies: Frequencies, rows: Array, weights: Array | None = None) -> tuple[Any, ...]:
+    """What `_sweep` takes, with an address in place of the rows. As little as possible is done here and after it.
+
+    A pass over rows leaves nothing of Python and NumPy in the near caches: whatever they do next to it takes ten times as long as usual.
+    """
+    plan: _Plan | None = getattr(_last, "plan", None)
+    if plan is None or plan.frequencies is not frequencies or plan.weighted != (weights is not None):
+        plan = _last.plan = _planned(plan, frequencies, weights is not None)
+    m, n = frequencies.turns.shape
+    beta = _NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, np.float64)
+    source = (_address(rows), *rows.strides, len(rows), _SIZES[rows.dtype])
+    sums, moments = np.empty((2, 0 if plan.weighted else m), np.int64), np.empty((3 + (n if plan.full else 1), n))
+    return source, frequencies.turns, frequencies.origin, beta, plan.space, sums, moments
+
+
+def _planned(last: _Plan | None, frequencies: Frequencies, weighted: bool) -> _Plan:
+    """A plan, in the memory of the last one if their sizes are the same."""
+    m, n = frequencies.m, frequencies.n
+    full = len(second_moment_shape(m, n)) == 2
+    if last and (last.weighted, last.full, last.frequencies.m, last.frequencies.n) == (weighted, full, m, n):
+        return last._replace(frequencies=frequencies)
+    return _Plan(frequencies, weighted, full, _room(m, n, full, weighted))
+
+
+def _room(m: int, n: int, full: bool, weighted: bool) -> tuple[Array, ...]:
+    """A `_Space` as a plain tuple, its arrays on cache lines, so that no vector straddles two, and zero."""
     by_columns = full or n <= LANES  # the products need columns; and of few numbers in a row, vectors along it would waste lanes
     wide, tiles, run = -(-n // LANES) * LANES, -(-m // TILE), max(1, min(_RUN, _NEAR // (n * ROWS)))
     single, double, integer, long = map(np.dtype, (np.float32, np.float64, np.int32, np.int64))
-    memory, arrays = aligned_arrays(
-        ((run * n + LANES, ROWS), single),
-        ((run, ROWS), double),
+    memory, (state, notes, w, *others) = aligned_arrays(
         ((5, wide), double),
-        ((n, n, HALF) if full else (0, 0, HALF), double),
         ((n if by_columns else 0, 4, HALF), double),
+        ((run, ROWS), double),
+        ((n, n, HALF) if full else (0, 0, HALF), double),
+        ((tiles if weighted else 0, 2 * TILE, HALF), double),
+        ((2, 0 if weighted else tiles * TILE), long),
+        ((0 if weighted else tiles, 2 * TILE, LANES), integer),
+        ((run * n + LANES, ROWS), single),
         ((wide if by_columns else 0, ROWS), double),
         ((ROWS, LANES), double),
         ((2 * TILE, ROWS), integer),
-        ((0 if weighted else tiles, 2 * TILE, LANES), integer),
-        ((tiles if weighted else 0, 2 * TILE, HALF), double),
-        ((2, 0 if weighted else tiles * TILE), long),
     )
-    return memory, _Space(*arrays)
+    memory.fill(0)
+    state[1], state[2], notes[:, 0], notes[:, 1], w[:] = np.inf, -np.inf, np.inf, -np.inf, 1
+    blank = memory[: others[3].ctypes.data - memory.ctypes.data].copy()
+    return tuple(_Space(memory, blank, state, notes, w, *others))
 
 
 @_compiled
-def _sweep(source, turns, beta, space):  # type: ignore[no-untyped-def]
-    """Add every row to the sums, and to the state of bounds and moments; whether all of them are finite in float32."""
+def _address(rows):  # type: ignore[no-untyped-def]
+    """Where rows start. NumPy's own ways to say so are slow."""
+    return rows.ctypes.data
+
+
+@_compiled
+def _sweep(source, turns, origin, beta, space, sums, moments):  # type: ignore[no-untyped-def]
+    """Sums of rows that are not weighted, bounds and moments: see `_finish`. Returns whether all rows are finite in float32."""
     address, by_row, by_column, count, itemsize = source
-    x, w, state, products, notes, columns, patch, scratch, integers, doubles, sums = space
+    memory, blank, state, notes, w, products, doubles, totals, integers, x, columns, patch, scratch = space
+    for i in range(len(blank)):
+        memory[i] = blank[i]
+    for d in range(len(origin)):
+        state[0, d] = origin[d]
     n, weighted, run, held = turns.shape[1], len(beta) > 0, len(w), 0
     # Where rows lie one after another, the next run is fetched while this one is summed: so many bytes with each tile and group.
     share = (ROWS * by_row + len(integers) - 1) // len(integers) if by_row == n * itemsize and not weighted else 0
@@ -132,12 +163,13 @@ def _sweep(source, turns, beta, space):  # type: ignore[no-untyped-def]
             behind = max((count - row - ROWS) * by_row, -row * by_row)
             there = by_column == itemsize and size == ROWS and (n % HALF == 0 or behind >= -n % HALF * itemsize)
             if len(notes):
-                _pack_columns(group, there, w, g, equal, state, notes, columns, x)
+                _pack_columns(group, there, w, g, equal, state, notes, len(products) > 0, columns, x)
             else:
                 _pack_rows(group, there, w, g, equal, state, patch, x)
-            for k in range(g * n, g * n + n):
-                for r in range(size, ROWS):
-                    x[k, r] = np.float32(0)
+            if size < ROWS:
+                for k in range(g * n, g * n + n):
+                    for r in range(size, ROWS):
+                        x[k, r] = np.float32(0)
             if len(products):
                 add_products(columns, w, g, products)
         if weighted:
@@ -146,16 +178,19 @@ def _sweep(source, turns, beta, space):  # type: ignore[no-untyped-def]
         sum_tiles(turns, x, groups, address + (start + run * ROWS) * by_row, share, integers)
         held += groups
         if held + run > _INT32_GROUPS or start + run * ROWS >= count:
-            drain_tiles(integers, np.int32(held * (ROWS // LANES) * THREE_BITS), sums)
+            drain_tiles(integers, np.int32(held * (ROWS // LANES) * THREE_BITS), totals)
             held = 0
     for j in range(sums.shape[1]):
-        sums[0, j] -= -count % ROWS * ONE
-    return _finish(state, n, notes, products)
+        sums[0, j], sums[1, j] = totals[0, j] - -count % ROWS * ONE, totals[1, j]
+    return _finish(state, notes, products, moments)
 
 
 @_inlined
-def _finish(state, n, notes, products):  # type: ignore[no-untyped-def]
-    """Complete the state, and the products, of which half were summed; whether all was finite: NaN shows in moments, overflow in bounds."""
+def _finish(state, notes, products, moments):  # type: ignore[no-untyped-def]
+    """Write bounds and moments: smallest, largest, sums of w v, and of all w v v^T (half were summed) or its diagonal, a row each.
+
+    Returns whether all was finite: NaN shows in moments, overflow in bounds.
+    """
     for d in range(len(notes)):
         for k in range(HALF):
             state[1, d] = min(state[1, d], notes[d, 0, k])
@@ -163,14 +198,21 @@ def _finish(state, n, notes, products):  # type: ignore[no-untyped-def]
             state[3, d] += notes[d, 2, k]
             state[4, d] += notes[d, 3, k]
     finite = True
-    for d in range(n):
+    for d in range(moments.shape[1]):
         ends = np.float32(state[1, d] - state[0, d]), np.float32(state[2, d] - state[0, d])
         finite &= np.isfinite(ends[0]) and np.isfinite(ends[1]) and np.isfinite(state[3, d])
+        for i in range(4):
+            moments[i, d] = state[1 + i, d] + 0.0  # which turns -0.0 into 0.0: bounds do not depend on which zero came first
     for d in range(len(products)):
-        products[d, d, 0] = state[4, d]
+        moments[3 + d, d] = state[4, d]
         for e in range(d):
-            for k in range(HALF):
-                products[e, d, k] = products[d, e, k]
+            step = 1
+            while step < HALF:  # lanes in pairs, then pairs of pairs: the fewer in a row, the less is rounded off
+                for k in range(0, HALF, 2 * step):
+                    products[d, e, k] += products[d, e, k + step]
+                step *= 2
+            moments[3 + d, e] = products[d, e, 0]
+            moments[3 + e, d] = products[d, e, 0]
     return finite
 
 
@@ -191,8 +233,8 @@ def _pack_rows(group, there, w, g, equal, state, patch, x):  # type: ignore[no-u
 
 
 @_inlined
-def _pack_columns(group, there, w, g, equal, state, notes, columns, x):  # type: ignore[no-untyped-def]
-    """One group: centred rows into x[g n :] in float32, and into columns; bounds and moments into notes. Vectors run along rows."""
+def _pack_columns(group, there, w, g, equal, state, notes, keep, columns, x):  # type: ignore[no-untyped-def]
+    """One group: centred rows into x[g n :] in float32, and columns if `keep`; bounds and moments into notes. Vectors run along rows."""
     address, by_row, by_column, size, n, itemsize = group
     source, stride = columns.ctypes.data if itemsize == 8 else x.ctypes.data + g * n * ROWS * 4, ROWS * itemsize
     if by_row == itemsize and size == ROWS:
@@ -201,4 +243,4 @@ def _pack_columns(group, there, w, g, equal, state, notes, columns, x):  # type:
         turn(address, by_row, ROWS, ROWS, n, source, stride, itemsize)
     else:
         copy(address, by_row, by_column, size - 1, n, source, itemsize, stride, itemsize)
-    absorb_columns(source, stride, itemsize, w, g, equal, state, notes, columns, x, g * n)
+    absorb_columns(source, stride, itemsize, w, g, equal, state, notes, keep, columns, x, g * n)

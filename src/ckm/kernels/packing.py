@@ -121,31 +121,33 @@ def absorb_rows(
     is one, say so by `equal`.
     """
 
-    def body(context: Any, builder: Any, *args: Any) -> None:
-        address, by_row, itemsize, w_, g, equal, d, width, state_, x_, line = args
-        at = partial(element, context, builder)
+    def body(builder: Any, *args: Any) -> None:
+        address, by_row, itemsize, equal, width, weights_, state_, wide, x_ = args
 
         def write(number: Any, weighted: bool) -> None:
             # A few rows from end to end, then the next: so each line of the cache is read at once.
             with loop(builder, index(0), index(ROWS), LANES) as (r, _), loop(builder, index(0), width, HALF) as (c, _):
-                places = [at(state, state_, index(i), builder.add(d, c)) for i in range(5)]
+                places = [builder.gep(state_, [builder.add(builder.mul(wide, index(i)), c)]) for i in range(5)]
                 origin, *totals = (load(builder, place, index(0), HALF_DOUBLES) for place in places)
                 start = builder.add(builder.add(address, builder.mul(r, by_row)), builder.mul(c, itemsize))
                 rows = [at_address(builder, builder.add(start, builder.mul(by_row, index(i))), number) for i in range(LANES)]
-                ys = [_doubles(builder, row, index(0)) for row in rows]
-                weights = [spread(builder, at(w, w_, g, builder.add(r, index(i))), index(0), HALF) for i in range(LANES)]
+                ys = [_numbers(builder, row, index(0)) for row in rows]
+                weights = [spread(builder, weights_, builder.add(r, index(i)), HALF) for i in range(LANES)]
                 vs, totals = _noted(builder, origin, totals, ys, weights if weighted else [])
                 for place, total in zip(places[1:], totals, strict=True):
                     store(builder, total, place, index(0))
                 narrow = [builder.fptrunc(v, HALF_FLOATS) for v in vs]
                 pairs = [joined(builder, narrow[i::HALF]) for i in range(HALF)]
                 for i, values in enumerate(transposed(builder, pairs)):
-                    store(builder, values, at(x, x_, builder.add(builder.add(line, c), index(i)), r), index(0))
+                    store(builder, values, x_, builder.add(builder.mul(builder.add(c, index(i)), index(ROWS)), r))
 
         _whichever(builder, itemsize, equal, write)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        apart(builder, "absorb_rows", args, partial(body, context))
+        address, by_row, itemsize, w_, g, equal, d, width, state_, x_, line = args
+        at, wide = partial(element, context, builder), length(context, builder, state, state_, 1)
+        weights_, state_, x_ = at(w, w_, g, index(0)), at(state, state_, index(0), d), at(x, x_, line, index(0))
+        apart(builder, "absorb_rows", [address, by_row, itemsize, equal, width, weights_, state_, wide, x_], body)
         return context.get_dummy_value()
 
     j = _INTEGER
@@ -154,42 +156,59 @@ def absorb_rows(
 
 @intrinsic
 def absorb_columns(
-    context: Any, source: Any, by_column: Any, itemsize: Any, w: Any, g: Any, equal: Any, state: Any, notes: Any, v: Any, x: Any, line: Any
+    context: Any,
+    source: Any,
+    by_column: Any,
+    itemsize: Any,
+    w: Any,
+    g: Any,
+    equal: Any,
+    state: Any,
+    notes: Any,
+    keep: Any,
+    v: Any,
+    x: Any,
+    line: Any,
 ) -> Any:
     """All columns of a group, which start at `source`, `by_column` bytes apart, with ROWS numbers y side by side.
 
-    As `absorb_rows`; also v, of shape (n, ROWS), is written; and bounds and sums go into notes (n, 4, HALF), by lanes. Columns y may be in
-    the place of v or x.
+    As `absorb_rows`; also v, of shape (n, ROWS), is written if `keep`; and bounds and sums go into notes (n, 4, HALF), by lanes. Columns y
+    may be in the place of v or x.
     """
 
-    def body(context: Any, builder: Any, *args: Any) -> None:
-        source, by_column, itemsize, w_, g, equal, state_, notes_, v_, x_, line = args
-        at = partial(element, context, builder)
+    def body(builder: Any, *args: Any) -> None:
+        source, by_column, itemsize, equal, keep, n, weights_, origins, notes_, v_, x_ = args
         steps = [index(r) for r in range(0, ROWS, HALF)]
 
         def write(number: Any, weighted: bool) -> None:
-            with loop(builder, index(0), length(context, builder, notes, notes_, 0)) as (d, _):
+            with loop(builder, index(0), n) as (d, _):
                 column = at_address(builder, builder.add(source, builder.mul(d, by_column)), number)
-                place = at(notes, notes_, d, index(0), index(0))
-                origin = spread(builder, at(state, state_, index(0), d), index(0), HALF)
+                place = builder.gep(notes_, [builder.mul(d, index(4 * HALF))])
+                v_line, x_line = (builder.gep(lines, [builder.mul(d, index(ROWS))]) for lines in (v_, x_))
+                origin = spread(builder, origins, d, HALF)
                 totals = [load(builder, place, index(i * HALF), HALF_DOUBLES) for i in range(4)]
-                ys = [_doubles(builder, column, r) for r in steps]
-                weights = [load(builder, at(w, w_, g, r), index(0), HALF_DOUBLES) for r in steps]
+                ys = [_numbers(builder, column, r) for r in steps]
+                weights = [load(builder, weights_, r, HALF_DOUBLES) for r in steps]
                 vs, totals = _noted(builder, origin, totals, ys, weights if weighted else [])
                 for i, total in enumerate(totals):
                     store(builder, total, place, index(i * HALF))
                 for r, values in zip(steps, vs, strict=True):
-                    store(builder, values, at(v, v_, d, r), index(0))
-                    store(builder, builder.fptrunc(values, HALF_FLOATS), at(x, x_, builder.add(line, d), r), index(0))
+                    store(builder, builder.fptrunc(values, HALF_FLOATS), x_line, r)
+                with builder.if_then(keep):
+                    for r, values in zip(steps, vs, strict=True):
+                        store(builder, values, v_line, r)
 
         _whichever(builder, itemsize, equal, write)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        apart(builder, "absorb_columns", args, partial(body, context))
+        source, by_column, itemsize, w_, g, equal, state_, notes_, keep, v_, x_, line = args
+        at, n = partial(element, context, builder), length(context, builder, notes, notes_, 0)
+        places = at(w, w_, g, index(0)), at(state, state_), at(notes, notes_), at(v, v_), at(x, x_, line, index(0))
+        apart(builder, "absorb_columns", [source, by_column, itemsize, equal, keep, n, *places], body)
         return context.get_dummy_value()
 
     j = _INTEGER
-    return types.void(j, j, j, w, j, types.boolean, state, notes, v, x, j), generate
+    return types.void(j, j, j, w, j, types.boolean, state, notes, types.boolean, v, x, j), generate
 
 
 def _whichever(builder: Any, itemsize: Any, equal: Any, write: Callable[..., None]) -> None:
@@ -201,27 +220,43 @@ def _whichever(builder: Any, itemsize: Any, equal: Any, write: Callable[..., Non
             _either(builder, itemsize, partial(write, weighted=True))
 
 
-def _doubles(builder: Any, pointer: Any, place: Any) -> Any:
+def _numbers(builder: Any, pointer: Any, place: Any) -> Any:
+    """HALF numbers of either type."""
+    return load(builder, pointer, place, HALF_DOUBLES if pointer.type.pointee == F64 else HALF_FLOATS)
+
+
+def _doubles(builder: Any, values: Any) -> Any:
     """HALF numbers of either type as float64."""
-    if pointer.type.pointee == F64:
-        return load(builder, pointer, place, HALF_DOUBLES)
-    return builder.fpext(load(builder, pointer, place, HALF_FLOATS), HALF_DOUBLES)
+    return values if values.type == HALF_DOUBLES else builder.fpext(values, HALF_DOUBLES)
 
 
 def _noted(builder: Any, origin: Any, totals: list[Any], ys: list[Any], weights: list[Any]) -> tuple[list[Any], list[Any]]:
     """v = y - origin; and smallest and largest y, sums of w v and w v^2, added to `totals`.
 
-    Sums of these rows come first: the fewer numbers in a row, the less is rounded off.
+    Sums of these rows come first: the fewer numbers in a row, the less is rounded off. Bounds are taken of y as it is, before it takes up
+    the registers of float64 numbers.
     """
     low, high, *sums = totals
-    for y in ys:
-        low, high = (builder.select(builder.fcmp_ordered(sign, y, best), y, best) for sign, best in (("<", low), (">", high)))
-    vs = [builder.fsub(y, origin) for y in ys]
+    lowest = highest = ys[0]
+    for y in ys[1:]:
+        lowest, highest = _smaller(builder, y, lowest), _larger(builder, y, highest)
+    vs = [builder.fsub(_doubles(builder, y), origin) for y in ys]
     weighted = [builder.fmul(v, w) for v, w in zip(vs, weights, strict=True)] if weights else vs
     first, second = weighted[0], builder.fmul(weighted[0], vs[0])
     for u, v in zip(weighted[1:], vs[1:], strict=True):
         first, second = builder.fadd(first, u), fma(builder, u, v, second)
-    return vs, [low, high, *(builder.fadd(total, more) for total, more in zip(sums, (first, second), strict=True))]
+    bounds = _smaller(builder, _doubles(builder, lowest), low), _larger(builder, _doubles(builder, highest), high)
+    return vs, [*bounds, *(builder.fadd(total, more) for total, more in zip(sums, (first, second), strict=True))]
+
+
+def _smaller(builder: Any, y: Any, best: Any) -> Any:
+    """The smaller numbers of two vectors; those of `best` where there are NaNs."""
+    return builder.select(builder.fcmp_ordered("<", y, best), y, best)
+
+
+def _larger(builder: Any, y: Any, best: Any) -> Any:
+    """The larger numbers, likewise."""
+    return builder.select(builder.fcmp_ordered(">", y, best), y, best)
 
 
 @intrinsic

@@ -43,8 +43,9 @@ from ckm.kernels.vocabulary import (
 )
 
 ROWS = 64  # rows a group
-TILE = 3  # frequencies that share the loads of a sweep
-STRETCH = 4  # columns between two lines of the cache that are fetched ahead
+TILE = 4  # frequencies that share the loads of a sweep
+STRETCH = 4  # columns after which more is fetched ahead,
+FETCHES = 2  # at so many places
 
 _Add = Callable[[int, int, Any], None]
 
@@ -52,10 +53,11 @@ _Add = Callable[[int, int, Any], None]
 def _vectors_at_a_time(context: Any) -> int:
     """How many vectors of rows share a frequency's coordinates.
 
-    With TILE frequencies 4 make 12 phases, enough to hide the latency of fma, and everything fits 32 registers of 512 bits. Of narrower
-    registers a vector takes two or four.
+    With TILE frequencies 4 make 16 phases. 8 would hide the latency of fma, but only with more of them no port is ever kept waiting; and 16
+    multiply-adds share 8 loads. With the rows and most constants of `waves` they fit 32 registers of 512 bits. Of narrower registers, and
+    there are 16 of 256 bits, a vector takes two or four.
     """
-    return 4 if has_feature(context, "avx512f") else 2
+    return 4 if has_feature(context, "avx512f") else 1
 
 
 def _reduce(context: Any, builder: Any, p: Any) -> Any:
@@ -152,7 +154,8 @@ def sum_tiles(context: Any, turns: Any, x: Any, groups: Any, ahead: Any, share: 
 
     def write(context: Any, builder: Any, turns_: Any, x_: Any, groups: Any, ahead: Any, share: Any, sums_: Any) -> None:
         tiles = _Tiles(context, builder, (turns, x, sums), (turns_, x_, sums_))
-        step = builder.udiv(share, builder.udiv(builder.add(tiles.n, index(STRETCH - 1)), index(STRETCH)))
+        stretches = builder.udiv(builder.add(tiles.n, index(STRETCH - 1)), index(STRETCH))
+        step = builder.udiv(share, builder.mul(stretches, index(FETCHES)))
         with loop(builder, index(0), tiles.count) as (j, _):
             frequencies, out = tiles.frequencies(j), tiles.sum(j, index(0))
 
@@ -164,7 +167,8 @@ def sum_tiles(context: Any, turns: Any, x: Any, groups: Any, ahead: Any, share: 
                 here = builder.add(ahead, builder.mul(builder.add(builder.mul(j, groups), g), share))
 
                 def fetch(number: Any) -> None:
-                    prefetch(builder, builder.add(here, builder.mul(number, step)))
+                    for i in range(FETCHES):
+                        prefetch(builder, builder.add(here, builder.mul(builder.add(builder.mul(number, index(FETCHES)), index(i)), step)))
 
                 _sweep_group(context, builder, frequencies, tiles.group(g), tiles.n, add, fetch)
 
