@@ -1,5 +1,6 @@
 """Place K centroids on a measure so that its SSE is small: k-means on points drawn from it, without touching the data."""
 
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -23,28 +24,31 @@ class Run(NamedTuple):
     error: float
 
 
+_error = attrgetter("error")
+
+
 def place(
     points: Array,
     weights: Array | None,
     K: int,
     rng: np.random.Generator,
-    n_init: int = 4,
+    n_init: int = 6,
     start: Array | None = None,
     *,
     search: bool = True,
 ) -> tuple[Array, Array, float]:
     """Centroids (K, n), the share of each (K,), and the mean squared distance to the nearest.
 
-    The best of `n_init` runs of k-means++ and of one from `start`, where there is one; then, unless `search` is False, centroids are moved
-    from where they are hardly needed to where the error is large, as long as that helps.
+    The best of `n_init` runs of k-means++ and of one from `start`, where there is one. Unless `search` is False, the better of every two
+    goes on: its centroids are moved from where they are hardly needed to where the error is large, as long as that helps.
     """
     if len(points) <= K:
         return _one_each(points, weights, K)
     points, beta = np.ascontiguousarray(points, np.float64), np.ones(len(points)) if weights is None else weights
     starts = [_seeds(points, beta, K, rng) for _ in range(n_init)] + ([] if start is None else [start])
-    best = min((lloyd(points, beta, C) for C in starts), key=lambda run: run.error)
-    if search and K > 1:
-        best = _breathe(points, beta, best, rng)
+    pairs = (starts[i : i + 2] for i in range(0, len(starts), 2))
+    runs = (min((lloyd(points, beta, C) for C in pair), key=_error) for pair in pairs)
+    best = min((_breathe(points, beta, run, rng) if search and K > 1 else run for run in runs), key=_error)
     total = beta.sum()
     return best.C, np.bincount(best.labels, beta, minlength=K) / total, best.error / total
 
