@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import ckm
-from ckm import decoding
+from ckm import decoding, ensemble
 from ckm.assignment import assign
 from ckm.atoms import Problem, blurred_cost, gaussian_cost, moment_misfit
-from ckm.density import begin_mixture, descend_particles, make_prior, recover_mixture
+from ckm.density import Mixture, Prior, begin_mixture, descend_particles, make_prior, recover_mixture
 from ckm.diagnosis import Status
 from ckm.ensemble import recover_measure
 from ckm.quantise import _breathe, lloyd, place
@@ -189,6 +190,22 @@ def test_the_number_of_threads_changes_no_bit(n: int, pool: int, monkeypatch: py
     found = [ckm.decode(s, 3, random_state=0, n_jobs=n_jobs).centroids.tobytes() for n_jobs in (1, 2, 3)]
     assert used == [1, 2, 3]
     assert found[0] == found[1] == found[2]
+
+
+def test_members_that_ended_in_a_poor_place_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def member(problem: Problem, Q: int, prior: Prior, rng: np.random.Generator) -> Mixture:
+        """Atoms at a corner, and the farther from the sketch they are said to be, the farther out."""
+        corner = problem.lower if len(made) % 4 == 1 else problem.mean
+        made.append(Mixture(np.tile(corner, (Q, 1)), np.full(Q, 1 / Q), np.zeros((Q, problem.n)), float(len(made) % 4 == 1)))
+        return made[-1]
+
+    monkeypatch.setattr(ensemble, "_member", member)
+    problem = Problem.of(ckm.sketch(np.random.default_rng(0).gamma(2, size=(5000, 2)), n_clusters=3, random_state=0))
+    measure = recover_measure(problem, 3, make_prior(problem, None), None, np.random.default_rng(0), 1)
+    assert len(made) == 24
+    assert_array_equal(measure.points, np.tile(problem.mean, (len(measure.points), 1)))
 
 
 @pytest.mark.parametrize("pool", [1, 20])
