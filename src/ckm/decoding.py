@@ -118,7 +118,7 @@ def _separate_clusters(problem: Problem, K: int, prior: Prior, rng: np.random.Ge
 
 
 def _any_measure(problem: Problem, K: int, prior: Prior, rows: Rows | None, rng: np.random.Generator, threads: int) -> Found:
-    _log.info("matching several mixtures of more atoms")
+    _log.info("matching many mixtures of more atoms")
     measure = recover_measure(problem, K, prior, rows, rng, threads)
     C, alpha, _ = place(measure.points, measure.weights, K, rng)
     return Found(C, alpha, measure.cost, doubtful=True)
@@ -137,7 +137,7 @@ def _beside_known(problem: Problem, K: int, rows: Rows, known: Array, rng: np.ra
     A handful of rows far out may have most of the SSE, and be too few for the sketch to show where they are.
     """
     far, others = rows.only(known), rows.only(~known)
-    _log.info("%d rows far out are known and set aside; matching several mixtures to the others", len(far.values))
+    _log.info("%d rows far out are known and set aside; matching many mixtures to the others", len(far.values))
     rest = problem.without(far.values, far.weights, others.values.min(axis=0), others.values.max(axis=0))
     measure = recover_measure(rest, K, make_prior(rest, others), others, rng, threads)
     left = 1 - far.weights.sum()
