@@ -1,11 +1,13 @@
 """How the local runner deals out blocks."""
 
+import threading
+import time
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from ckm.runners.local import BLOCK_ROWS, Block, blocks_of, tasks_of
+from ckm.runners.local import BLOCK_ROWS, Block, blocks_of, ordered_map, tasks_of
 from ckm.sources import Chunk, Place
 
 
@@ -48,3 +50,41 @@ def test_of_an_unknown_number_more_are_taken_with_time() -> None:
 def test_a_task_does_not_wait_for_the_next_chunk() -> None:
     blocks = blocks_of(chunks(*[2 * BLOCK_ROWS + 5] * 40))
     assert sizes(tasks_of(blocks, 1, 10**9)) == [3] * 40
+
+
+def test_results_come_in_order_from_threads_that_are_not_waited_for() -> None:
+    def work(item: int) -> str:
+        time.sleep(0.02 * (item == 0))
+        return threading.current_thread().name
+
+    done = list(ordered_map(work, range(20), 2))
+    assert [item for item, _ in done] == list(range(20))
+    for thread in [thread for thread in threading.enumerate() if thread.name in {name for _, name in done}]:
+        thread.join(timeout=10)
+        assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("ended_by", ["error", "caller"])
+def test_no_thread_is_at_work_once_the_map_has_ended(ended_by: str) -> None:
+    begun, at_work = threading.Event(), set[int]()
+
+    def work(item: int) -> int:
+        if item == 0:
+            begun.wait()
+            if ended_by == "error":
+                raise ValueError("the first")
+            return item
+        at_work.add(item)
+        begun.set()
+        time.sleep(0.1)
+        at_work.remove(item)
+        return item
+
+    results = ordered_map(work, range(4), 2)
+    if ended_by == "error":
+        with pytest.raises(ValueError, match="the first"):
+            next(results)
+    else:
+        next(results)
+        results.close()
+    assert not at_work

@@ -1,6 +1,8 @@
 """Torch without a card: tensors on the CPU are arrays, and plain torch agrees with the exact kernel."""
 
 import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -185,6 +187,43 @@ def test_lanes_go_to_the_card_with_the_fewest(two_cards: Counter[str]) -> None:
         assert third is not first
     with lane(second.device) as again:
         assert again in (first, second, third)
+
+
+def test_kernels_of_a_card_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    from ckm.kernels import lanes
+
+    class Stream:
+        """One for each thread, which writes down what it is told."""
+
+        def wait_event(self, event: str) -> None:
+            told.append(f"wait for {event}")
+
+        def record_event(self) -> str:
+            told.append(f"end {threading.current_thread().name}")
+            return threading.current_thread().name
+
+    def work() -> None:
+        with lanes.in_turn("card"):
+            told.append(f"begin {threading.current_thread().name}")
+            time.sleep(0.01)
+
+    told = list[str]()
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: Stream())
+    monkeypatch.setattr(lanes, "_done", {})
+    monkeypatch.setattr(lanes, "_turns", {})
+    threads = [threading.Thread(target=work, name=name) for name in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    order = [line[-1] for line in told if line.startswith("begin")]
+    first, second, third = order
+    assert sorted(order) == ["a", "b", "c"]
+    assert told == [
+        f"begin {first}", f"end {first}", f"wait for {first}", f"begin {second}", f"end {second}",
+        f"wait for {second}", f"begin {third}", f"end {third}",
+    ]  # fmt: skip
 
 
 def test_workers_without_a_card_use_the_cpu() -> None:

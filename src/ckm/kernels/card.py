@@ -13,6 +13,7 @@ from ckm.readonly import Array
 from ckm.tally import second_moment_shape
 
 _WARPS = 256  # of all programs, for each multiprocessor: enough for all to end at about the same time
+_SPLIT_WARPS = 64  # the same for the matrix units, which are slow to start
 _LEAST_RUNS = 4  # of a program
 _FEW_COLUMNS = 20  # so few are unrolled
 _NOTED = 16  # rows that a program notes at once, and columns, or twice or four times as many
@@ -94,18 +95,20 @@ def exact_sums(frequencies: Frequencies, rows: Any, weights: Any = None) -> Sums
     found = Sums.empty(frequencies, tiles * F, weights is None, padded - len(rows), device)
     x = torch.empty((padded // R, wide, R), dtype=torch.float32, device=device)
     _note(found, rows, weights, x, padded)
-    runs = padded // kernels.HELD_ROWS
-    per = _share(runs * tiles, tile.warps, device)
+    runs = padded // (kernels.HELD_ROWS if tile.unrolled else R)
+    per, weighted = _share(runs * tiles * tile.warps, _WARPS, device), weights is not None
     splits = -(-runs // per)
-    how = {"N": n if tile.unrolled else 0, "R": R, "F": F, "HELD": kernels.HELD_ROWS // R, "num_warps": tile.warps}
-    how["enable_fp_fusion"] = False
-    if weights is None:
-        kernels.sum_rows[(splits, tiles)](x, turns, tiles * F, found.sums, runs, per, wide, **how)
+    sums = torch.empty((splits, 2, tiles * F), dtype=torch.float64, device=device) if weighted else found.sums
+    beta, how = _padded(weights, padded) if weighted else x, {"R": R, "F": F, "num_warps": tile.warps, "enable_fp_fusion": False}
+    if not tile.unrolled:
+        how["num_warps"] = 4 if weighted else tile.warps  # float64 numbers need registers
+        kernels.sum_wide_rows[(tiles, splits)](x, turns, tiles * F, beta, sums, runs, per, wide, WEIGHTED=weighted, **how)
+    elif weighted:
+        kernels.weigh_rows[(splits, tiles)](x, turns, tiles * F, beta, sums, runs, per, n, N=n, HELD=kernels.HELD_ROWS // R, **how)
     else:
-        parts = torch.empty((splits, 2, tiles * F), dtype=torch.float64, device=device)
-        how["num_warps"] = tile.warps if tile.unrolled else 4  # float64 numbers need registers
-        kernels.weigh_rows[(splits, tiles)](x, turns, tiles * F, _padded(weights, padded), parts, runs, per, wide, **how)
-        torch.sum(parts, dim=0, out=found.sums)
+        kernels.sum_rows[(splits, tiles)](x, turns, tiles * F, sums, runs, per, n, N=n, HELD=kernels.HELD_ROWS // R, **how)
+    if weighted:
+        torch.sum(sums, dim=0, out=found.sums)
     return found
 
 
@@ -124,7 +127,7 @@ def split_sums(frequencies: Frequencies, rows: Any, weights: Any = None) -> Sums
         R=_SPLIT_ROWS, D=min(256, depth & -depth), enable_fp_fusion=False,
     )  # fmt: skip
     runs = padded // R
-    per = _share(runs * (width // F), warps, device)
+    per = _share(runs * (width // F) * warps, _SPLIT_WARPS, device)
     splits, weighted = -(-runs // per), weights is not None
     sums = torch.empty((splits, 2, width), dtype=torch.float64, device=device) if weighted else found.sums
     few = depth if depth <= _RESIDENT else 0
@@ -219,8 +222,8 @@ def _multiprocessors(device: Any) -> int:
 
 
 def _share(work: int, warps: int, device: Any) -> int:
-    """How many runs a program of so many warps takes, of so many in all: not too few, since each program loads its turns."""
-    return max(_LEAST_RUNS, work * warps // (_WARPS * _multiprocessors(device)))
+    """How many runs a program takes, where so many warps would have one each: not too few, since each program loads its turns."""
+    return max(_LEAST_RUNS, -(-work // (warps * _multiprocessors(device))))
 
 
 def _up(number: int, step: int) -> int:

@@ -16,6 +16,7 @@ _lock = threading.Lock()
 _free: dict[Any, list["Lane"]] = {}
 _urgent = dict[Any, Any]()
 _busy = Counter[Any]()  # how many lanes of each card are in use
+_turns, _done = dict[Any, threading.Lock](), dict[Any, Any]()  # whose turn it is on each card, and the event that ends the last one
 
 
 class Lane:
@@ -45,6 +46,21 @@ def launching(*way: Any) -> Iterator[None]:
     with _compiling:
         yield
         _compiled.add(way)
+
+
+@contextmanager
+def in_turn(device: Any) -> Iterator[None]:
+    """Launches in the current stream, one thread at a time, of kernels that begin when those of the turn before are done: side by side they
+    take longer, and so do threads that launch them.
+    """
+    stream = torch.cuda.current_stream(device)
+    with _lock:
+        turn = _turns.setdefault(device, threading.Lock())
+    with turn:
+        if device in _done:
+            stream.wait_event(_done[device])
+        yield
+        _done[device] = stream.record_event()
 
 
 @contextmanager

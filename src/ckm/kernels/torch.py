@@ -8,6 +8,7 @@ there is. Without a card the numba kernel sums the rows where they are; on one w
 """
 
 import logging
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import torch
 
 from ckm.frequencies import Frequencies
 from ckm.kernels import Plan, numba, plain
-from ckm.kernels.lanes import lane, launching
+from ckm.kernels.lanes import in_turn, lane, launching
 from ckm.readonly import Array
 from ckm.tally import Tally, second_moment_shape
 from ckm.tensors import CARD_BYTES, CardRows, has_triton, is_tensor, on_card, rows_at_once
@@ -55,20 +56,22 @@ def plan(n_features: int, n_threads: int, on_card: bool) -> Plan | None:
 
 def _on_stream(frequencies: Frequencies, rows: Any, weights: Array | None) -> Tally:
     """The tally, computed in a stream of its own; returns when it is done, so that buffers may be used again."""
-    with lane(rows.tensor.device if isinstance(rows, CardRows) else None) as own:
+    resident = isinstance(rows, CardRows)
+    with lane(rows.tensor.device if resident else None) as own:
         device = own.device
-        rows = rows.waited() if isinstance(rows, CardRows) else own.copied("rows", rows)
-        rows = rows if rows.dtype in (torch.float32, torch.float64) else rows.double()
-        beta = None if weights is None else own.copied("weights", weights)
-        if not has_triton(device):
-            return plain.tally(frequencies, rows, beta)
-        from ckm.kernels import card
+        with in_turn(device) if resident else nullcontext():
+            rows = rows.waited() if resident else own.copied("rows", rows)
+            rows = rows if rows.dtype in (torch.float32, torch.float64) else rows.double()
+            beta = None if weights is None else own.copied("weights", weights)
+            if not has_triton(device):
+                return plain.tally(frequencies, rows, beta)
+            from ckm.kernels import card
 
-        with launching(card, frequencies.m, frequencies.n, device, rows.dtype, rows.stride(), rows.data_ptr() % 16, beta is None):
-            if frequencies.n > EXACT_COLUMNS or frequencies.signs is not None:
-                found, exact = card.split_sums(frequencies, rows, beta), False
-            else:
-                found, exact = card.exact_sums(frequencies, rows, beta), _gives_the_bits(frequencies, device)
+            with launching(card, frequencies.m, frequencies.n, device, rows.dtype, rows.stride(), rows.data_ptr() % 16, beta is None):
+                if frequencies.n > EXACT_COLUMNS or frequencies.signs is not None:
+                    found, exact = card.split_sums(frequencies, rows, beta), False
+                else:
+                    found, exact = card.exact_sums(frequencies, rows, beta), _gives_the_bits(frequencies, device)
         sums, notes = found.collected()
         return _collected(frequencies, rows, weights, sums if exact else sums.astype(np.float64), notes)
 

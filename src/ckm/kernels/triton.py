@@ -2,8 +2,8 @@
 
 Rows are first centred and cast, and their bounds and moments noted: x (groups, n', R) float32, each group R rows, transposed. Then each
 program sums some groups for F frequencies of turns (tiles, n', F). Of few columns, lanes run along frequencies and a thread takes all rows
-of a group, so that sums stay within a thread until the end and the numbers of x are loaded once for many frequencies. Multiply-adds are
-written out, and the compiler may fuse no others.
+of a group, so that sums stay within a thread until the end and the numbers of x are loaded once for many frequencies; multiply-adds are
+written out, and the compiler may fuse no others. Of more, the compiler multiplies by way of shared memory.
 
 Sums are those of bit patterns in int32, over at most `HELD_ROWS` rows, and then of int64: the order of programs and atomics changes no bit.
 """
@@ -21,7 +21,6 @@ HELD_ROWS = 256  # rows whose bit patterns fit an int32 sum; every launch takes 
 _COSINE = tl.constexpr(tuple(map(float, arithmetic.COSINE)))
 _SINE = tl.constexpr(tuple(map(float, arithmetic.SINE)))
 _THREE = tl.constexpr(arithmetic.THREE_BITS)
-_HELD_THREES = tl.constexpr((arithmetic.THREE_BITS * HELD_ROWS + 2**31) % 2**32 - 2**31)  # of HELD_ROWS rows, wrapped as int32 sums are
 
 
 @triton.jit
@@ -37,6 +36,24 @@ def _wave(p):  # type: ignore[no-untyped-def]
     cosine = tl.fma(cosine, q, 4.0)
     sine = tl.fma(sine, q, _SINE[0])
     return cosine.to(tl.int32, bitcast=True), tl.fma(sine, r, 3.0).to(tl.int32, bitcast=True)
+
+
+@triton.jit
+def _without_threes(sums, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Sums of so many bit patterns in int32, less their threes, in int64. The sums have wrapped; the differences fit."""
+    threes: tl.constexpr = (_THREE * ROWS + 2**31) % 2**32 - 2**31
+    return (sums - threes).to(tl.int64)
+
+
+@triton.jit
+def _waves_of_rows(p, weights, l, ROWS: tl.constexpr, AXIS: tl.constexpr, WEIGHTED: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Cosines and sines of phases, summed over the rows l, which are along this axis."""
+    a, b = _wave(p)
+    if WEIGHTED:
+        w = tl.expand_dims(tl.load(weights + l), 1 - AXIS)
+        return tl.sum(w * (a - _THREE).to(tl.float64), axis=AXIS), tl.sum(w * (b - _THREE).to(tl.float64), axis=AXIS)
+    else:
+        return _without_threes(tl.sum(a, axis=AXIS), ROWS), _without_threes(tl.sum(b, axis=AXIS), ROWS)
 
 
 @triton.jit(do_not_specialize=["count", "per"])  # that `padded` is a multiple of 16 lets a thread store four rows at once
@@ -89,23 +106,26 @@ def note_rows(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _phases(x, turns, n, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
-    """p = t_0 x_0, then p = fma(t_d, x_d, p), of one group.
+def _write(cosines, sines, out, width, tile, split, F: tl.constexpr, WEIGHTED: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Add the sums of a tile of F frequencies to int64 sums (2, width); or, if WEIGHTED, write this split's part of (splits, 2, width)."""
+    place = out + tile * F + tl.arange(0, F)
+    if WEIGHTED:
+        place += split * 2 * width
+        tl.store(place, cosines)
+        tl.store(place + width, sines)
+    else:
+        tl.atomic_add(place, cosines, sem="relaxed")
+        tl.atomic_add(place + width, sines, sem="relaxed")
 
-    Few columns N are unrolled, with the turns of all of them in registers. More, of which n is a multiple of STEP, are multiplied by way of
-    shared memory; the compiler's products are the same chain, and `torch.py` tries whether they are.
-    """
+
+@triton.jit
+def _phases(x, turns, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
+    """p = t_0 x_0, then p = fma(t_d, x_d, p), of one group, unrolled: the turns of all N columns stay in registers."""
     p = tl.zeros([R, F], tl.float32)
     l, j = tl.arange(0, R), tl.arange(0, F)
-    if N:
-        for d in tl.static_range(N):
-            t, v = tl.load(turns + d * F + j), tl.load(x + d * R + l)
-            p = tl.fma(tl.broadcast_to(t[None, :], [R, F]), tl.broadcast_to(v[:, None], [R, F]), p)
-    else:
-        for start in range(0, n, STEP):
-            d = start + tl.arange(0, STEP)
-            t, v = tl.load(turns + d[:, None] * F + j[None, :]), tl.load(x + d[None, :] * R + l[:, None])
-            p = tl.dot(v, t, p, input_precision="ieee")
+    for d in tl.static_range(N):
+        t, v = tl.load(turns + d * F + j), tl.load(x + d * R + l)
+        p = tl.fma(tl.broadcast_to(t[None, :], [R, F]), tl.broadcast_to(v[:, None], [R, F]), p)
     return p
 
 
@@ -113,21 +133,21 @@ def _phases(x, turns, n, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr):  # 
 def sum_rows(  # type: ignore[no-untyped-def]
     x, turns, width, out, runs, per, n, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr, HELD: tl.constexpr
 ):  # fmt: skip
-    """Add cosines and sines of `per` runs of HELD groups to int64 sums (2, width), for F frequencies; x and turns have n columns."""
-    j = tl.arange(0, F)
+    """Add cosines and sines of `per` runs of HELD groups to int64 sums (2, width), for F frequencies; x and turns have N columns, a few.
+
+    So do they by n, which the compiler does not know: that makes it load a whole group before it is needed, and saves a fifth of the time.
+    """
     own, start = turns + tl.program_id(1) * n * F, tl.program_id(0) * per
     cosines, sines = tl.zeros([F], tl.int64), tl.zeros([F], tl.int64)
     for run in range(start, min(start + per, runs)):
         cosine, sine = tl.zeros([F], tl.int32), tl.zeros([F], tl.int32)
         for tile in range(HELD):
-            a, b = _wave(_phases(x + (run * HELD + tile).to(tl.int64) * n * R, own, n, N, R, F))
+            a, b = _wave(_phases(x + (run * HELD + tile).to(tl.int64) * n * R, own, N, R, F))
             cosine += tl.sum(a, axis=0)
             sine += tl.sum(b, axis=0)
-        cosines += (cosine - _HELD_THREES).to(tl.int64)
-        sines += (sine - _HELD_THREES).to(tl.int64)
-    place = out + tl.program_id(1) * F + j
-    tl.atomic_add(place, cosines, sem="relaxed")
-    tl.atomic_add(place + width, sines, sem="relaxed")
+        cosines += _without_threes(cosine, R * HELD)
+        sines += _without_threes(sine, R * HELD)
+    _write(cosines, sines, out, width, tl.program_id(1), 0, F, False)
 
 
 @triton.jit(do_not_specialize=["runs", "per"])
@@ -135,19 +155,42 @@ def weigh_rows(  # type: ignore[no-untyped-def]
     x, turns, width, weights, out, runs, per, n, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr, HELD: tl.constexpr
 ):  # fmt: skip
     """The same integers times weights, one for each row of x, in float64; out is (splits, 2, width)."""
-    j = tl.arange(0, F)
     own, start = turns + tl.program_id(1) * n * F, tl.program_id(0) * per
     cosines, sines = tl.zeros([F], tl.float64), tl.zeros([F], tl.float64)
     for run in range(start, min(start + per, runs)):
         for tile in range(HELD):
             group = (run * HELD + tile).to(tl.int64)
-            w = tl.load(weights + group * R + tl.arange(0, R))[:, None]
-            a, b = _wave(_phases(x + group * n * R, own, n, N, R, F))
-            cosines += tl.sum(w * (a - _THREE).to(tl.float64), axis=0)
-            sines += tl.sum(w * (b - _THREE).to(tl.float64), axis=0)
-    place = out + tl.program_id(0) * 2 * width + tl.program_id(1) * F + j
-    tl.store(place, cosines)
-    tl.store(place + width, sines)
+            a, b = _waves_of_rows(_phases(x + group * n * R, own, N, R, F), weights, group * R + tl.arange(0, R), R, 0, True)
+            cosines += a
+            sines += b
+    _write(cosines, sines, out, width, tl.program_id(1), tl.program_id(0), F, True)
+
+
+@triton.jit(do_not_specialize=["groups", "per"])
+def sum_wide_rows(  # type: ignore[no-untyped-def]
+    x, turns, width, weights, out, groups, per, n, R: tl.constexpr, F: tl.constexpr, WEIGHTED: tl.constexpr
+):  # fmt: skip
+    """As `sum_rows` or `weigh_rows`, for n columns, a multiple of STEP: the compiler's products are the same chain of multiply-adds, and
+    `torch.py` tries whether they are. One loop over the columns of all groups, so that those of the next come while one is summed, and
+    programs side by side take the same rows, so that most come from the card's cache.
+    """
+    l, j, d = tl.arange(0, R), tl.arange(0, F), tl.arange(0, STEP)
+    start, steps = tl.program_id(1) * per, n // STEP
+    own = turns + tl.program_id(0) * n * F + d[:, None] * F + j[None, :]
+    at = x + start.to(tl.int64) * n * R + d[None, :] * R + l[:, None]
+    cosines, sines = tl.zeros([F], tl.float64 if WEIGHTED else tl.int64), tl.zeros([F], tl.float64 if WEIGHTED else tl.int64)
+    p, step, group = tl.zeros([R, F], tl.float32), 0, start
+    for _ in range(min(per, groups - start) * steps):
+        t, v = tl.load(own + step * (STEP * F)), tl.load(at)
+        p = tl.dot(v, t, p, input_precision="ieee")
+        at += STEP * R
+        step += 1
+        if step == steps:
+            a, b = _waves_of_rows(p, weights, group.to(tl.int64) * R + l, R, 0, WEIGHTED)
+            cosines += a
+            sines += b
+            p, step, group = tl.zeros([R, F], tl.float32), 0, group + 1
+    _write(cosines, sines, out, width, tl.program_id(0), tl.program_id(1), F, WEIGHTED)
 
 
 @triton.jit
@@ -193,17 +236,6 @@ def _add_columns(p, x_high, x_low, t_high, t_low):  # type: ignore[no-untyped-de
     return tl.fma(tl.dot(a, b, part), 1.0, p)
 
 
-@triton.jit
-def _waves_of_rows(p, weights, l, WEIGHTED: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Cosines and sines of phases (F, R), summed over the rows l."""
-    a, b = _wave(p)
-    if WEIGHTED:
-        w = tl.load(weights + l)[None, :]
-        return tl.sum(w * (a - _THREE).to(tl.float64), axis=1), tl.sum(w * (b - _THREE).to(tl.float64), axis=1)
-    else:
-        return tl.sum(a - _THREE, axis=1).to(tl.int64), tl.sum(b - _THREE, axis=1).to(tl.int64)
-
-
 @triton.jit(do_not_specialize=["runs", "per"])
 def sum_split(  # type: ignore[no-untyped-def]
     x_high, x_low, t_high, t_low, depth, weights, units, out, width, runs, per,
@@ -226,13 +258,7 @@ def sum_split(  # type: ignore[no-untyped-def]
         else:
             for d in range(0, depth, D):
                 p = _add_columns(p, x_high + at + d, x_low + at + d, t_high + own + d, t_low + own + d)
-        a, b = _waves_of_rows(p * unit[None, :], weights, l, WEIGHTED)
+        a, b = _waves_of_rows(p * unit[None, :], weights, l, R, 1, WEIGHTED)
         cosines += a
         sines += b
-    if WEIGHTED:
-        place = out + tl.program_id(1) * 2 * width + j
-        tl.store(place, cosines)
-        tl.store(place + width, sines)
-    else:
-        tl.atomic_add(out + j, cosines, sem="relaxed")
-        tl.atomic_add(out + width + j, sines, sem="relaxed")
+    _write(cosines, sines, out, width, tl.program_id(0), tl.program_id(1), F, WEIGHTED)

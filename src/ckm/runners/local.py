@@ -172,18 +172,18 @@ def ordered_map(work: Callable[[_Item], _Result], items: Iterable[_Item], n_thre
         yield from ((item, work(item)) for item in items)
         return
     waiting: deque[tuple[_Item, Future[_Result]]] = deque()
-    with ThreadPoolExecutor(n_threads, thread_name_prefix="ckm") as executor:
-        try:
-            for item in items:
-                waiting.append((item, executor.submit(work, item)))
-                if len(waiting) >= 2 * n_threads:
-                    done, future = waiting.popleft()
-                    yield done, future.result()
-            while waiting:
+    executor = ThreadPoolExecutor(n_threads, thread_name_prefix="ckm")
+    try:
+        for item in items:
+            waiting.append((item, executor.submit(work, item)))
+            if len(waiting) >= 2 * n_threads:
                 done, future = waiting.popleft()
                 yield done, future.result()
-        finally:
-            executor.shutdown(wait=True, cancel_futures=True)
+        while waiting:
+            done, future = waiting.popleft()
+            yield done, future.result()
+    finally:  # threads without work end by themselves; with it, they may still be reading the caller's rows
+        executor.shutdown(wait=bool(waiting), cancel_futures=True)
 
 
 def thread_count(n_jobs: int | None) -> int:
