@@ -61,11 +61,11 @@ $(VENV)/installed-torch: $(VENV)/installed
 	@touch $@
 
 test-torch: $(VENV)/installed-torch
-	$(BIN)/python -m pytest -n auto --dist loadgroup tests/test_torch.py tests/test_kernels.py tests/test_card.py tests/test_sources.py::test_tensors
+	$(BIN)/python -m pytest -n auto --dist loadgroup tests/test_torch.py tests/test_kernels.py tests/test_card.py tests/test_decoding_card.py tests/test_sources.py::test_tensors
 
 test-gpu: $(VENV)/installed-torch
 	$(BIN)/python -c 'import torch; assert torch.cuda.is_available(), "there is no card that torch can use"'
-	$(BIN)/python -m pytest tests/test_card.py tests/test_torch.py tests/test_kernels.py
+	$(BIN)/python -m pytest tests/test_card.py tests/test_torch.py tests/test_kernels.py tests/test_decoding_card.py
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
@@ -87,6 +87,7 @@ bench: $(VENV)/installed-bench
 
 bench-gpu: $(VENV)/installed-torch
 	$(BIN)/python benchmarks/gpu.py
+	$(BIN)/python benchmarks/gpu_decode.py
 
 bench-quality: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/quality.py

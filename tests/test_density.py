@@ -14,6 +14,7 @@ import ckm
 from ckm import decoding, ensemble
 from ckm.assignment import assign
 from ckm.atoms import Problem, blurred_cost, gaussian_cost, moment_misfit
+from ckm.cloud import Cloud
 from ckm.density import Mixture, Prior, begin_mixture, descend_particles, make_prior, recover_mixture
 from ckm.diagnosis import Status
 from ckm.ensemble import recover_measure
@@ -287,10 +288,11 @@ def test_a_search_leaves_local_minima_of_k_means() -> None:
     rng = np.random.default_rng(0)
     points = np.repeat([[0.0, 0.0], [20.0, 0.0], [24.0, 0.0]], 200, axis=0) + rng.normal(size=(600, 2))
     for weights in (np.ones(600), rng.uniform(0.5, 2, size=600)):
-        trap = lloyd(points, weights, np.array([[-1.0, 0.0], [1.0, 0.0], [22.0, 0.0]]))
+        cloud = Cloud(points, weights)
+        trap = lloyd(cloud, np.array([[-1.0, 0.0], [1.0, 0.0], [22.0, 0.0]]))
         best = KMeans(3, n_init=10, random_state=0).fit(points, sample_weight=weights).inertia_
         assert trap.error > 1.5 * best
-        assert _breathe(points, weights, trap, rng).error == pytest.approx(best, rel=1e-3)
+        assert _breathe(cloud, trap, rng).error == pytest.approx(best, rel=1e-3)
 
 
 def test_many_clusters() -> None:
@@ -302,9 +304,9 @@ def test_many_clusters() -> None:
 def test_k_means_from_a_start_leaves_no_centroid_without_points() -> None:
     rng = np.random.default_rng(0)
     points = np.repeat([[0.0], [10.0], [20.0]], 50, axis=0) + rng.normal(size=(150, 1))
-    found = lloyd(points, np.ones(150), np.array([[5.0], [15.0], [900.0]]))
+    found = lloyd(Cloud(points, np.ones(150)), np.array([[5.0], [15.0], [900.0]]))
     assert found.error == pytest.approx(KMeans(3, n_init=5, random_state=0).fit(points).inertia_)
-    same = lloyd(np.ones((9, 2)), np.ones(9), np.array([[1.0, 1.0], [2.0, 2.0]]))
+    same = lloyd(Cloud(np.ones((9, 2)), np.ones(9)), np.array([[1.0, 1.0], [2.0, 2.0]]))
     assert same.error == 0
     assert (same.labels == 0).all()
 

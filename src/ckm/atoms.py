@@ -7,16 +7,20 @@ the sketch's origin and in units of sigma, so that decoding does not depend on t
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import nnls
 
+from ckm import fused
 from ckm.descent import Limits, descend
 from ckm.distributions import SPECKS
-from ckm.fused import cost_and_gradients, gaussian_cost_and_gradients
 from ckm.products import Omega, omega_of
 from ckm.readonly import Array
 from ckm.sketches import Sketch
+
+if TYPE_CHECKING:
+    from ckm.atoms_card import CardCosts
 
 _REACH = 10.0  # standard deviations of a sample, within which nearly all rows are
 _CLEAR = 4.0  # standard deviations of the noise, of an atom that a search will hardly miss
@@ -47,6 +51,8 @@ class Problem:
         see them may have made them.
     spread : float or None
         The variance along an axis in a sample of the rows, which hardly has those few.
+    device : torch.device or None
+        The card that evaluates mixtures, where one does.
     """
 
     frequencies: Omega
@@ -58,9 +64,10 @@ class Problem:
     size: float
     trusted: Array
     spread: float | None = None
+    device: Any = None
 
     @classmethod
-    def of(cls, sketch: Sketch) -> "Problem":
+    def of(cls, sketch: Sketch, device: Any = None) -> "Problem":
         """The problem that a sketch poses."""
         frequencies, z = sketch.frequencies, sketch.z
         step = frequencies.step
@@ -73,7 +80,7 @@ class Problem:
         size = max(sketch.count, sketch.weight)
         trusted = _seen(lower - mean, upper - mean, covariance, size, len(z))
         spread = None if frequencies.spread is None else frequencies.spread / frequencies.scale
-        return cls(omega_of(frequencies), z, lower, upper, mean, covariance, size, trusted, spread)
+        return cls(omega_of(frequencies), z, lower, upper, mean, covariance, size, trusted, spread, device)
 
     @cached_property
     def moments(self) -> bool:
@@ -116,6 +123,15 @@ class Problem:
     def parts(self) -> tuple[Array, Array]:
         """Real and imaginary part of z, each contiguous."""
         return np.ascontiguousarray(self.z.real), np.ascontiguousarray(self.z.imag)
+
+    @cached_property
+    def card(self) -> "CardCosts | None":
+        """The same on its card, if there is one."""
+        if self.device is None:
+            return None
+        from ckm.atoms_card import CardCosts
+
+        return CardCosts.of(self.z, self.frequencies.turns, self.device)
 
     @cached_property
     def stages(self) -> "tuple[Problem, ...]":
@@ -209,8 +225,17 @@ def atoms(problem: Problem, C: Array) -> Array:
 
 def residual(problem: Problem, C: Array, alpha: Array, width: float = 0.0) -> Array:
     """r = z - sum_k alpha_k a(c_k), blurred."""
+    if problem.card is not None:
+        return problem.card.residual(C, alpha, width)
     r: Array = problem.z - problem.blur(width) * (alpha @ atoms(problem, C))
     return r
+
+
+def correlations(problem: Problem, r: Array, points: Array) -> Array:
+    """Re <a(c), r> for every row c of `points`."""
+    if problem.card is not None:
+        return problem.card.correlations(points, r)
+    return fused.correlations(problem.frequencies, points, np.ascontiguousarray(r.real), np.ascontiguousarray(r.imag))
 
 
 def correlation(problem: Problem, r: Array, c: Array) -> tuple[float, Array]:
@@ -231,9 +256,11 @@ def cost(problem: Problem, C: Array, alpha: Array) -> tuple[float, Array, Array]
 
 def blurred_cost(problem: Problem, C: Array, alpha: Array, width: float) -> tuple[float, Array, Array, float]:
     """|z - sum_k alpha_k a(c_k) exp(-width |omega|^2 / 2)|^2 and its gradients in C (K, n), alpha (K,) and the width."""
+    if problem.card is not None:
+        return problem.card.blurred_cost(C, alpha, width)
     gradient_C, gradient_alpha = np.empty(C.shape), np.empty(len(alpha))
     C, alpha = np.ascontiguousarray(C, np.float64), np.ascontiguousarray(alpha, np.float64)
-    total, slope = cost_and_gradients(
+    total, slope = fused.cost_and_gradients(
         problem.frequencies, *problem.parts, problem.blur(width), problem.squares, C, alpha, gradient_C, gradient_alpha
     )
     return total, gradient_C, gradient_alpha, slope
@@ -241,9 +268,11 @@ def blurred_cost(problem: Problem, C: Array, alpha: Array, width: float) -> tupl
 
 def gaussian_cost(problem: Problem, C: Array, alpha: Array, widths: Array) -> tuple[float, Array, Array, Array]:
     """|z - sum_k alpha_k a(c_k) exp(-widths_k . omega^2 / 2)|^2 and its gradients in C (K, n), alpha (K,) and the widths (K, n)."""
+    if problem.card is not None:
+        return problem.card.gaussian_cost(C, alpha, widths)
     C, alpha, widths = (np.ascontiguousarray(x, np.float64) for x in (C, alpha, widths))
     gradients = np.empty(C.shape), np.empty(len(alpha)), np.empty(C.shape)
-    total = gaussian_cost_and_gradients(problem.frequencies, problem.frequencies.halves, *problem.parts, C, alpha, widths, *gradients)
+    total = fused.gaussian_cost_and_gradients(problem.frequencies, problem.frequencies.halves, *problem.parts, C, alpha, widths, *gradients)
     return total, *gradients
 
 
@@ -276,6 +305,8 @@ def fit_weights(problem: Problem, C: Array, width: float = 0.0) -> Array:
 
 def fewer_equations(problem: Problem, C: Array, width: float = 0.0) -> tuple[Array, Array]:
     """A (K + 1, K) and b whose |b - A alpha| is |z - sum_k alpha_k a(c_k)|, for all alpha: instead of 2 m equations."""
+    if problem.card is not None:
+        return problem.card.fewer_equations(C, width)
     phases, blur = 2 * np.pi * problem.frequencies.all_phases(C), problem.blur(width)
     real, imag = (np.vstack([blur * part, z]) for part, z in zip((np.cos(phases), -np.sin(phases)), problem.parts, strict=True))
     r = np.asarray(np.linalg.qr(np.concatenate([real, imag], axis=1).T, mode="r"))

@@ -22,6 +22,7 @@ from ckm.density import Prior, begin_mixture, make_prior, recover_mixture
 from ckm.diagnosis import Finding, Status, diagnose, small_sketch
 from ckm.ensemble import recover_measure
 from ckm.errors import DataError, ParameterError, SmallSketchWarning
+from ckm.kernels import ON_CARDS, load_kernel
 from ckm.labelling import Clusters, open_for
 from ckm.outskirts import imagine_rows
 from ckm.pool import distinct_rows
@@ -31,6 +32,7 @@ from ckm.runners.local import thread_count
 from ckm.seeding import seed_of, stream
 from ckm.sketches import Sketch
 from ckm.sources import Source
+from ckm.tensors import first_card
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +42,7 @@ _ROWS_TO_START_FROM = 10  # for each cluster; fewer rows are a worse place to st
 _SEPARATE, _CROWDED = 0.95, 0.85
 # A sampled row that was more likely than not to be in the pool is one of few like it, and most of those are there.
 _KNOWN_CHANCE, _KNOWN_SHARE = 0.5, 0.1
+_WORTH_A_CARD, _THREADS_ON_CARD = 5e6, 2  # multiply-adds of K atoms, K m (n + 20); threads that keep it busy
 _STARTS_BESIDE = 12  # of k-means where few rows far out have much of the error: these draw its starts, and other places are missed
 
 # The limits on libraries' threads belong to the whole process: overlapping decodings would restore them in the wrong order.
@@ -85,7 +88,7 @@ def by_density(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.r
     if init == "range":
         rows = None
     if rows is not None and rows.complete:  # the measure is at hand
-        C, alpha, spread = place(rows.values, rows.weights, K, rng)
+        C, alpha, spread = place(rows.values, rows.weights, K, rng, device=problem.device)
         return Found(C, alpha, cost(problem, rows.values, rows.shares)[0], spread, known=alpha)
     if K == 1:  # the moments know
         width = (np.diag(problem.covariance) if problem.covariance.ndim == 2 else problem.covariance)[None]
@@ -112,15 +115,16 @@ def _separate_clusters(problem: Problem, K: int, prior: Prior, rng: np.random.Ge
         return None
     points = np.clip(mixture.draw(rng, max(_SMOOTH_POINTS, 400 * K)), problem.lower, problem.upper)
     split = mixture.better_split()
-    C = place(points[::_THINNED], None, K, rng, n_init=0, start=mixture.C)[0] if split else mixture.C
-    C, alpha, _ = place(points, None, K, rng, n_init=0, start=C, search=False)
+    on = problem.device
+    C = place(points[::_THINNED], None, K, rng, n_init=0, start=mixture.C, device=on)[0] if split else mixture.C
+    C, alpha, _ = place(points, None, K, rng, n_init=0, start=C, search=False, device=on)
     return Found(C, alpha, mixture.cost)
 
 
 def _any_measure(problem: Problem, K: int, prior: Prior, rows: Rows | None, rng: np.random.Generator, threads: int) -> Found:
     _log.info("matching many mixtures of more atoms")
     measure = recover_measure(problem, K, prior, rows, rng, threads)
-    C, alpha, _ = place(measure.points, measure.weights, K, rng)
+    C, alpha, _ = place(measure.points, measure.weights, K, rng, device=problem.device)
     return Found(C, alpha, measure.cost, doubtful=True)
 
 
@@ -142,7 +146,7 @@ def _beside_known(problem: Problem, K: int, rows: Rows, known: Array, rng: np.ra
     measure = recover_measure(rest, K, make_prior(rest, others), others, rng, threads)
     left = 1 - far.weights.sum()
     weights = np.concatenate([left * measure.weights / measure.weights.sum(), far.weights])
-    C, alpha, _ = place(np.vstack([measure.points, far.values]), weights, K, rng, _STARTS_BESIDE)
+    C, alpha, _ = place(np.vstack([measure.points, far.values]), weights, K, rng, _STARTS_BESIDE, device=problem.device)
     labels, _ = assign(far.values, C)
     return Found(C, alpha, left**2 * measure.cost, doubtful=True, known=np.bincount(labels, far.weights, minlength=K))
 
@@ -153,7 +157,7 @@ def _beside_imagined(problem: Problem, bulk: Problem, K: int, rng: np.random.Gen
     far, shares = imagine_rows(problem, bulk, measure.points)
     _log.info("%d rows far out are imagined, with %.2g of the weight", len(far), shares.sum())
     weights = np.concatenate([measure.weights / measure.weights.sum(), shares])
-    C, alpha, _ = place(np.vstack([measure.points, far]), weights, K, rng, _STARTS_BESIDE)
+    C, alpha, _ = place(np.vstack([measure.points, far]), weights, K, rng, _STARTS_BESIDE, device=problem.device)
     return Found(C, alpha, measure.cost, doubtful=True)
 
 
@@ -255,6 +259,7 @@ def decode(
     random_state: Any = None,
     rows: Any = None,
     n_jobs: int | None = None,
+    kernel: str = "auto",
 ) -> Solution:
     """Find K centroids and weights whose sketch is close to the data's (equation 4).
 
@@ -279,6 +284,9 @@ def decode(
         Rows for "sample" and "k++" to draw from, when they are at hand and the sketch holds no pool.
     n_jobs : int, optional
         Threads; None means every core. The result does not depend on it.
+    kernel : {"auto", "numba", "torch", "torch-plain", "reference"}
+        What computes. With "torch" a card does, if there is one and the sketch is large enough for that to pay: from some hundred clusters
+        on. Its results differ by rounding, which may lead a search elsewhere. Any other is the CPU.
 
     Returns
     -------
@@ -295,8 +303,10 @@ def decode(
     K, replicates = whole_number(n_clusters, "n_clusters", 1), whole_number(n_init, "n_init", 1)
     name, search = resolve_decoder(decoder)
     _require_decodable(sketch, K)
-    problem, candidates = Problem.of(sketch), _starting_rows(sketch, rows)
+    device = _card(sketch, K, kernel)
+    problem, candidates = Problem.of(sketch, device), _starting_rows(sketch, rows)
     seed, threads, began = seed_of(random_state), thread_count(n_jobs), time.perf_counter()
+    threads = threads if device is None else min(threads, _THREADS_ON_CARD)
     with _alone():
         found = [search(problem, K, init, candidates, stream(seed, "decode", i), threads) for i in range(replicates)]
     C, alpha, best, _, _, known = min(found, key=lambda f: (f.doubtful, f.cost, f.spread))
@@ -307,6 +317,15 @@ def decode(
     findings = diagnose(problem, C, weights, None if name == "clompr" else best, known)
     centroids = np.clip(centroids, sketch.lower, sketch.upper)
     return Solution(centroids, weights, alpha, best, problem.noise, findings, sketch.columns, name, sketch.frequencies.units)
+
+
+def _card(sketch: Sketch, K: int, kernel: str) -> Any:
+    """The card that is to decode this sketch, if one is."""
+    if kernel == "auto":
+        return None
+    load_kernel(kernel)  # which says if there is none
+    m, n = sketch.frequencies.m, sketch.frequencies.n
+    return first_card() if kernel == ON_CARDS and K * m * (n + 20) >= _WORTH_A_CARD else None
 
 
 def resolve_decoder(name: str) -> tuple[str, Decoder]:

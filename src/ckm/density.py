@@ -12,10 +12,19 @@ from typing import Any
 import numpy as np
 
 from ckm.assignment import assign
-from ckm.atoms import Problem, blurred_cost, fewer_equations, fit_weights, maximise_correlation, moment_misfit, nonnegative, residual
+from ckm.atoms import (
+    Problem,
+    blurred_cost,
+    correlations,
+    fewer_equations,
+    fit_weights,
+    maximise_correlation,
+    moment_misfit,
+    nonnegative,
+    residual,
+)
 from ckm.candidates import Rows
 from ckm.descent import Limits, descend
-from ckm.fused import correlations
 from ckm.quantise import place
 from ckm.readonly import Array
 
@@ -116,7 +125,7 @@ def begin_mixture(problem: Problem, Q: int, prior: Prior, rng: np.random.Generat
     first, *finer = problem.stages
     drawn = prior(rng, _PARTICLES_PER_ATOM * Q)
     points = descend_particles(first, drawn, np.full(len(drawn), 1 / len(drawn)), iterations=30)
-    C, _, spread = place(points, None, Q, rng, n_init=2, search=False)
+    C, _, spread = place(points, None, Q, rng, n_init=2, search=False, device=problem.device)
     width = float(np.clip(spread / problem.n, 0.05, 10.0))
     mixture = _descend(first, C, fit_weights(first, C, width), width, iterations=150)
     for coarse, fine in zip(problem.stages, finer, strict=False):
@@ -133,8 +142,8 @@ def _replace(problem: Problem, mixture: Mixture, prior: Prior, rng: np.random.Ge
     near = C[rng.integers(len(C), size=_CANDIDATES // 2)]
     near = near + np.sqrt(width + 0.5) * rng.standard_normal(near.shape)
     candidates = np.clip(np.vstack([prior(rng, _CANDIDATES), near]), problem.lower, problem.upper)
-    order = np.argsort(-_correlations(problem, r, candidates, width))[failures // 2 :]  # after failures, less promising ones
     blurred = problem.blur(width) * r
+    order = np.argsort(-correlations(problem, blurred, candidates))[failures // 2 :]  # after failures, less promising ones
     added = [maximise_correlation(problem, blurred, start, iterations=20) for start in _apart(candidates[order], batch, width)]
     C = np.vstack([C, *added])
     A, b = fewer_equations(problem, C, width)
@@ -164,12 +173,6 @@ def _least_needed(C: Array, alpha: Array, old: int, closest: bool) -> int:
     gaps = ((C[:old, None] - C[:old]) ** 2).sum(axis=2) + np.diag(np.full(old, np.inf))
     i, j = np.unravel_index(np.argmin(gaps), gaps.shape)
     return int(i if alpha[i] < alpha[j] else j)
-
-
-def _correlations(problem: Problem, r: Array, points: Array, width: float) -> Array:
-    """Re <blurred a(c), r> for every row c of `points`."""
-    blurred = problem.blur(width) * r
-    return correlations(problem.frequencies, points, np.ascontiguousarray(blurred.real), np.ascontiguousarray(blurred.imag))
 
 
 def _descend(

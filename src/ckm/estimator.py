@@ -17,6 +17,7 @@ from ckm.decoding import Solution, decode, require_rows, resolve_decoder
 from ckm.diagnosis import Status
 from ckm.distributions import DEFAULT_DISTRIBUTION
 from ckm.errors import ClustersWarning, ParameterError
+from ckm.kernels import ON_CARDS
 from ckm.labelling import Clusters
 from ckm.polish import polish
 from ckm.pool import Pool
@@ -69,7 +70,8 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         every row once more and costs N * n_clusters * n_features multiply-adds, as `predict` does: one pass is then no longer all it
         takes. Needs the rows, so `fit` only: `partial_fit` and `from_sketch` refuse it.
     kernel : {"auto", "numba", "torch", "torch-plain", "reference"}, default="auto"
-        What computes the sketch, see `ckm.sketch`. Rows on a card are sketched and labelled there.
+        What computes, see `ckm.sketch` and `ckm.decode`. Rows on a card are sketched and labelled there; where there are many clusters,
+        `fit` decodes there too.
     n_jobs : int, default=None
         Threads; None means every core. Results do not depend on it.
     random_state : int, RandomState, Generator or None, default=None
@@ -188,7 +190,7 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
                 self._hold(make_sketch(rows.source, random_state=self._seed, progress=self.verbose > 0, **self._options(pool)))
             require_rows(self.sketch_.count, self.n_clusters)  # which some sources only know now
             with stage(stages, self, "decode"):
-                self._decode()
+                self._decode(on_card=rows.source.on_card)
             self._pool = None  # the pool lives during the fit
             with stage(stages, self, "label"):
                 self._polish(rows)
@@ -309,9 +311,10 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     def _size(self) -> Any:
         return None if self.sketch_size == "auto" else self.sketch_size
 
-    def _decode(self) -> None:
+    def _decode(self, *, on_card: bool = False) -> None:
         sketch = self.sketch_
         search: dict[str, Any] = {"decoder": self.decoder, "init": self.init, "n_init": self.n_init, "n_jobs": self.n_jobs}
+        search["kernel"] = ON_CARDS if self.kernel == "auto" and on_card else self.kernel
         self._solution = decode(replace(sketch, pool=self._pool), self.n_clusters, random_state=self._seed, **search)
         for finding in self._solution.findings:
             if finding.status is not Status.SMALL_SKETCH:  # which `decode` has said

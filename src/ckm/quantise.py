@@ -1,12 +1,11 @@
 """Place K centroids on a measure so that its SSE is small: k-means on points drawn from it, without touching the data."""
 
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from ckm.nearest import Targets, find_nearest
+from ckm.cloud import Cloud
 from ckm.readonly import Array
 
 _MOVED = 5  # centroids that one breath adds and removes, at first
@@ -36,94 +35,80 @@ def place(
     start: Array | None = None,
     *,
     search: bool = True,
+    device: Any = None,
 ) -> tuple[Array, Array, float]:
     """Centroids (K, n), the share of each (K,), and the mean squared distance to the nearest.
 
     The best of `n_init` runs of k-means++ and of one from `start`, where there is one. Unless `search` is False, the better of every two
-    goes on: its centroids are moved from where they are hardly needed to where the error is large, as long as that helps.
+    goes on: its centroids are moved from where they are hardly needed to where the error is large, as long as that helps. On a card, if
+    `device` is one.
     """
     if len(points) <= K:
         return _one_each(points, weights, K)
     points, beta = np.ascontiguousarray(points, np.float64), np.ones(len(points)) if weights is None else weights
-    starts = [_seeds(points, beta, K, rng) for _ in range(n_init)] + ([] if start is None else [start])
+    cloud = _cloud(points, beta, device)
+    starts = [cloud.seeds(K, rng) for _ in range(n_init)] + ([] if start is None else [start])
     pairs = (starts[i : i + 2] for i in range(0, len(starts), 2))
-    runs = (min((lloyd(points, beta, C) for C in pair), key=_error) for pair in pairs)
-    best = min((_breathe(points, beta, run, rng) if search and K > 1 else run for run in runs), key=_error)
+    runs = (min((lloyd(cloud, C) for C in pair), key=_error) for pair in pairs)
+    best = min((_breathe(cloud, run, rng) if search and K > 1 else run for run in runs), key=_error)
     total = beta.sum()
     return best.C, np.bincount(best.labels, beta, minlength=K) / total, best.error / total
 
 
-def lloyd(points: Array, beta: Array, C: Array, tolerance: float = _CLOSE, most: int = 300) -> Run:
+def _cloud(points: Array, beta: Array, device: Any) -> Cloud:
+    if device is None:
+        return Cloud(points, beta)
+    from ckm.cloud_card import CardCloud
+
+    return CardCloud(points, beta, device)
+
+
+def lloyd(cloud: Cloud, C: Array, tolerance: float = _CLOSE, most: int = 300) -> Run:
     """Lloyd's algorithm: each centroid to the mean of the points nearest to it, until they hardly move."""
-    enough = tolerance * points[:: 1 + len(points) // _SAMPLE].var(axis=0).mean()
+    enough = tolerance * cloud.points[:: 1 + len(cloud.points) // _SAMPLE].var(axis=0).mean()
     for _ in range(most):
-        moved = _means(points, beta, C)
+        moved = _means(cloud, C)
         shift, C = ((moved - C) ** 2).sum(), moved
         if shift <= enough:
             break
-    labels, squares = _nearest(points, C)
-    return Run(C, labels, squares, float(beta @ squares))
+    labels, squares = cloud.nearest(C)
+    return Run(C, labels, squares, float(cloud.beta @ squares))
 
 
-def _nearest(points: Array, C: Array) -> tuple[Array, Array]:
-    labels, squares = np.empty(len(points), np.int32), np.empty(len(points))
-    find_nearest(points, Targets(C), labels, squares)
-    return labels, squares
-
-
-def _means(points: Array, beta: Array, C: Array) -> Array:
+def _means(cloud: Cloud, C: Array) -> Array:
     """Of the points nearest to each centroid; one that is nearest to none moves to the point that is farthest from its own."""
-    labels = np.empty(len(points), np.int32)
-    find_nearest(points, Targets(C), labels)
-    members = csr_array((beta, labels, np.arange(len(points) + 1)), shape=(len(points), len(C)))
-    mass, sums = np.bincount(labels, beta, minlength=len(C)), members.T @ points
+    sums, mass = cloud.sums(C)
     empty = np.flatnonzero(mass == 0)
     means = sums / np.where(mass > 0, mass, 1.0)[:, None]
     if len(empty):
-        apart = np.where(beta > 0, ((points - C[labels]) ** 2).sum(axis=1), 0.0)
+        labels, _ = cloud.nearest(C)
+        apart = np.where(cloud.beta > 0, ((cloud.points - C[labels]) ** 2).sum(axis=1), 0.0)
         farthest = np.argsort(-apart, kind="stable")[: len(empty)]
-        means[empty] = np.where(apart[farthest, None] > 0, points[farthest], C[empty])
+        means[empty] = np.where(apart[farthest, None] > 0, cloud.points[farthest], C[empty])
     return np.asarray(means)
 
 
-def _seeds(points: Array, beta: Array, K: int, rng: np.random.Generator) -> Array:
-    """k-means++ (Arthur and Vassilvitskii, 2007): points drawn in proportion to their squared distance to the nearest so far; each time
-    the best of a few.
-    """
-    norms, trials = (points**2).sum(axis=1), 2 + int(np.log(K))
-    left, chosen = np.ones(len(points)), list[int]()
-    for k in range(K):
-        ends = np.cumsum(beta * left)
-        drawn = np.minimum(np.searchsorted(ends, rng.random(trials if k else 1) * ends[-1], side="right"), len(points) - 1)
-        squares = np.maximum(norms[drawn, None] - 2 * points[drawn] @ points.T + norms, 0)
-        after = np.minimum(left, squares) if k else squares
-        best = int(np.argmin(after @ beta))
-        left = after[best]
-        chosen.append(int(drawn[best]))
-    return points[chosen]
-
-
-def _breathe(points: Array, beta: Array, best: Run, rng: np.random.Generator) -> Run:
+def _breathe(cloud: Cloud, best: Run, rng: np.random.Generator) -> Run:
     """Out of a local minimum of k-means by adding a few centroids and removing as many (breathing k-means: Fritzke, 2020)."""
-    K, run = len(best.C), best
+    (points, beta), K, run = (cloud.points, cloud.beta), len(best.C), best
     moved = min(_MOVED, K - 1, len(points) - K)
     while moved > 0:
         worst = np.argsort(-np.bincount(run.labels, beta * run.squares, minlength=K), kind="stable")[:moved]
         nudge = _NUDGE * np.sqrt(best.error / beta.sum() / points.shape[1])
         added = run.C[worst] + nudge * rng.standard_normal((moved, points.shape[1]))
-        C = lloyd(points, beta, np.vstack([run.C, added]), _ROUGH, most=100).C
-        run = lloyd(points, beta, np.delete(C, _least_useful(points, beta, C, moved), axis=0), _ROUGH, most=100)
+        C = lloyd(cloud, np.vstack([run.C, added]), _ROUGH, most=100).C
+        run = lloyd(cloud, np.delete(C, _least_useful(cloud, C, moved), axis=0), _ROUGH, most=100)
         if run.error < best.error * (1 - 1e-4):
             best = run
         else:
             moved -= 1
-    return lloyd(points, beta, best.C, most=100)
+    return lloyd(cloud, best.C, most=100)
 
 
-def _least_useful(points: Array, beta: Array, C: Array, count: int) -> list[int]:
+def _least_useful(cloud: Cloud, C: Array, count: int) -> list[int]:
     """The centroids whose points lose least by going to the next nearest; of two neighbours only one, whose points the other takes."""
-    nearest, first, second = _two_nearest(points, C)
-    order = np.argsort(np.bincount(nearest, beta * (second - first), minlength=len(C)), kind="stable")
+    nearest, first, second = cloud.two_nearest(C)
+    order = np.argsort(np.bincount(nearest, cloud.beta * (second - first), minlength=len(C)), kind="stable")
     gaps = ((C[:, None] - C) ** 2).sum(axis=2) + np.diag(np.full(len(C), np.inf))
     chosen: list[int] = []
     kept: set[int] = set()
@@ -133,20 +118,6 @@ def _least_useful(points: Array, beta: Array, C: Array, count: int) -> list[int]
             kept.add(int(np.argmin(gaps[k])))
     spare = [int(k) for k in order if int(k) not in chosen]
     return chosen + spare[: count - len(chosen)]
-
-
-def _two_nearest(points: Array, C: Array, rows: int = 8192) -> tuple[Array, Array, Array]:
-    """Each point's nearest centroid, and its squared distances to that one and to the next."""
-    nearest, first, second = np.empty(len(points), int), np.empty(len(points)), np.empty(len(points))
-    for at in range(0, len(points), rows):
-        piece, here = points[at : at + rows], slice(at, at + rows)
-        squares = ((piece**2).sum(axis=1)[:, None] - 2 * piece @ C.T) + (C**2).sum(axis=1)
-        each = np.arange(len(piece))
-        nearest[here] = np.argmin(squares, axis=1)
-        first[here] = squares[each, nearest[here]]
-        squares[each, nearest[here]] = np.inf
-        second[here] = squares.min(axis=1)
-    return nearest, np.maximum(first, 0), np.maximum(second, 0)
 
 
 def _one_each(points: Array, weights: Array | None, K: int) -> tuple[Array, Array, float]:

@@ -115,6 +115,13 @@ def on_card(data: Any) -> bool:
     return int(data.__dlpack_device__()[0]) != _CPU
 
 
+def first_card() -> Any:
+    """The card that torch would use, or None."""
+    import torch
+
+    return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else None
+
+
 @cache
 def has_triton(device: Any) -> bool:
     """Whether there is a Triton that compiles for that device."""
