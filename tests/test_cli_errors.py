@@ -441,3 +441,9 @@ def test_unknown_distribution_and_threads(X: np.ndarray) -> None:
 
 def test_demo_in_a_folder_that_cannot_be(X: np.ndarray) -> None:
     assert "--folder" in fail("demo", "--folder", "data.npy")
+
+
+@pytest.mark.parametrize("command", [("fit", "data.npy", *K3), ("sketch", "data.npy", *K3, "-o", "t.ckm"), ("decode", "s.ckm", *K3)])
+def test_an_unknown_kernel(command: tuple[str, ...], sketch_file: Path) -> None:
+    assert "There is no kernel 'abacus'; choose one of 'auto'" in fail(*command, "--kernel", "abacus")
+    assert not Path("t.ckm").exists()

@@ -69,6 +69,7 @@ def common(
         "ckm fit 'events/*.parquet' -k 20 --columns x,y,z --sse",
         "ckm fit data.npy -k 10 --save-sketch data.ckm -o centroids.json",
         "ckm fit data.parquet -k 10 --polish 2 -o centroids.csv",
+        "ckm fit 'events/*.parquet' -k 200 --kernel torch -o centroids.csv",
         "ckm fit data.csv -k 5 --json | jq .weights",
         "zcat log.csv.gz | ckm fit - -k 5 --columns lat,lon -o centroids.csv",
     )
@@ -93,6 +94,7 @@ def fit(
     n_init: o.Replicates = 1,
     seed: o.Seed = 0,
     jobs: o.Jobs = None,
+    kernel: o.Kernel = "auto",
     json: o.Json = False,
     quiet: o.Quiet = False,
     verbose: o.Verbose = False,
@@ -124,12 +126,13 @@ def fit(
         pool=pool,
         random_state=seed,
         n_jobs=jobs,
+        kernel=kernel,
         progress=not quiet,
     )
     steps.require_rows(s.count, clusters, inputs)
     if save_sketch is not None:
         s.without_pool().save(save_sketch)  # rows are written only by `ckm sketch --pool`, where they are asked for by name
-    solution = steps.decode(s, clusters, decoder, init, n_init, seed, jobs, quiet)
+    solution = steps.decode(s, clusters, decoder, init, n_init, seed, jobs, kernel, quiet)
     more: dict[str, Any] = {"rows": s.count, "sketch_size": s.frequencies.m, "seed": seed}
     if polish or sse:
         solution, measured = steps.measure(source, solution, polish, jobs, quiet)
@@ -171,6 +174,7 @@ def sketch(
     address: o.Address = None,
     seed: o.Seed = 0,
     jobs: o.Jobs = None,
+    kernel: o.Kernel = "auto",
     json: o.Json = False,
     quiet: o.Quiet = False,
     verbose: o.Verbose = False,
@@ -210,6 +214,7 @@ def sketch(
             pool=pool,
             random_state=seed,
             n_jobs=jobs,
+            kernel=kernel,
             checkpoint=checkpoint,
             resume=resume,
             progress=not quiet,
@@ -267,6 +272,7 @@ def decode(
     n_init: o.Replicates = 1,
     seed: o.Seed = 0,
     jobs: o.Jobs = None,
+    kernel: o.Kernel = "auto",
     json: o.Json = False,
     quiet: o.Quiet = False,
     verbose: o.Verbose = False,
@@ -281,7 +287,7 @@ def decode(
     s = ckm.load(sketch)
     steps.check_search(decoder, init, holds_rows=s.pool is not None)
     results.require_place_for_units(output, s.frequencies.units is not None, json)
-    solution = steps.decode(s, clusters, decoder, init, n_init, seed, jobs, quiet)
+    solution = steps.decode(s, clusters, decoder, init, n_init, seed, jobs, kernel, quiet)
     steps.deliver(solution, {"rows": s.count, "sketch_size": s.frequencies.m, "seed": seed}, output, json, quiet)
 
 

@@ -62,6 +62,9 @@ Seed = Annotated[
     int, typer.Option(metavar="N", min=0, help="The same seed repeats the same result (in Python, random_state=None draws a new one).")
 ]
 Jobs = Annotated[int | None, typer.Option(metavar="N", help="Threads (default: every core); the result is the same for any number.")]
+Kernel = Annotated[
+    str, typer.Option(metavar="NAME", help="What computes: auto (numba, the CPU), torch (a card, if there is one), torch-plain, reference.")
+]
 CentroidsOut = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write centroids here: .csv or .json.")]
 SketchOut = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Write the sketch here: a name ending in .ckm.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]

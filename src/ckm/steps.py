@@ -142,13 +142,15 @@ def kept(checkpoint: Path | None) -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def decode(s: "Sketch", clusters: int, decoder: str, init: str, n_init: int, seed: int, jobs: int | None, quiet: bool) -> "Solution":
+def decode(
+    s: "Sketch", clusters: int, decoder: str, init: str, n_init: int, seed: int, jobs: int | None, kernel: str, quiet: bool
+) -> "Solution":
     """Centroids from a sketch, with a warning for each thing found wrong with them."""
     from ckm.diagnosis import Status
     from ckm.report import working
 
     with working("Decoding", quiet):
-        solution = ckm.decode(s, clusters, decoder=decoder, init=init, n_init=n_init, random_state=seed, n_jobs=jobs)
+        solution = ckm.decode(s, clusters, decoder=decoder, init=init, n_init=n_init, random_state=seed, n_jobs=jobs, kernel=kernel)
     for finding in solution.findings:
         if finding.status is not Status.SMALL_SKETCH:  # which `ckm.decode` has said
             say(f"Warning: {finding.sentence}")
