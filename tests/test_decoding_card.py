@@ -1,6 +1,9 @@
 """Decoding by torch, on the CPU and on a card where there is one: the objectives and the k-means of the numba decoder, to rounding."""
 
+import logging
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import pytest
@@ -10,31 +13,48 @@ from ckm import atoms, decoding, quantise
 from ckm.atoms import Problem
 from ckm.cloud import Cloud
 from ckm.errors import ParameterError
+from ckm.tensors import current_card
 
 torch = pytest.importorskip("torch")
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no card"))]
 
 
 @pytest.fixture(params=DEVICES)
-def device(request: pytest.FixtureRequest) -> Iterator[object]:
-    """Where torch computes; small blocks, so that there are several."""
-    from ckm import atoms_card, cloud_card
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(atoms_card, "_PAIRS", 500)
-        patch.setattr(cloud_card, "_PAIRS", 5000)
-        yield torch.device(request.param)
+def device(request: pytest.FixtureRequest) -> object:
+    """Where torch computes."""
+    return torch.device(request.param)
 
 
 @pytest.fixture
-def everything_there(monkeypatch: pytest.MonkeyPatch, device: object) -> None:
-    """However small it is, and even if the card is the CPU."""
-    from ckm import atoms_card, cloud_card
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that there are several."""
+    monkeypatch.setattr("ckm.atoms_card._PAIRS", 500)
+    monkeypatch.setattr("ckm.cloud_card._PAIRS", 5000)
+
+
+@pytest.fixture
+def everything_there(monkeypatch: pytest.MonkeyPatch, device: object) -> Counter[str]:
+    """However small it is, and even if the card is the CPU; how often costs and clouds were made there."""
+    from ckm.atoms_card import CardCosts
+    from ckm.cloud_card import CardCloud
+
+    made = Counter[str]()
+
+    class Costs(CardCosts):
+        def __init__(self, *args: object) -> None:
+            made["costs"] += 1
+            super().__init__(*args)
+
+    class Counted(CardCloud):
+        def __init__(self, *args: object) -> None:
+            made["clouds"] += 1
+            super().__init__(*args)
 
     monkeypatch.setattr(decoding, "_WORTH_A_CARD", 0)
-    monkeypatch.setattr(decoding, "first_card", lambda: device)
-    monkeypatch.setattr(atoms_card, "_PAIRS", 2**23)
-    monkeypatch.setattr(cloud_card, "_PAIRS", 2**23)
+    monkeypatch.setattr(decoding, "current_card", lambda: device)
+    monkeypatch.setattr("ckm.atoms_card.CardCosts", Costs)
+    monkeypatch.setattr("ckm.cloud_card.CardCloud", Counted)
+    return made
 
 
 def make_sketch(K: int = 6, n: int = 3, distribution: str = "multiscale", pool: int = 0, separation: float = 2.5) -> ckm.Sketch:
@@ -42,10 +62,10 @@ def make_sketch(K: int = 6, n: int = 3, distribution: str = "multiscale", pool: 
     return ckm.sketch(X, n_clusters=K, distribution=distribution, pool=pool, random_state=0)
 
 
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("K", [1, 7, 40])
-@pytest.mark.parametrize("distribution", ["multiscale", "structured"])
-def test_costs_and_gradients_are_those_of_the_cpu(device: object, K: int, distribution: str) -> None:
-    sketch, rng = make_sketch(distribution=distribution), np.random.default_rng(K)
+def test_costs_and_gradients_are_those_of_the_cpu(device: object, K: int) -> None:
+    sketch, rng = make_sketch(), np.random.default_rng(K)
     here, there = Problem.of(sketch), Problem.of(sketch, device)
     C, alpha, widths = rng.normal(size=(K, 3)), rng.random(K) / K, rng.random((K, 3))
     for function, arguments in (
@@ -69,6 +89,7 @@ def test_stages_and_parts_of_a_problem_stay_there(device: object) -> None:
     assert problem.without(problem.mean[None], np.array([0.1]), problem.lower, problem.upper).card is not None
 
 
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("K", [1, 9, 60])
 def test_k_means_asks_a_card_as_it_asks_the_cpu(device: object, K: int) -> None:
     from ckm.cloud_card import CardCloud
@@ -84,38 +105,72 @@ def test_k_means_asks_a_card_as_it_asks_the_cpu(device: object, K: int) -> None:
     np.testing.assert_array_equal(there.seeds(K, np.random.default_rng(0)), here.seeds(K, np.random.default_rng(0)))
 
 
-def test_points_that_are_all_the_same_have_seeds(device: object) -> None:
-    points = np.zeros((50, 2))
-    C, shares, spread = quantise.place(points, None, 3, np.random.default_rng(0), device=device)
-    np.testing.assert_array_equal(C, np.zeros((3, 2)))
-    assert (shares.sum(), spread) == (1.0, 0.0)
+@pytest.mark.parametrize("distinct", [1, 2, 5])
+def test_fewer_distinct_points_than_centroids(device: object, distinct: int) -> None:
+    points = np.repeat(np.random.default_rng(0).normal(size=(distinct, 2)), 10, axis=0)
+    here, there = (quantise.place(points, None, 7, np.random.default_rng(0), device=where) for where in (None, device))
+    found, expected = (np.unique(C.round(12), axis=0) for C in (there[0], here[0]))
+    np.testing.assert_array_equal(found, expected)
+    assert len(found) == distinct
+    assert max(there[2], here[2]) < 1e-28
 
 
-@pytest.mark.usefixtures("everything_there")
+def test_far_out_squared_distances_do_not_cancel(device: object) -> None:
+    from ckm.cloud_card import CardCloud
+
+    points = 1e8 + np.random.default_rng(0).normal(size=(40, 2))
+    labels, squares = CardCloud(points, np.ones(40), device).nearest(points[:1])
+    np.testing.assert_array_equal(labels, np.zeros(40))
+    np.testing.assert_allclose(squares, Cloud(points, np.ones(40)).nearest(points[:1])[1], rtol=1e-14)
+
+
 @pytest.mark.parametrize(("decoder", "pool", "separation"), [("density", 0, 6.0), ("density", 300, 1.5), ("clompr", 0, 2.5)])
-def test_decoding_there_is_as_good_and_gives_the_same_bits_again(decoder: str, pool: int, separation: float) -> None:
+def test_decoding_there_is_as_good_and_gives_the_same_bits_again(
+    everything_there: Counter[str], decoder: str, pool: int, separation: float
+) -> None:
     K = 4
     X = ckm.datasets.gaussian_mixture(5000, K, 3, separation=separation, random_state=0).rows
     sketch = make_sketch(K, 3, pool=pool, separation=separation)
     here = ckm.decode(sketch, K, decoder=decoder, random_state=0)
+    assert not everything_there
     there, again = (ckm.decode(sketch, K, decoder=decoder, random_state=0, kernel="torch", n_jobs=jobs) for jobs in (1, 2))
+    assert everything_there["costs"] >= 2
+    assert decoder == "clompr" or everything_there["clouds"] >= 2
     np.testing.assert_array_equal(there.centroids, again.centroids)
     assert there.score(X) / here.score(X) == pytest.approx(1, abs=0.02)
 
 
-def test_small_sketches_are_decoded_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoding, "first_card", lambda: pytest.fail("it was asked for a card"))
-    sketch = make_sketch(3, 2)
-    found = [ckm.decode(sketch, 3, random_state=0, kernel=kernel).centroids for kernel in ("auto", "numba", "torch")]
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
+@pytest.mark.parametrize(("kernel", "distribution", "K", "asked"), [
+    ("torch", "multiscale", 100, True), ("torch", "multiscale", 99, False), ("torch", "structured", 100, False),
+    ("torch-plain", "multiscale", 100, False), ("numba", "multiscale", 100, False), ("auto", "multiscale", 100, False),
+])  # fmt: skip
+def test_who_asks_for_it_with_a_large_sketch_gets_a_card(
+    kernel: str, distribution: str, K: int, asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decoding, "current_card", lambda: "card")
+    frequencies = ckm.draw_frequencies(2000, 4, distribution=distribution, seed=0)
+    sketch = ckm.sketch(np.random.default_rng(0).normal(size=(200, 4)), like=frequencies)
+    assert decoding._card(sketch, K, kernel) == ("card" if asked else None)
 
 
-@pytest.mark.parametrize("kernel", ["auto", "numba"])
-def test_only_who_asks_decodes_on_a_card(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoding, "_WORTH_A_CARD", 0)
-    monkeypatch.setattr(decoding, "first_card", lambda: pytest.fail("it was asked for a card"))
-    ckm.decode(make_sketch(3, 2), 3, random_state=0, kernel=kernel)
+def test_without_a_card_there_is_none() -> None:
+    assert (current_card() is None) is not torch.cuda.is_available()
+
+
+@pytest.mark.parametrize("message", ["CUDA out of memory. Tried to allocate", "an illegal memory access"])
+def test_a_card_that_is_full_leaves_it_to_the_cpu(
+    everything_there: Counter[str], message: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*args: object) -> None:
+        raise RuntimeError(message)
+
+    monkeypatch.setattr("ckm.atoms_card.CardCosts.of", fail)
+    sketch, full = make_sketch(3, 2), "out of memory" in message
+    with nullcontext() if full else pytest.raises(RuntimeError, match="illegal"), caplog.at_level(logging.WARNING):
+        found = ckm.decode(sketch, 3, random_state=0, kernel="torch")
+    if full:
+        np.testing.assert_array_equal(found.centroids, ckm.decode(sketch, 3, random_state=0).centroids)
+        assert "too little memory left" in caplog.text
 
 
 def test_an_unknown_kernel_is_refused() -> None:
@@ -123,17 +178,22 @@ def test_an_unknown_kernel_is_refused() -> None:
         ckm.decode(make_sketch(3, 2), 3, kernel="abacus")
 
 
-@pytest.mark.usefixtures("everything_there")
 @pytest.mark.parametrize("kernel", ["auto", "torch", "numba"])
-def test_the_estimator_hands_its_kernel_on(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+def test_the_estimator_decodes_where_its_rows_are(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, there = [], list[object]()
 
     def decode(*args: object, kernel: str, **search: object) -> object:
-        asked.append(kernel)
+        asked.append((kernel, *there))
         return ckm.decode(*args, **search)
 
+    @contextmanager
+    def current(device: object) -> Iterator[None]:
+        there[:] = [device]
+        yield
+
     monkeypatch.setattr("ckm.estimator.decode", decode)
+    monkeypatch.setattr("ckm.estimator.current", current)
     X = ckm.datasets.gaussian_mixture(500, 3, 2, random_state=0).rows
     model = ckm.CompressiveKMeans(3, kernel=kernel, random_state=0).fit(X)
-    model._decode(on_card=True)
-    assert asked == [kernel, "torch" if kernel == "auto" else kernel]
+    model._decode("cuda:1")
+    assert asked == [(kernel, None), ("torch" if kernel == "auto" else kernel, "cuda:1")]

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -52,16 +53,39 @@ def test_a_task_does_not_wait_for_the_next_chunk() -> None:
     assert sizes(tasks_of(blocks, 1, 10**9)) == [3] * 40
 
 
-def test_results_come_in_order_from_threads_that_are_not_waited_for() -> None:
-    def work(item: int) -> str:
-        time.sleep(0.02 * (item == 0))
-        return threading.current_thread().name
+def test_results_come_in_order_and_threads_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited, shutdown = [], ThreadPoolExecutor.shutdown
 
-    done = list(ordered_map(work, range(20), 2))
-    assert [item for item, _ in done] == list(range(20))
-    for thread in [thread for thread in threading.enumerate() if thread.name in {name for _, name in done}]:
-        thread.join(timeout=10)
-        assert not thread.is_alive()
+    def noted(self: ThreadPoolExecutor, wait: bool = True, **how: bool) -> None:
+        waited.append(wait)
+        shutdown(self, wait, **how)
+
+    def work(item: int) -> int:
+        time.sleep(0.02 * (item == 0))
+        return item**2
+
+    monkeypatch.setattr(ThreadPoolExecutor, "shutdown", noted)
+    assert list(ordered_map(work, range(20), 2)) == [(item, item**2) for item in range(20)]
+    assert waited == [False]
+
+
+def test_a_stop_while_the_last_is_at_work_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_work, begun = list[int](), threading.Event()
+
+    def work(item: int) -> None:
+        at_work.append(item)
+        begun.set()
+        time.sleep(0.1)
+        at_work.remove(item)
+
+    def stop(future: Future[None]) -> None:
+        begun.wait()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Future, "result", stop)
+    with pytest.raises(KeyboardInterrupt):
+        list(ordered_map(work, [0], 2))
+    assert not at_work
 
 
 @pytest.mark.parametrize("ended_by", ["error", "caller"])

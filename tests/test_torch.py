@@ -77,7 +77,7 @@ def test_plain_torch_refuses_what_is_not_finite() -> None:
 class OnTheCard(Source):
     """Tensors on the CPU that are taken for rows on a card, some at a time."""
 
-    columns, on_card = None, True
+    columns, device = None, "cpu"
 
     def __init__(self, X: np.ndarray, weights: np.ndarray | None = None, step: int = 700) -> None:
         self._rows, self._weights, self._rows_at_once = torch_of(X), weights, step
@@ -224,6 +224,23 @@ def test_kernels_of_a_card_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
         f"begin {first}", f"end {first}", f"wait for {first}", f"begin {second}", f"end {second}",
         f"wait for {second}", f"begin {third}", f"end {third}",
     ]  # fmt: skip
+
+
+def test_rows_that_are_on_a_card_wait_for_their_turn(two_cards: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from ckm.kernels import torch as kernel
+
+    turns = list[str]()
+
+    @contextmanager
+    def in_turn(device: Any) -> Iterator[None]:
+        turns.append(str(device))
+        yield
+
+    monkeypatch.setattr(kernel, "in_turn", in_turn)
+    f, X = make_frequencies(3, 20, 0), make_rows(3, 500, 0, np.float32)
+    there, here = kernel.tally(f, CardRows(torch_of(X))), kernel.tally(f, X)
+    assert turns == ["cpu"]
+    np.testing.assert_array_equal(there.sums, here.sums)
 
 
 def test_workers_without_a_card_use_the_cpu() -> None:

@@ -86,11 +86,13 @@ class CardCosts:
 
     def fewer_equations(self, C: Array, width: float) -> tuple[Array, Array]:
         """As in `atoms.py`."""
-        c, w = self._there(C, np.asarray(width))
-        cosines, sines = self._waves(c, slice(None))
-        blur = torch.exp(-0.5 * w * self.squares)
-        equations = torch.cat([torch.vstack([blur * cosines, self.z[:1]]), torch.vstack([-blur * sines, self.z[1:]])], dim=1)
-        (found,) = _here(torch.linalg.qr(equations.T, mode="r").R)
+        (c, w), known = self._there(C, np.asarray(width)), self._zeros((0, len(C) + 1))
+        for at in self._blocks(len(C)):
+            cosines, sines = self._waves(c, at)
+            blur = torch.exp(-0.5 * w * self.squares[at])
+            real, imag = torch.vstack([cosines.mul_(blur), self.z[:1, at]]), torch.vstack([sines.mul_(-blur), self.z[1:, at]])
+            known = torch.linalg.qr(torch.cat([known, real.T, imag.T]), mode="r").R
+        (found,) = _here(known)
         return found[:, :-1], found[:, -1]
 
     def _waves(self, c: Any, at: slice) -> tuple[Any, Any]:

@@ -24,9 +24,9 @@ class CardCloud(Cloud):
 
     def nearest(self, C: Array) -> tuple[Array, Array]:
         """Each point's nearest centroid, and its squared distance."""
-        found = [torch.min(squares, dim=1) for _, squares in self._squares(C)]
-        labels, squares = torch.cat([part.indices for part in found]), torch.cat([part.values for part in found])
-        return labels.int().cpu().numpy(), squares.cpu().numpy()
+        labels = torch.cat([torch.argmin(squares, dim=1) for _, squares in self._squares(C)])
+        own = torch.tensor(C, dtype=torch.float64, device=labels.device)[labels]  # far out, products would cancel
+        return labels.int().cpu().numpy(), (self._points - own).square().sum(dim=1).cpu().numpy()
 
     def sums(self, C: Array) -> tuple[Array, Array]:
         """Of the points nearest to each centroid (K, n), and their weight (K,)."""
@@ -54,7 +54,7 @@ class CardCloud(Cloud):
         for k in range(K):
             draw = torch.from_numpy(rng.random(trials(K) if k else 1)).to(left.device)
             odds = self._beta * left
-            ends = torch.cumsum((odds * (_STEPS / odds.sum().clamp(min=1e-300))).long(), dim=0)
+            ends = torch.cumsum((odds * (_STEPS / odds.sum().clamp(min=1e-280))).long(), dim=0)
             drawn = torch.searchsorted(ends, (draw * ends[-1]).long(), right=True).clamp_(max=len(ends) - 1)
             squares = (self._norms[drawn, None] - 2 * self._points[drawn] @ self._points.T + self._norms).clamp_(min=0)
             after = torch.minimum(left, squares) if k else squares

@@ -32,7 +32,7 @@ from ckm.runners.local import thread_count
 from ckm.seeding import seed_of, stream
 from ckm.sketches import Sketch
 from ckm.sources import Source
-from ckm.tensors import first_card
+from ckm.tensors import current_card
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ _ROWS_TO_START_FROM = 10  # for each cluster; fewer rows are a worse place to st
 _SEPARATE, _CROWDED = 0.95, 0.85
 # A sampled row that was more likely than not to be in the pool is one of few like it, and most of those are there.
 _KNOWN_CHANCE, _KNOWN_SHARE = 0.5, 0.1
-_WORTH_A_CARD, _THREADS_ON_CARD = 5e6, 2  # multiply-adds of K atoms, K m (n + 20); threads that keep it busy
+_WORTH_A_CARD, _THREADS_ON_CARD = 200_000, 2  # K m; and threads that keep it busy
 _STARTS_BESIDE = 12  # of k-means where few rows far out have much of the error: these draw its starts, and other places are missed
 
 # The limits on libraries' threads belong to the whole process: overlapping decodings would restore them in the wrong order.
@@ -285,8 +285,9 @@ def decode(
     n_jobs : int, optional
         Threads; None means every core. The result does not depend on it.
     kernel : {"auto", "numba", "torch", "torch-plain", "reference"}
-        What computes. With "torch" a card does, if there is one and the sketch is large enough for that to pay: from some hundred clusters
-        on. Its results differ by rounding, which may lead a search elsewhere. Any other is the CPU.
+        What computes. With "torch" torch's current card does, if there is one and it pays: from K m = 200 000 on (with m = 5Kn a hundred
+        clusters of four columns), unless frequencies are structured. Its results differ by rounding, which may lead a search elsewhere.
+        Any other is the CPU.
 
     Returns
     -------
@@ -308,7 +309,14 @@ def decode(
     seed, threads, began = seed_of(random_state), thread_count(n_jobs), time.perf_counter()
     threads = threads if device is None else min(threads, _THREADS_ON_CARD)
     with _alone():
-        found = [search(problem, K, init, candidates, stream(seed, "decode", i), threads) for i in range(replicates)]
+        try:
+            found = [search(problem, K, init, candidates, stream(seed, "decode", i), threads) for i in range(replicates)]
+        except RuntimeError as error:
+            if device is None or "out of memory" not in str(error):
+                raise
+            _log.warning("There is too little memory left on %s to decode there: the CPU does.", device)
+            problem = Problem.of(sketch)
+            found = [search(problem, K, init, candidates, stream(seed, "decode", i), thread_count(n_jobs)) for i in range(replicates)]
     C, alpha, best, _, _, known = min(found, key=lambda f: (f.doubtful, f.cost, f.spread))
     _log.info("decoded in %.2f s: cost %.3g, noise %.3g", time.perf_counter() - began, best, problem.noise)
     centroids = sketch.frequencies.absolute(C)
@@ -324,8 +332,8 @@ def _card(sketch: Sketch, K: int, kernel: str) -> Any:
     if kernel == "auto":
         return None
     load_kernel(kernel)  # which says if there is none
-    m, n = sketch.frequencies.m, sketch.frequencies.n
-    return first_card() if kernel == ON_CARDS and K * m * (n + 20) >= _WORTH_A_CARD else None
+    dense = sketch.frequencies.signs is None  # else the fast transform saves more than a card does
+    return current_card() if kernel == ON_CARDS and dense and K * sketch.frequencies.m >= _WORTH_A_CARD else None
 
 
 def resolve_decoder(name: str) -> tuple[str, Decoder]:

@@ -32,7 +32,7 @@ from ckm.sources import Source
 from ckm.sources.adapters import in_units
 from ckm.sources.partitioned import PartitionedSource
 from ckm.telling import tell
-from ckm.tensors import to_host
+from ckm.tensors import current, to_host
 from ckm.validation import OfFit, Rows, opened_to_read_twice, validated
 
 _ROWS_AT_HAND = 1000  # how many rows init="sample" and "k++" draw from when no pool is asked for
@@ -71,7 +71,7 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         takes. Needs the rows, so `fit` only: `partial_fit` and `from_sketch` refuse it.
     kernel : {"auto", "numba", "torch", "torch-plain", "reference"}, default="auto"
         What computes, see `ckm.sketch` and `ckm.decode`. Rows on a card are sketched and labelled there; where there are many clusters,
-        `fit` decodes there too.
+        `fit` decodes there too, and may end in other centroids than the CPU would, of about the same SSE.
     n_jobs : int, default=None
         Threads; None means every core. Results do not depend on it.
     random_state : int, RandomState, Generator or None, default=None
@@ -190,7 +190,7 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
                 self._hold(make_sketch(rows.source, random_state=self._seed, progress=self.verbose > 0, **self._options(pool)))
             require_rows(self.sketch_.count, self.n_clusters)  # which some sources only know now
             with stage(stages, self, "decode"):
-                self._decode(on_card=rows.source.on_card)
+                self._decode(rows.source.device)
             self._pool = None  # the pool lives during the fit
             with stage(stages, self, "label"):
                 self._polish(rows)
@@ -311,11 +311,13 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     def _size(self) -> Any:
         return None if self.sketch_size == "auto" else self.sketch_size
 
-    def _decode(self, *, on_card: bool = False) -> None:
+    def _decode(self, device: Any = None) -> None:
+        """On the CPU, or on the card that the rows are on."""
         sketch = self.sketch_
         search: dict[str, Any] = {"decoder": self.decoder, "init": self.init, "n_init": self.n_init, "n_jobs": self.n_jobs}
-        search["kernel"] = ON_CARDS if self.kernel == "auto" and on_card else self.kernel
-        self._solution = decode(replace(sketch, pool=self._pool), self.n_clusters, random_state=self._seed, **search)
+        search["kernel"] = ON_CARDS if self.kernel == "auto" and device is not None else self.kernel
+        with current(device):
+            self._solution = decode(replace(sketch, pool=self._pool), self.n_clusters, random_state=self._seed, **search)
         for finding in self._solution.findings:
             if finding.status is not Status.SMALL_SKETCH:  # which `decode` has said
                 tell(finding.sentence, ClustersWarning)

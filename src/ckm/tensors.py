@@ -1,5 +1,7 @@
 """Rows on a card: tensors of torch, CuPy and JAX that stay where they are."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
@@ -115,11 +117,23 @@ def on_card(data: Any) -> bool:
     return int(data.__dlpack_device__()[0]) != _CPU
 
 
-def first_card() -> Any:
+def current_card() -> Any:
     """The card that torch would use, or None."""
     import torch
 
     return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else None
+
+
+@contextmanager
+def current(device: Any) -> Iterator[None]:
+    """With this card as the current one, if it is one."""
+    if device is None:
+        yield
+        return
+    import torch
+
+    with torch.cuda.device(device):
+        yield
 
 
 @cache

@@ -23,7 +23,7 @@ _RESIDENT = 128  # so few columns of turns stay in shared memory
 
 
 class _Tile(NamedTuple):
-    """What a program of `sum_rows` takes: rows and frequencies at a time, its warps, and whether its columns are unrolled."""
+    """What a program of `sum_rows` (whose columns are unrolled) or `sum_wide_rows` takes: rows and frequencies at a time, and its warps."""
 
     rows: int
     frequencies: int
@@ -222,7 +222,9 @@ def _multiprocessors(device: Any) -> int:
 
 
 def _share(work: int, warps: int, device: Any) -> int:
-    """How many runs a program takes, where so many warps would have one each: not too few, since each program loads its turns."""
+    """How many runs a program takes, so that there are about this many warps for each multiprocessor: not too few, since each program
+    loads its turns. `work` counts runs, tiles and warps.
+    """
     return max(_LEAST_RUNS, -(-work // (warps * _multiprocessors(device))))
 
 

@@ -67,8 +67,10 @@ def _on_stream(frequencies: Frequencies, rows: Any, weights: Array | None) -> Ta
                 return plain.tally(frequencies, rows, beta)
             from ckm.kernels import card
 
-            with launching(card, frequencies.m, frequencies.n, device, rows.dtype, rows.stride(), rows.data_ptr() % 16, beta is None):
-                if frequencies.n > EXACT_COLUMNS or frequencies.signs is not None:
+            split = frequencies.n > EXACT_COLUMNS or frequencies.signs is not None
+            way = frequencies.m, frequencies.n, device, rows.dtype, rows.stride(), rows.data_ptr() % 16, beta is None, split
+            with launching(card, *way):
+                if split:
                     found, exact = card.split_sums(frequencies, rows, beta), False
                 else:
                     found, exact = card.exact_sums(frequencies, rows, beta), _gives_the_bits(frequencies, device)

@@ -16,7 +16,7 @@ from ckm.kernels import arithmetic
 
 STEP = tl.constexpr(16)  # columns at a time, where they are not all unrolled
 TOP = 2.0**14  # numbers up to it are split into float16 numbers
-HELD_ROWS = 256  # rows whose bit patterns fit an int32 sum; every launch takes a multiple of them
+HELD_ROWS = 256  # rows whose bit patterns fit an int32 sum; exact kernels take a multiple of them
 
 _COSINE = tl.constexpr(tuple(map(float, arithmetic.COSINE)))
 _SINE = tl.constexpr(tuple(map(float, arithmetic.SINE)))
@@ -135,7 +135,7 @@ def sum_rows(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Add cosines and sines of `per` runs of HELD groups to int64 sums (2, width), for F frequencies; x and turns have N columns, a few.
 
-    So do they by n, which the compiler does not know: that makes it load a whole group before it is needed, and saves a fifth of the time.
+    n equals N; passed at run time too, it makes the compiler load more of a group before it is needed, which saves a fifth of the time.
     """
     own, start = turns + tl.program_id(1) * n * F, tl.program_id(0) * per
     cosines, sines = tl.zeros([F], tl.int64), tl.zeros([F], tl.int64)

@@ -45,7 +45,7 @@ def _weighed(keys: Any, x: Any, weights: Any, frequencies: Frequencies) -> tuple
     from ckm.kernels.distances import weigh_keys
 
     odds, D = torch.empty(count, device=device), 16 if n <= 16 else 64
-    with launching(weigh_keys, n, x.dtype, x.stride(), x.data_ptr() % 16, weights is None):
+    with launching(weigh_keys, n, device, x.dtype, x.stride(), x.data_ptr() % 16, weights is None):
         weigh_keys[(-(-count // _ROWS),)](
             x, *x.stride(), origin, scales, odds if weights is None else weights, factor, count, keys, odds, n,
             R=_ROWS, D=D, WEIGHTED=weights is not None,

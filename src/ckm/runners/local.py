@@ -177,11 +177,11 @@ def ordered_map(work: Callable[[_Item], _Result], items: Iterable[_Item], n_thre
         for item in items:
             waiting.append((item, executor.submit(work, item)))
             if len(waiting) >= 2 * n_threads:
-                done, future = waiting.popleft()
-                yield done, future.result()
+                yield waiting[0][0], waiting[0][1].result()
+                waiting.popleft()
         while waiting:
-            done, future = waiting.popleft()
-            yield done, future.result()
+            yield waiting[0][0], waiting[0][1].result()
+            waiting.popleft()
     finally:  # threads without work end by themselves; with it, they may still be reading the caller's rows
         executor.shutdown(wait=bool(waiting), cancel_futures=True)
 

@@ -18,7 +18,7 @@ class _Around(Source):
         self.inside = source
         self.columns, self.n_features, self.n_rows, self.n_bytes = source.columns, source.n_features, source.n_rows, source.n_bytes
         self.parts, self.rereadable, self.background = source.parts, source.rereadable, source.background
-        self.on_card = source.on_card
+        self.device = source.device
 
     def prefer(self, rows: int) -> None:
         self.inside.prefer(rows)

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -88,8 +88,8 @@ class Source(ABC):
         Whether `chunks` can be called more than once.
     background : bool
         Whether another thread may read.
-    on_card : bool
-        Whether rows are on a card (`ckm.tensors.CardRows`) rather than arrays.
+    device : torch.device or None
+        The card that rows are on (`ckm.tensors.CardRows`), where they are not arrays.
     """
 
     columns: tuple[str, ...] | None
@@ -99,8 +99,13 @@ class Source(ABC):
     parts: tuple[str, ...] = ()
     rereadable: bool = True
     background: bool = True
-    on_card: bool = False
+    device: Any = None
     _step: int | None = None
+
+    @property
+    def on_card(self) -> bool:
+        """Whether rows are on a card."""
+        return self.device is not None
 
     def prefer(self, rows: int) -> None:
         """Give chunks of so many rows, where that costs no copy."""

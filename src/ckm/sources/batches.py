@@ -39,8 +39,9 @@ class BatchSource(StreamSource):
             self._chosen = choose_columns(frame, wanted)
         else:
             wanted.refuse_names("An array")
-        self._width = len(self._chosen.names) if self._chosen else _as_rows(first).shape[1]
-        self.on_card = self._chosen is None and isinstance(_as_rows(first), CardRows)
+        rows = first if self._chosen else _as_rows(first)
+        self._width = len(self._chosen.names) if self._chosen else rows.shape[1]
+        self.device = rows.tensor.device if isinstance(rows, CardRows) else None
         super().__init__(self._converted, self._width, self._chosen.columns if self._chosen else None, once=once)
         self._waiting = chain([first], self._waiting)
         if self.on_card:

@@ -13,13 +13,12 @@ class TensorSource(RandomAccessSource):
     """Rows of a two-dimensional tensor. Nothing is copied but samples."""
 
     background = False  # there is nothing to wait for
-    on_card = True
 
     def __init__(self, tensor: Any, weights: Array | None = None) -> None:
         self._rows = CardRows.of(tensor)
         require_table(self._rows.shape, "The tensor")
         require_numeric(self._rows.dtype, "The tensor")
-        self.columns, self.weights = None, weights
+        self.columns, self.weights, self.device = None, weights, self._rows.tensor.device
         self.n_rows, self.n_features = self._rows.shape
         self.prefer(rows_at_once(self.n_features))
 
