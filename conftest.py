@@ -10,6 +10,8 @@ _NEEDED_BY = {
         *(f"kernels/{name}.py" for name in ("torch", "plain", "card", "distances", "lanes", "triton")),
         "runners/card.py",
         "nearest_card.py",
+        "atoms_card.py",
+        "cloud_card.py",
     ],
 }
 
