@@ -307,16 +307,19 @@ def decode(
     device = _card(sketch, K, kernel)
     problem, candidates = Problem.of(sketch, device), _starting_rows(sketch, rows)
     seed, threads, began = seed_of(random_state), thread_count(n_jobs), time.perf_counter()
-    threads = threads if device is None else min(threads, _THREADS_ON_CARD)
+
+    def searched(problem: Problem, threads: int) -> list[Found]:
+        return [search(problem, K, init, candidates, stream(seed, "decode", i), threads) for i in range(replicates)]
+
     with _alone():
         try:
-            found = [search(problem, K, init, candidates, stream(seed, "decode", i), threads) for i in range(replicates)]
+            found = searched(problem, threads if device is None else min(threads, _THREADS_ON_CARD))
         except RuntimeError as error:
             if device is None or "out of memory" not in str(error):
                 raise
             _log.warning("There is too little memory left on %s to decode there: the CPU does.", device)
             problem = Problem.of(sketch)
-            found = [search(problem, K, init, candidates, stream(seed, "decode", i), thread_count(n_jobs)) for i in range(replicates)]
+            found = searched(problem, threads)
     C, alpha, best, _, _, known = min(found, key=lambda f: (f.doubtful, f.cost, f.spread))
     _log.info("decoded in %.2f s: cost %.3g, noise %.3g", time.perf_counter() - began, best, problem.noise)
     centroids = sketch.frequencies.absolute(C)
