@@ -16,6 +16,7 @@ SIZES = [(20, 5), (50, 5), (100, 5), (200, 5), (50, 10), (100, 10), (10, 100), (
 QUICK = [(10, 5), (20, 5)]
 LARGE = 200  # clusters
 N = 100_000
+LIMIT = ckm.decoding._WORTH_A_CARD  # from which the card is used by default
 
 
 def decoded(sketch: ckm.Sketch, K: int, kernel: str, seed: int) -> tuple[ckm.Solution, float]:
@@ -33,13 +34,15 @@ def compared(K: int, n: int, seed: int) -> dict[str, Any]:
     work = K * sketch.frequencies.m
     row = {"K": K, "n": n, "m": sketch.frequencies.m, "seed": seed, "K m": work, "CPU, s": cpu, "card, s": card}
     console.print(f"K = {K}, n = {n}: {cpu:.2f} s on the CPU, {card:.2f} s on the card")
-    return row | {"times faster": cpu / card, "SSE of the card's": there.score(X) / here.score(X), "by default": work >= worth}
+    return row | {"times faster": cpu / card, "SSE of the card's": there.score(X) / here.score(X), "by default": work >= LIMIT}
 
 
 def main() -> None:
     parser = options("Measure decoding on the card of this machine.")
     parser.add_argument("--runs", type=int, default=3, help="seeds of each size (default: %(default)s)")
     arguments = parser.parse_args()
+    if not torch.cuda.is_available():
+        raise SystemExit("There is no card that torch can use.")
     sizes = QUICK if arguments.quick else SIZES
     ckm.decoding._WORTH_A_CARD = 0
     compared(5, 2, 0)  # compiles
@@ -51,11 +54,9 @@ def main() -> None:
         Target(f"K = {LARGE}: times faster, least", 2, min((row["times faster"] for row in largest), default=None)),
         Target("SSE over the CPU's, largest", 1.02, max(row["SSE of the card's"] for row in rows), at_most=True),
     ]
-    settings = {"N": N, "card": torch.cuda.get_device_name(), "torch": torch.__version__, "limit": worth}
+    settings = {"N": N, "card": torch.cuda.get_device_name(), "torch": torch.__version__, "limit": LIMIT}
     report("gpu-decode", arguments.quick, settings, rows, targets)
 
-
-worth = ckm.decoding._WORTH_A_CARD
 
 if __name__ == "__main__":
     main()
