@@ -243,8 +243,9 @@ def test_rows_that_are_on_a_card_wait_for_their_turn(two_cards: Counter[str], mo
     np.testing.assert_array_equal(there.sums, here.sums)
 
 
-def test_workers_without_a_card_use_the_cpu() -> None:
-    pytest.importorskip("torch")
+def test_workers_without_a_card_use_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     f, X = make_frequencies(3, 20, 0), make_rows(3, 5000, 0, np.float32)
     there, here = (
         SketchJob(f, kernel).of_partition(0, iter([Chunk(X, None, Place(), Place(row=len(X)))])) for kernel in ("torch", "numba")

@@ -68,6 +68,23 @@ def _decide(rows, by_row, by_column, l, doubt, centroids, distinct, R: tl.conste
     return which, least
 
 
+@triton.jit
+def _labelled(  # type: ignore[no-untyped-def]
+    rows, by_row, by_column, l, there, sure, which, squares, centroids, distinct, names, weights, labels,
+    R: tl.constexpr, N: tl.constexpr, WEIGHTED: tl.constexpr,
+):  # fmt: skip
+    """Writes labels, once rows in doubt are decided; the rows' squared distances, times their weights."""
+    doubt = there & (sure == 0)
+    if tl.max(doubt.to(tl.int32), axis=0) > 0:
+        other, least = _decide(rows, by_row, by_column, l, doubt, centroids, distinct, R, N)
+        which, squares = tl.where(doubt, other, which), tl.where(doubt, least, squares)
+        sure = sure | (doubt & (least < float("inf")))
+    tl.store(labels + l, tl.where(sure, tl.load(names + which, mask=sure, other=0), -1), mask=there)
+    if WEIGHTED:
+        squares = squares * tl.load(weights + l, mask=there, other=0.0)
+    return squares
+
+
 @triton.jit(do_not_specialize=["count", "blocks", "distinct"])
 def nearest_in_few_columns(  # type: ignore[no-untyped-def]
     rows, by_row, by_column, origin, factor, scaled, halves, bounds, blocks, columns, centroids, distinct, names, weights,
@@ -102,15 +119,9 @@ def nearest_in_few_columns(  # type: ignore[no-untyped-def]
             y = tl.load(at + d * by_column, mask=sure, other=0.0)
             gap = y.to(tl.float64) - tl.load(centroids + which * N + d, mask=sure, other=0.0)
             squares += gap * gap
-        doubt = there & (sure == 0)
-        if tl.max(doubt.to(tl.int32), axis=0) > 0:
-            other, least = _decide(rows, by_row, by_column, l, doubt, centroids, distinct, R, N)
-            which, squares = tl.where(doubt, other, which), tl.where(doubt, least, squares)
-            sure = sure | (doubt & (least < float("inf")))
-        if WEIGHTED:
-            squares = squares * tl.load(weights + l, mask=there, other=0.0)
-        total += squares
-        tl.store(labels + l, tl.where(sure, tl.load(names + which, mask=sure, other=0), -1), mask=there)
+        total += _labelled(
+            rows, by_row, by_column, l, there, sure, which, squares, centroids, distinct, names, weights, labels, R, N, WEIGHTED
+        )
     tl.store(parts + tl.program_id(0), tl.sum(total, axis=0))
 
 
@@ -153,13 +164,7 @@ def nearest_in_many_columns(  # type: ignore[no-untyped-def]
             d, mask, y = _tile(rows, by_row, by_column, l, sure, start, N)
             gap = y.to(tl.float64) - tl.load(centroids + which[:, None] * N + d[None, :], mask=mask, other=0.0)
             squares += tl.sum(gap * gap, axis=1)
-        doubt = there & (sure == 0)
-        if tl.max(doubt.to(tl.int32), axis=0) > 0:
-            other, least = _decide(rows, by_row, by_column, l, doubt, centroids, distinct, R, N)
-            which, squares = tl.where(doubt, other, which), tl.where(doubt, least, squares)
-            sure = sure | (doubt & (least < float("inf")))
-        if WEIGHTED:
-            squares = squares * tl.load(weights + l, mask=there, other=0.0)
-        total += squares
-        tl.store(labels + l, tl.where(sure, tl.load(names + which, mask=sure, other=0), -1), mask=there)
+        total += _labelled(
+            rows, by_row, by_column, l, there, sure, which, squares, centroids, distinct, names, weights, labels, R, N, WEIGHTED
+        )
     tl.store(parts + tl.program_id(0), tl.sum(total, axis=0))
