@@ -39,6 +39,7 @@ _PATIENCE, _GAIN = 8, 1e-3  # failures in a row that end the search; the smalles
 # Atoms fit some of the noise too, so that a cost at the floor may still hide a missing one; but there only clear gains count: more than
 # a few steps of descent may bring, or, where these have been made already, than noise may.
 _PATIENCE_AT_FLOOR, _GAIN_AT_FLOOR, _GAIN_ARRIVED = 2, 0.05, 0.01
+_REPLACED = 5  # one atom in so many is replaced at a time where many may be missing
 _CLOSE_CALL = 2.0  # how many times what is gained the loss must be for it to be clear
 _HOPELESS = 10.0  # times the cost, there, after a few steps: tries that came to gain were below twice by then
 
@@ -116,6 +117,20 @@ def recover_mixture(problem: Problem, start: Mixture, prior: Prior, rng: np.rand
                 further = _descend(problem, mixture.C, mixture.alpha, mixture.width, iterations=150)
                 mixture, arrived = further, further.cost > 0.5 * mixture.cost
     return _descend(problem, mixture.C, mixture.alpha, mixture.width, iterations=300, tolerance=1e-12)
+
+
+def replace_missing(problem: Problem, start: Mixture, prior: Prior, rng: np.random.Generator, rounds: int) -> Mixture:
+    """The same for a start that is far off: atoms are replaced many at a time, and only as often as `rounds` says."""
+    mixture, batch = start, max(1, len(start.C) // _REPLACED)
+    for _ in range(rounds):
+        candidate = _replace(problem, mixture, prior, rng, 0, batch)
+        if candidate.cost < mixture.cost * (1 - _GAIN):
+            mixture = candidate
+        elif batch > 1:
+            batch //= 2
+        else:
+            break
+    return mixture
 
 
 def begin_mixture(problem: Problem, Q: int, prior: Prior, rng: np.random.Generator, *, search: bool = False) -> Mixture:

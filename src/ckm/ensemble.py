@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from ckm.atoms import Problem, gaussian_cost, moment_misfit
 from ckm.candidates import Rows
-from ckm.density import MAX_WIDTH, Mixture, Prior, begin_mixture, descend_particles
+from ckm.density import MAX_WIDTH, Mixture, Prior, begin_mixture, descend_particles, replace_missing
 from ckm.descent import Limits, descend
 from ckm.readonly import Array
 
@@ -26,6 +26,7 @@ _POOR = 4  # one in so many is left out: those that are farthest from the sketch
 _ATOMS = 4  # for each cluster
 _WORK = 8e7  # multiply-adds in one evaluation of all members: beyond it there are fewer of them
 _ITERATIONS = 300
+_FAR_OFF, _ROUNDS = 2.0, 8  # times the noise, from which on missing atoms are looked for; and how often
 # Mean squares of what is left of z that are as good as none, and the share of the noise that is; below them widths fit accidents.
 _ENOUGH, _ENOUGH_NOISE = 2e-6, 0.5
 _POINTS, _PER_CLUSTER = 48_000, 400  # drawn from all members together, at least
@@ -65,6 +66,8 @@ def _joint_cost(problem: Problem, members: list[Mixture]) -> float:
 
 def _member(problem: Problem, Q: int, prior: Prior, rng: np.random.Generator) -> Mixture:
     start = begin_mixture(problem, Q, prior, rng)
+    if start.cost > max(problem.m / Q**2, _FAR_OFF * problem.noise):  # as if an atom of average weight were missing
+        start = replace_missing(problem, start, prior, rng, _ROUNDS)
     return descend_gaussians(problem, start.C, start.alpha, np.full(start.C.shape, start.width), _ITERATIONS)
 
 
