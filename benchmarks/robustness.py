@@ -22,11 +22,11 @@ GAUSSIAN_SPREAD, REAL_SPREAD, WRONG_SCALE = 0.01, 0.02, 1.03
 
 
 class Task(NamedTuple):
-    """One data set, one seed of its rows and sketch, and how many times to decode that sketch; none: try wrong scales."""
+    """One data set, one seed of its rows and sketch, and the decoder's seed; none: try wrong scales."""
 
     data: DataSet
     seed: int
-    decodings: int
+    decoder: int | None = None
 
 
 class Found(NamedTuple):
@@ -40,24 +40,19 @@ class Found(NamedTuple):
 
 def work(quick: bool, task: Task) -> Outcome:
     """Do a task."""
-    data, seed, decodings = task
-    found = Found(data.name, seed, "spread" if decodings else "scale", {})
+    data, seed, decoder = task
+    found = Found(data.name, seed, "scale" if decoder is None else "spread", {})
     try:
         X, K = data.load(seed, quick)
     except Unavailable as error:
         return Outcome(None, [str(error)])
     try:
-        values = spread(X, K, seed, decodings) if decodings else wrong_scales(X, K, seed)
-        best = baseline(data.key(seed), X, K, quick) if decodings else 1.0
+        if decoder is None:
+            return Outcome(found._replace(values=wrong_scales(X, K, seed)), [])
+        best = baseline(data.key(seed), X, K, quick)
+        return Outcome(found._replace(values={decoder: _sse(X, _sketch(X, K, seed), K, decoder) / best}), [])
     except Exception as error:  # a finding; the other sets go on
         return Outcome(found, [f"Decoding failed on {data.name}, seed {seed}: {type(error).__name__}: {error}"])
-    return Outcome(found._replace(values={key: value / best for key, value in values.items()}), [])
-
-
-def spread(X: np.ndarray, K: int, seed: int, decodings: int) -> dict[int, float]:
-    """SSEs of one sketch by the decoder's seed."""
-    sketch = _sketch(X, K, seed)
-    return {s: _sse(X, sketch, K, s) for s in range(seed, seed + decodings)}
 
 
 def wrong_scales(X: np.ndarray, K: int, seed: int) -> dict[float, float]:
@@ -85,12 +80,12 @@ class Findings(NamedTuple):
 
     def runs(self, data: DataSet, part: str) -> list[Found]:
         """Those on one set, by seed."""
-        return sorted((run for run in self.found if (run.data, run.part) == (data.name, part)), key=lambda run: run.seed)
+        return sorted((run for run in self.found if (run.data, run.part) == (data.name, part)), key=lambda run: (run.seed, *run.values))
 
     def spreads(self, groups: Sequence[str]) -> dict[str, np.ndarray]:
         """(a) Relative SSEs of each set that could be loaded."""
         found = {data.name: self.runs(data, "spread") for data in self.sets if data.group in groups}
-        return {name: np.array(list(runs[0].values.values())) for name, runs in found.items() if runs}
+        return {name: np.array([value for run in runs for value in run.values.values()]) for name, runs in found.items() if runs}
 
     def ratios(self, factor: float) -> dict[str, np.ndarray]:
         """(b) Ratios of each set that could be loaded, seed by seed."""
@@ -116,6 +111,14 @@ class Findings(NamedTuple):
     def _absent(self, present: dict[str, Any], groups: Sequence[str]) -> str:
         absent = [data.name for data in self.sets if data.group in groups and data.name not in present]
         return f" ({', '.join(absent)} not loaded)" if absent else ""
+
+
+def together(found: Sequence[Found]) -> list[Found]:
+    """One for each set, its seed and part."""
+    values = dict[tuple[str, int, str], dict[Any, float]]()
+    for run in found:
+        values.setdefault(run[:3], {}).update(run.values)
+    return [Found(*key, values[key]) for key in sorted(values)]
 
 
 def show_tables(findings: Findings) -> None:
@@ -145,12 +148,13 @@ def main() -> None:
     if arguments.quick:
         sets, decodings = [data for data in sets if data.name in QUICK], 2
     prepare(sets)
-    tasks = [Task(data, seeds[0], decodings) for data in sets] + [Task(data, seed, 0) for seed in seeds for data in sets]
+    decoders = range(seeds[0], seeds[0] + decodings)
+    tasks = [Task(data, seeds[0], seed) for seed in decoders for data in sets] + [Task(data, seed) for seed in seeds for data in sets]
     found = [run for run in work_all(partial(work, arguments.quick), tasks, arguments.jobs) if run is not None]
     findings = Findings(sets, found)
     show_tables(findings)
     settings = {"m": "5Kn", "N": rows_made(arguments.quick), "decodings": decodings, "first_seed": seeds[0], "seeds": len(seeds)}
-    report("robustness", arguments.quick, settings, [run._asdict() for run in found], findings.targets())
+    report("robustness", arguments.quick, settings, [run._asdict() for run in together(found)], findings.targets())
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
 A sketch is far from deciding what the data looks like between its frequencies: many measures have it. Each search ends in one of them,
 with errors of its own; together they agree where the sketch says something, and differ where it does not. So: many mixtures of more
-atoms than K, from independent starts, matched to the sketch and to the moments; atoms have a width along each axis where one for all does
-not explain the sketch. Where rows were sampled they are the most natural start, and moved as little as the sketch asks they are one more
-such measure.
+atoms than K, from independent starts, matched to the sketch and to the moments; a start that misses much of the data, as one may where
+clusters are specks, has atoms replaced first. Atoms have a width along each axis where one for all does not explain the sketch. Where rows
+were sampled they are the most natural start, and moved as little as the sketch asks they are one more such measure.
 """
 
 from collections.abc import Callable
