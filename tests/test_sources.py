@@ -17,6 +17,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 import zarr
@@ -271,6 +272,24 @@ def test_numbers_without_a_name_are_left_out(tmp_path: Path, text: str) -> None:
         assert rows_of(as_csv(text, tmp_path / "x.csv")).tolist() == [[1, 2], [3, 4]]
     assert rows_of(pd.DataFrame({"": [1.0, 2.0]})).tolist() == [[1], [2]], "where there are others"
     assert rows_of(tmp_path / "x.csv", Wanted(columns=["", "a"])).shape == (2, 2), "unless they are asked for"
+
+
+@pytest.mark.parametrize("name", ["id", None])
+def test_the_index_of_a_data_frame_is_left_out(tmp_path: Path, name: str | None) -> None:
+    """Pandas writes it as a column, which the frame itself does not have."""
+    index, stored = pd.Index([7, 5], name=name), name or "__index_level_0__"
+    frame = pd.DataFrame({"a": [1.0, 3.0], "b": [2.0, 4.0]}, index=index)
+    frame.to_parquet(tmp_path / "x.parquet")
+    table = pa.Table.from_pandas(frame)
+    feather.write_feather(table, tmp_path / "x.arrow")
+    for data in (tmp_path / "x.parquet", tmp_path / "x.arrow", table, table.to_reader(), ds.dataset(tmp_path / "x.parquet")):
+        with pytest.warns(ColumnsWarning, match=rf"Left out of .*: {stored} \(a data frame's index\); choose"):
+            assert rows_of(data).tolist() == rows_of(frame).tolist()
+    assert rows_of(tmp_path / "x.parquet", Wanted(columns=["a", stored])).tolist() == [[1, 7], [3, 5]], "unless it is asked for"
+    assert rows_of(pa.Table.from_pandas(frame[[]])).tolist() == [[7], [5]], "or there is nothing else"
+    plain = pd.DataFrame({"a": [1.0, 3.0]})  # its index is a range, and not stored
+    plain.to_parquet(tmp_path / "plain.parquet")
+    assert rows_of(tmp_path / "plain.parquet").tolist() == [[1], [3]]
 
 
 def test_fields_between_spaces_are_not_told_apart(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def stream_source(
     what: str = "the data",
 ) -> StreamSource:
     """Rows of the record batches that `begin` gives for the chosen columns."""
-    chosen = choose(wanted, held(schema), name or what)
+    chosen = choose(wanted, held(schema), name or what, index=index_of(schema))
 
     def batches() -> Iterator[Batch]:
         return batches_of(begin(chosen), chosen, name or what)
@@ -55,7 +55,7 @@ class DatasetSource(StreamSource):
     """A `pyarrow.dataset.Dataset`, in batches of bounded size with hardly any read ahead: prefetching is ours."""
 
     def __init__(self, dataset: Any, wanted: Wanted) -> None:
-        self._chosen = choose(wanted, held(dataset.schema), "the dataset")
+        self._chosen = choose(wanted, held(dataset.schema), "the dataset", index=index_of(dataset.schema))
         self._dataset = dataset
         n = len(self._chosen.names)
         super().__init__(lambda: self._batches(dataset), n, self._chosen.columns, once=False, background=True)
@@ -113,6 +113,11 @@ def matrix_batches(batches: Iterable[Any], chosen: Chosen, where: str) -> Iterat
 def held(schema: Any) -> list[tuple[str, str | None]]:
     """The columns of an Arrow schema, with what they hold: None for numbers."""
     return [(field.name, None if _is_numeric(field.type) else _words(field.type)) for field in schema]
+
+
+def index_of(schema: Any) -> list[str]:
+    """Its columns that were the index of the data frame that pandas wrote."""
+    return [name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
 
 
 def _is_numeric(kind: Any) -> bool:

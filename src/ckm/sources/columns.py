@@ -1,6 +1,6 @@
 """Which columns of a table are used: those named, else all that hold numbers."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,10 +50,16 @@ class Chosen(NamedTuple):
         return tuple(self.names) if all(isinstance(name, str) for name in self.names) else None
 
 
-def choose(wanted: Wanted, present: Sequence[tuple[Any, str | None]], where: str, extra: Mapping[str, str | None] | None = None) -> Chosen:
+def choose(
+    wanted: Wanted,
+    present: Sequence[tuple[Any, str | None]],
+    where: str,
+    extra: Mapping[str, str | None] | None = None,
+    index: Collection[str] = (),
+) -> Chosen:
     """Columns among those `present`, which come with what they hold: None for numbers, else words for it.
 
-    `extra` ones (keys in the names of folders) are used only when they are named.
+    `extra` ones (keys in the names of folders), and those that are the `index` of a data frame, are used only when they are named.
     """
     names = [name for name, _ in present]
     held = dict(present) | dict(extra or {})
@@ -64,8 +70,8 @@ def choose(wanted: Wanted, present: Sequence[tuple[Any, str | None]], where: str
         chosen = _as_in(wanted, list(held), where)
     else:
         numbers = [name for name, holds in present if holds is None and name != wanted.weight]
-        chosen = [name for name in numbers if name != ""] or numbers
-        left_out += [("a column", "numbers without a name, perhaps of rows")] * (len(numbers) - len(chosen))
+        chosen = [name for name in numbers if name != "" and name not in index] or numbers
+        left_out += [_of_rows(name) for name in numbers if name not in chosen]
         left_out += [(name, holds) for name, holds in present if holds is not None]
         left_out += [(name, "a key of folders") for name in extra or {}]
     if wanted.weight is not None:
@@ -153,6 +159,11 @@ def _as_in(wanted: Wanted, present: list[str], where: str) -> list[str]:
             f"{wanted.made} has {listed(wanted.like)}. Give the same columns."
         )
     return list(wanted.like)
+
+
+def _of_rows(name: Any) -> tuple[Any, str]:
+    """A column that tells rows apart, in words."""
+    return ("a column", "numbers without a name, perhaps of rows") if name == "" else (name, "a data frame's index")
 
 
 def _tell_left_out(left_out: Sequence[tuple[Any, str | None]], where: str) -> None:

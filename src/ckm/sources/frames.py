@@ -38,7 +38,16 @@ def open_data(data: Any, wanted: Wanted) -> FrameSource:
 def choose_columns(frame: nw.DataFrame[Any], wanted: Wanted) -> Chosen:
     """The frame's columns that are asked for, else all that hold numbers."""
     held = [(name, None if dtype.is_numeric() or dtype == nw.Boolean else _words(dtype)) for name, dtype in frame.schema.items()]
-    return choose(wanted, held, "the data frame")
+    return choose(wanted, held, "the data frame", index=_index(frame))
+
+
+def _index(frame: nw.DataFrame[Any]) -> list[str]:
+    """The columns of an Arrow table that pandas made from an index."""
+    if not frame.implementation.is_pyarrow():
+        return []
+    from ckm.sources.arrow import index_of
+
+    return index_of(frame.to_native().schema)
 
 
 def _words(dtype: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from ckm.errors import InputFileError, ParameterError
-from ckm.sources.arrow import ERRORS, held, stream_source, unreadable
+from ckm.sources.arrow import ERRORS, held, index_of, stream_source, unreadable
 from ckm.sources.base import Source
 from ckm.sources.columns import Chosen, Wanted, choose, require_numbers
 from ckm.sources.tables import TableFile, TableSource
@@ -25,7 +25,7 @@ class ArrowFile(TableFile):
             with pa.memory_map(str(path)) as file:
                 reader = pa.ipc.open_file(file)
                 self._schema = reader.schema
-                self.held = held(self._schema)
+                self.held, self.index = held(self._schema), index_of(self._schema)
                 # One column is enough to see how many rows a batch has: mapped, it is not even read.
                 reader = pa.ipc.open_file(file, options=self._only([name for name, _ in self.held[:1]]))
                 self.group_rows = [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
@@ -51,7 +51,7 @@ def open_files(paths: Sequence[Path], wanted: Wanted) -> Source:
     if in_blocks == {False}:
         return _open_streams(paths, wanted)
     files = [ArrowFile(path) for path in paths]
-    chosen = choose(wanted, files[0].held, str(files[0].path))
+    chosen = choose(wanted, files[0].held, str(files[0].path), index=files[0].index)
     for file in files[1:]:
         require_numbers(chosen, file.held, str(file.path))
     return TableSource(files, chosen)

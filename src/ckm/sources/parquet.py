@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ckm.sources.arrow import ERRORS, held, unreadable
+from ckm.sources.arrow import ERRORS, held, index_of, unreadable
 from ckm.sources.columns import Wanted, choose, require_numbers
 from ckm.sources.tables import TableFile, TableSource
 
@@ -26,9 +26,10 @@ class ParquetFile(TableFile):
         self.path = path
         try:
             metadata = pq.read_metadata(path)
-            self.held = held(metadata.schema.to_arrow_schema())
+            schema = metadata.schema.to_arrow_schema()
         except ERRORS as error:
             raise unreadable(error, str(path)) from error
+        self.held, self.index = held(schema), index_of(schema)
         self.group_rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         self.keys = keys_in(path)
 
@@ -48,7 +49,7 @@ def open_files(paths: Sequence[Path], wanted: Wanted) -> TableSource:
     files = [ParquetFile(path) for path in paths]
     stored = {name for name, _ in files[0].held}
     keys = {key: None if all(_is_number(file.keys.get(key)) for file in files) else "text" for key in files[0].keys if key not in stored}
-    chosen = choose(wanted, files[0].held, str(files[0].path), keys)
+    chosen = choose(wanted, files[0].held, str(files[0].path), keys, files[0].index)
     for file in files[1:]:
         require_numbers(chosen, file.held, str(file.path), {key: keys.get(key) for key in file.keys} | dict(file.held))
     return TableSource(files, chosen)
