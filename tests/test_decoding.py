@@ -1,5 +1,6 @@
 """Decoding: exact objectives and gradients, results that follow the data's place and units, and the paper's quality."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -331,6 +332,34 @@ def test_a_measure_that_does_not_explain_the_sketch_is_a_finding(sketch: ckm.Ske
     assert finding.status is Status.UNEXPLAINED
     assert "differs from the data's by 0.1 a frequency" in finding.sentence
     assert "pool=1000" in finding.sentence
+
+
+@pytest.mark.parametrize(("factor", "status"), [(0.05, "other-spread"), (0.5, "ok"), (1, "ok"), (3, "ok"), (10, "other-spread")])
+def test_frequencies_for_rows_of_another_scale_are_found_out(factor: float, status: str) -> None:
+    """Units that changed, say, between one sketch and one made like it."""
+    X = ckm.datasets.gaussian_mixture(5000, 4, 3, separation=3, random_state=0).rows
+    sketch = ckm.sketch(factor * X, like=ckm.sketch(X, n_clusters=4, random_state=0))
+    found = ckm.decode(sketch, 4, random_state=0)
+    assert found.status == status
+    if status != "ok":
+        (ratio,) = re.findall(r"The variance of these rows is (\S+) times that", found.message)
+        assert float(ratio) == pytest.approx(factor**2, rel=0.1)
+
+
+def test_a_column_that_dwarfs_the_others_does_not_make_them_suspect() -> None:
+    """The number of a row, say, which should have been left out: nothing in the other columns is far out by its measure."""
+    X = np.column_stack([np.arange(5000.0), 0.1 * np.random.default_rng(0).normal(size=(5000, 2))])
+    sketch = ckm.sketch(X, n_clusters=4, random_state=0)
+    assert Problem.of(sketch).moments
+    assert Status.FAR_OUT not in [finding.status for finding in ckm.decode(sketch, 4, random_state=0).findings]
+
+
+def test_one_centroid_is_the_mean_and_leaves_nothing_to_say() -> None:
+    X = np.random.default_rng(0).gamma(1, size=(5000, 2))
+    X[:3] += 1000
+    found = ckm.decode(ckm.sketch(X, n_clusters=3, random_state=0), 1)
+    np.testing.assert_allclose(found.centroids[0], X.mean(axis=0), rtol=1e-5)
+    assert (found.status, found.message) == (Status.OK, "Found 1 centroid, the mean of the rows.")
 
 
 def test_a_sketch_too_small_is_a_finding_and_a_warning() -> None:

@@ -292,6 +292,18 @@ def test_the_index_of_a_data_frame_is_left_out(tmp_path: Path, name: str | None)
     assert rows_of(tmp_path / "plain.parquet").tolist() == [[1], [3]]
 
 
+def test_readers_of_other_libraries(tmp_path: Path) -> None:
+    table = as_table(values(3000))
+    pq.write_table(table, tmp_path / "x.parquet")
+    table.to_pandas().to_csv(tmp_path / "x.csv", index=False)
+    expected = ckm.sketch(tmp_path / "x.parquet", like=LIKE)
+    with pd.read_csv(tmp_path / "x.csv", chunksize=700) as pieces:
+        assert ckm.sketch(pieces, like=LIKE) == expected
+    with pq.ParquetFile(tmp_path / "x.parquet") as file:
+        assert ckm.sketch(file, like=LIKE) == expected
+        assert rows_of(file, Wanted(columns=list(NAMES[:1]))).shape == (3000, 1), "again, and some columns"
+
+
 def test_fields_between_spaces_are_not_told_apart(tmp_path: Path) -> None:
     path = as_csv("a b\n1 2\n", tmp_path / "x.csv")
     with pytest.raises(DataError, match=r"a b: text, such as '1 2', without a comma, semicolon, tab or \| between fields"):

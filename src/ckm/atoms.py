@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ckm.atoms_card import CardCosts
 
 _REACH = 10.0  # standard deviations of a sample, within which nearly all rows are
+_NARROW = 1e-3  # of the largest variance, within which the squares of a whole column are
 _CLEAR = 4.0  # standard deviations of the noise, of an atom that a search will hardly miss
 _MUCH = 0.5  # of the mean variance of a column
 _WHOLE, _FINER = 7.0, 8.0  # |omega|^2 times the variance where the paper's radii end; and the step to the next stage
@@ -204,11 +205,12 @@ def _seen(lower: Array, upper: Array, covariance: Array, size: float, m: int) ->
     """Of which columns it takes more rows to make up the variance than a sketch of m frequencies can miss.
 
     An atom of weight w stands out of the noise where m w > sqrt(m / size), so fewer than sqrt(size / m) rows do not. Where much of the
-    whole variance is in question, they should stand out clearly.
+    whole variance is in question, they should stand out clearly. Where no row is far out by the measure of another column, nothing is.
     """
     variances = np.diag(covariance) if covariance.ndim == 2 else covariance
     times = np.where(variances >= _MUCH * variances.mean(), _CLEAR, 1.0)
-    return np.asarray(_rows_at_bounds(lower, upper, covariance, size) >= times * np.sqrt(size / m))
+    narrow = np.maximum(-lower, upper) ** 2 <= _NARROW * variances.max()
+    return np.asarray(narrow | (_rows_at_bounds(lower, upper, covariance, size) >= times * np.sqrt(size / m)))
 
 
 def _rounded(values: Array, grid: float) -> Array:

@@ -92,7 +92,7 @@ def by_density(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.r
         return Found(C, alpha, cost(problem, rows.values, rows.shares)[0], spread, known=alpha)
     if K == 1:  # the moments know
         width = (np.diag(problem.covariance) if problem.covariance.ndim == 2 else problem.covariance)[None]
-        return Found(problem.mean[None], np.ones(1), gaussian_cost(problem, problem.mean[None], np.ones(1), width)[0])
+        return Found(problem.mean[None], np.ones(1), gaussian_cost(problem, problem.mean[None], np.ones(1), width)[0], known=np.ones(1))
     if rows is not None and (known := _known(rows, K)).any():
         return _beside_known(problem, K, rows, known, rng, threads)
     bulk, enough = problem.narrowed(), rows is not None and rows.size >= _ROWS_TO_START_FROM * K
@@ -216,7 +216,7 @@ class Solution(Frozen):
 
     @property
     def status(self) -> Status:
-        """The first thing found, "small-sketch", "unexplained", "far-out", "merged" or "starved"; else "ok"."""
+        """The first thing found, "small-sketch", "other-spread", "unexplained", "far-out", "merged" or "starved"; else "ok"."""
         return self.findings[0].status if self.findings else Status.OK
 
     @property
@@ -224,6 +224,8 @@ class Solution(Frozen):
         """What was found, in sentences."""
         if self.findings:
             return " ".join(finding.sentence for finding in self.findings)
+        if len(self.weights) == 1 and self.decoder == "density":
+            return "Found 1 centroid, the mean of the rows."
         return f"Found {len(self.weights)} centroids; the residual is {self.unexplained:.2g} times the noise floor."
 
     def predict(self, data: Any, *, nan: str = "error", n_jobs: int | None = None) -> Any:
@@ -325,7 +327,7 @@ def decode(
     centroids = sketch.frequencies.absolute(C)
     total = alpha.sum()
     weights = alpha / total if total > 0 else np.full(K, 1 / K)
-    findings = diagnose(problem, C, weights, None if name == "clompr" else best, known)
+    findings = diagnose(problem, C, weights, None if name == "clompr" or K == 1 else best, known)
     centroids = np.clip(centroids, sketch.lower, sketch.upper)
     return Solution(centroids, weights, alpha, best, problem.noise, findings, sketch.columns, name, sketch.frequencies.units)
 

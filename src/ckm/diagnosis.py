@@ -11,6 +11,7 @@ from ckm.readonly import Array
 
 _STARVED_SHARE = 0.01  # of the weight that a centroid would have if all had the same
 _ALIKE = 0.1  # how much the sketches of two centroids may differ, a frequency, and they still pass for one
+_OTHER = 25.0  # times the variance, from which on frequencies miss what tells clusters apart
 _MISFIT = 0.03  # how much the sketch of what was found may differ from the data's, a frequency
 
 
@@ -20,6 +21,7 @@ class Status(StrEnum):
     OK = "ok"
     UNEXPLAINED = "unexplained"  # what was found does not have the data's sketch
     SMALL_SKETCH = "small-sketch"  # too few frequencies for so many clusters
+    OTHER_SPREAD = "other-spread"  # the frequencies were chosen for data of another scale
     FAR_OUT = "far-out"  # rows too few to be seen may decide the SSE
     MERGED = "merged"  # some centroids are so close that the sketch cannot tell them apart
     STARVED = "starved"  # some centroids have hardly any weight
@@ -40,7 +42,14 @@ def diagnose(problem: Problem, C: Array, weights: Array, cost: float | None, kno
     """
     found = None if cost is None else _unexplained(problem, cost)
     far = _far_out(problem) if known is None else None
-    findings = (small_sketch(problem.m, *C.shape), found, far, _merged(problem, C, weights), _starved(weights, known))
+    findings = (
+        small_sketch(problem.m, *C.shape),
+        _other_spread(problem),
+        found,
+        far,
+        _merged(problem, C, weights),
+        _starved(weights, known),
+    )
     return tuple(finding for finding in findings if finding)
 
 
@@ -82,6 +91,21 @@ def _unexplained(problem: Problem, cost: float) -> Finding | None:
         f"What was found has a sketch that differs from the data's by {np.sqrt(cost / problem.m):.2g} a frequency, where chance explains "
         f"{np.sqrt(problem.noise / problem.m):.2g}: clusters may be missed. Sketch with a pool of rows (pool=1000), try n_init=5, or use a "
         f"larger sketch.",
+    )
+
+
+def _other_spread(problem: Problem) -> Finding | None:
+    """Frequencies come from other data where a sketch was made `like` another."""
+    if problem.spread is None or not problem.moments:  # what a few rows far out do to moments is a matter of its own
+        return None
+    variances = np.diag(problem.covariance) if problem.covariance.ndim == 2 else problem.covariance
+    ratio = float(variances.mean()) / problem.spread
+    if 1 / _OTHER <= ratio <= _OTHER:
+        return None
+    return Finding(
+        Status.OTHER_SPREAD,
+        f"The variance of these rows is {ratio:.3g} times that of the rows that the frequencies were chosen for: frequencies so "
+        f"{'high' if ratio > 1 else 'low'} may miss clusters, and centroids may be far off. Sketch the rows anew, without like=.",
     )
 
 

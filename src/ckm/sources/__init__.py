@@ -29,6 +29,9 @@ _OPENERS = {
     ("pyarrow", "RecordBatchReader"): "arrow",
     ("pyarrow", "Dataset"): "arrow",
     ("pyarrow", "Scanner"): "arrow",
+    ("pyarrow", "ParquetFile"): "arrow",
+    ("pandas", "TextFileReader"): "batches",  # what it reads in pieces is a frame each
+    ("pandas", "JsonReader"): "batches",
     ("dask", "Array"): "dask",
     ("dask", "DataFrame"): "dask",
     ("dask", "Bag"): "dask",

@@ -26,6 +26,12 @@ def open_data(data: Any, wanted: Wanted) -> Source:
         return open_frame(pa.Table.from_batches([data]), wanted)
     if hasattr(data, "get_fragments"):
         return DatasetSource(data, wanted)
+    if hasattr(data, "iter_batches"):  # an open Parquet file
+        return stream_source(
+            data.schema_arrow,
+            lambda chosen: data.iter_batches(rows_per_chunk(len(chosen.all)), columns=chosen.all),
+            wanted, once=False, what="the Parquet file",
+        )  # fmt: skip
     if hasattr(data, "to_reader"):  # a scanner
         data = data.to_reader()
     reader = data if isinstance(data, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(data)
