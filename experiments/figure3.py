@@ -12,11 +12,11 @@ K, M, REPLICATES = 10, 1000, (1, 5)
 
 
 def tasks(plan: Plan) -> list[Task]:
-    """Every size in turn; a quick run has the original images alone."""
+    """Every size in turn; a quick run has the original images alone, and one replicate."""
     if not mnist.available():
         return []
-    sizes = SIZES if plan.full else SIZES[:1]
-    return [{"data": "mnist", "N": size, "m": M, "seed": seed} for seed in plan.seeds for size in sizes]
+    sizes, replicates = (SIZES, list(REPLICATES)) if plan.full else (SIZES[:1], [1])
+    return [{"data": "mnist", "N": size, "m": M, "replicates": replicates, "seed": seed} for seed in plan.seeds for size in sizes]
 
 
 def work(task: Task) -> list[Run]:
@@ -24,7 +24,7 @@ def work(task: Task) -> list[Run]:
     (X, classes), seed = mnist.features(task["N"]), task["seed"]
     sketches = {method: sketch(X, K, M, seed, n_jobs=1) for method, sketch in SKETCHES.items()}
     found: list[Run] = []
-    for replicates in REPLICATES:
+    for replicates in task["replicates"]:
         centroids = {"lloyd": lloyd(X, K, "range", seed, replicates)}
         centroids |= {method: decoded(seen, K, method, seed, n_init=replicates, n_jobs=1) for method, seen in sketches.items()}
         for method, C in centroids.items():
@@ -48,6 +48,8 @@ def draw(rows: list[Row], path: Path) -> None:
                         for k, size in enumerate(sizes)
                         for row in pick(rows, N=size, method=method, replicates=replicates)
                     ]
+                    if not known:
+                        continue
                     look = style(method, fillstyle=("none", "full")[j], label=f"{LABELS[method]}, {replicates} replicate{'s' * j}")
                     ax.errorbar(*zip(*[(x, y["mean"], y["std"]) for x, y in known], strict=True), linestyle="none", capsize=3, **look)
                     if (method, replicates) in paper:
