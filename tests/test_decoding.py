@@ -357,9 +357,18 @@ def test_a_column_that_dwarfs_the_others_does_not_make_them_suspect() -> None:
 def test_one_centroid_is_the_mean_and_leaves_nothing_to_say() -> None:
     X = np.random.default_rng(0).gamma(1, size=(5000, 2))
     X[:3] += 1000
-    found = ckm.decode(ckm.sketch(X, n_clusters=3, random_state=0), 1)
-    np.testing.assert_allclose(found.centroids[0], X.mean(axis=0), rtol=1e-5)
-    assert (found.status, found.message) == (Status.OK, "Found 1 centroid, the mean of the rows.")
+    for sketch in (ckm.sketch(X, n_clusters=3, random_state=0), ckm.sketch(X, like=ckm.draw_frequencies(20, 2, spread=1e-3, seed=0))):
+        found = ckm.decode(sketch, 1)
+        np.testing.assert_allclose(found.centroids[0], X.mean(axis=0), rtol=1e-5)
+        assert (found.status, found.message) == (Status.OK, "Found 1 centroid, the mean of the rows.")
+
+
+def test_rows_that_are_all_known_are_not_doubted() -> None:
+    """Frequencies for another scale matter little to rows that are all in the pool."""
+    X = ckm.datasets.gaussian_mixture(300, 3, 2, separation=5, random_state=0).rows
+    like = ckm.sketch(0.01 * X, n_clusters=3, random_state=0)
+    assert ckm.decode(ckm.sketch(X, like=like, pool=300), 3, random_state=0).status is Status.OK
+    assert ckm.decode(ckm.sketch(X, like=like), 3, random_state=0).status is Status.OTHER_SPREAD
 
 
 def test_a_sketch_too_small_is_a_finding_and_a_warning() -> None:

@@ -299,6 +299,9 @@ def test_readers_of_other_libraries(tmp_path: Path) -> None:
     expected = ckm.sketch(tmp_path / "x.parquet", like=LIKE)
     with pd.read_csv(tmp_path / "x.csv", chunksize=700) as pieces:
         assert ckm.sketch(pieces, like=LIKE) == expected
+    table.to_pandas().to_json(tmp_path / "x.jsonl", orient="records", lines=True, double_precision=15)
+    with pd.read_json(tmp_path / "x.jsonl", lines=True, chunksize=700) as pieces:
+        assert ckm.sketch(pieces, like=LIKE).count == 3000
     with pq.ParquetFile(tmp_path / "x.parquet") as file:
         assert ckm.sketch(file, like=LIKE) == expected
         assert rows_of(file, Wanted(columns=list(NAMES[:1]))).shape == (3000, 1), "again, and some columns"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ckm.atoms_card import CardCosts
 
 _REACH = 10.0  # standard deviations of a sample, within which nearly all rows are
-_NARROW = 1e-3  # of the largest variance, within which the squares of a whole column are
+_NARROW = 1e-3  # of the largest variance: a column all of whose squares are below it matters little
 _CLEAR = 4.0  # standard deviations of the noise, of an atom that a search will hardly miss
 _MUCH = 0.5  # of the mean variance of a column
 _WHOLE, _FINER = 7.0, 8.0  # |omega|^2 times the variance where the paper's radii end; and the step to the next stage

@@ -327,7 +327,7 @@ def decode(
     centroids = sketch.frequencies.absolute(C)
     total = alpha.sum()
     weights = alpha / total if total > 0 else np.full(K, 1 / K)
-    findings = diagnose(problem, C, weights, None if name == "clompr" or K == 1 else best, known)
+    findings = diagnose(problem, C, weights, None if name == "clompr" else best, known)
     centroids = np.clip(centroids, sketch.lower, sketch.upper)
     return Solution(centroids, weights, alpha, best, problem.noise, findings, sketch.columns, name, sketch.frequencies.units)
 

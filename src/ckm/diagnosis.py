@@ -12,6 +12,7 @@ from ckm.readonly import Array
 _STARVED_SHARE = 0.01  # of the weight that a centroid would have if all had the same
 _ALIKE = 0.1  # how much the sketches of two centroids may differ, a frequency, and they still pass for one
 _OTHER = 25.0  # times the variance, from which on frequencies miss what tells clusters apart
+_ALL = 1 - 1e-9  # of the weight
 _MISFIT = 0.03  # how much the sketch of what was found may differ from the data's, a frequency
 
 
@@ -38,19 +39,15 @@ def diagnose(problem: Problem, C: Array, weights: Array, cost: float | None, kno
     """What is wrong with these centroids (K, n), in the problem's coordinates, and their weights, which sum to one.
 
     `cost` is that of the measure they were placed on; None where it is known to be large, as for points that stand for wide clusters.
-    `known` is the weight that each has from rows that are known to be there; None where rows far out may have been missed.
+    `known` is the weight that each has from rows that are known to be there; None where rows far out may have been missed. Where it is
+    all the weight, nothing had to be searched for.
     """
-    found = None if cost is None else _unexplained(problem, cost)
+    searched = known is None or known.sum() < _ALL
+    other = _other_spread(problem) if searched else None
+    unexplained = _unexplained(problem, cost) if searched and cost is not None else None
     far = _far_out(problem) if known is None else None
-    findings = (
-        small_sketch(problem.m, *C.shape),
-        _other_spread(problem),
-        found,
-        far,
-        _merged(problem, C, weights),
-        _starved(weights, known),
-    )
-    return tuple(finding for finding in findings if finding)
+    small, merged, starved = small_sketch(problem.m, *C.shape), _merged(problem, C, weights), _starved(weights, known)
+    return tuple(finding for finding in (small, other, unexplained, far, merged, starved) if finding)
 
 
 def small_sketch(m: int, K: int, n: int) -> Finding | None:
