@@ -3,16 +3,15 @@
 from importlib.util import find_spec
 
 _NEEDED_BY = {
-    "dask": ["runners/dask.py"],
-    "pyspark": ["runners/spark.py"],
-    "ray": ["runners/ray.py"],
-    "torch": [
-        *(f"kernels/{name}.py" for name in ("torch", "plain", "card", "distances", "lanes", "triton")),
-        "runners/card.py",
-        "nearest_card.py",
-        "atoms_card.py",
-        "cloud_card.py",
-    ],
+    "dask": ["_sources/engines/dask.py"],
+    "pyspark": ["_sources/engines/spark.py"],
+    "ray": ["_sources/engines/ray.py"],
+    "torch": ["_kernels/torch.py", "_kernels/gpu", "_kmeans/*_gpu.py", "_decoding/*_gpu.py"],
 }
 
-collect_ignore = [f"src/ckm/{name}" for package, names in _NEEDED_BY.items() if find_spec(package) is None for name in names]
+collect_ignore_glob = [
+    f"src/ckm/{name}"
+    for package, names in _NEEDED_BY.items()
+    if find_spec(package) is None
+    for name in names
+]

@@ -1,4 +1,6 @@
-"""What every benchmark shares: its options, processes, the environment it ran in, SSE against scikit-learn, tables and JSON files."""
+"""What every benchmark shares: its options, processes, the environment it ran in, SSE against
+scikit-learn, tables and JSON files.
+"""
 
 import argparse
 import json
@@ -27,15 +29,28 @@ import ckm
 
 PYCLE = ("pycle.sketching", "pycle.compressive_learning")
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("compressive-kmeans", "numpy", "scipy", "numba", "scikit-learn", "pycle", "torch", "opencv-python-headless", "faiss-cpu")
+PACKAGES = (
+    "compressive-kmeans",
+    "numpy",
+    "scipy",
+    "numba",
+    "scikit-learn",
+    "pycle",
+    "torch",
+    "opencv-python-headless",
+    "faiss-cpu",
+)
 BASELINE_RUNS = 10
 
 console = Console()
-_lock: AbstractContextManager[Any] = nullcontext()  # around the files that processes share; set in each of them
+# around the files that processes share; set in each of them
+_lock: AbstractContextManager[Any] = nullcontext()
 
 
 class Target(NamedTuple):
-    """A figure that was promised, at least or at most, beside the one measured (None: could not be)."""
+    """A figure that was promised, at least or at most, beside the one measured (None: could not
+    be).
+    """
 
     what: str
     target: float
@@ -53,11 +68,18 @@ class Target(NamedTuple):
         """Its row in the table."""
         bound = f"{'<=' if self.at_most else '>='} {self.target:g}"
         measured = None if self.measured is None else f"{self.measured:.5g}"  # 1.0003 is not 1
-        return [self.what, bound, measured, {True: "yes", False: "NO", None: "not measured"}[self.holds]]
+        return [
+            self.what,
+            bound,
+            measured,
+            {True: "yes", False: "NO", None: "not measured"}[self.holds],
+        ]
 
 
 def largest(what: str, bound: float, values: dict[str, Any]) -> Target:
-    """The promise that the largest of these values, each of a data set, is at most `bound`; it says which set that is."""
+    """The promise that the largest of these values, each of a data set, is at most `bound`; it says
+    which set that is.
+    """
     if not values:
         return Target(what, bound, None, at_most=True)
     at = max(values, key=lambda name: values[name])
@@ -67,36 +89,58 @@ def largest(what: str, bound: float, values: dict[str, Any]) -> Target:
 
 
 def pooled_median(what: str, bound: float, values: dict[str, np.ndarray]) -> Target:
-    """The promise that the median over all runs of all sets is at most `bound`; it also says how the sets do one by one."""
+    """The promise that the median over all runs of all sets is at most `bound`; it also says how
+    the sets do one by one.
+    """
     if not values:
         return Target(what, bound, None, at_most=True)
     together = np.concatenate(list(values.values()))
     own = {name: float(np.median(v)) for name, v in values.items()}
     at, above = max(own, key=lambda name: own[name]), sum(median > bound for median in own.values())
     sets = f"largest of a set's own {own[at]:.4f}, {at}; {above} of {len(own)} sets above"
-    return Target(f"{what}, {len(together)} runs ({sets})", bound, float(np.median(together)), at_most=True)
+    return Target(
+        f"{what}, {len(together)} runs ({sets})", bound, float(np.median(together)), at_most=True
+    )
 
 
 def options(description: str, first_seed: int | None = None) -> argparse.ArgumentParser:
     """The options of every script: --quick, and --seeds where the script draws data."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--quick", action="store_true", help="a short run on less data, to see that it works; its figures mean little")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="a short run on less data, to see that it works; its figures mean little",
+    )
     if first_seed is not None:
-        parser.add_argument("--seeds", type=int, default=first_seed, metavar="START", help="the first seed (default: %(default)s)")
+        parser.add_argument(
+            "--seeds",
+            type=int,
+            default=first_seed,
+            metavar="START",
+            help="the first seed (default: %(default)s)",
+        )
     return parser
 
 
 def process_options(parser: argparse.ArgumentParser, count: int, quick_count: int) -> None:
     """The options of scripts that measure many seeds of many sets in processes."""
-    parser.add_argument("--count", type=int, help=f"how many seeds (default: {count}, quick: {quick_count})")
-    parser.add_argument("--mnist", metavar="FOLDER", help="where MNIST's idx .gz files are (default: the environment variable MNIST_DIR)")
+    parser.add_argument(
+        "--count", type=int, help=f"how many seeds (default: {count}, quick: {quick_count})"
+    )
+    parser.add_argument(
+        "--mnist",
+        metavar="FOLDER",
+        help="where MNIST's idx .gz files are (default: the environment variable MNIST_DIR)",
+    )
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: %(default)s)")
     parser.set_defaults(counts=(count, quick_count))
 
 
 def seeds_of(arguments: argparse.Namespace) -> range:
     """The seeds that were asked for."""
-    return range(arguments.seeds, arguments.seeds + (arguments.count or arguments.counts[arguments.quick]))
+    return range(
+        arguments.seeds, arguments.seeds + (arguments.count or arguments.counts[arguments.quick])
+    )
 
 
 class Outcome(NamedTuple):
@@ -106,14 +150,23 @@ class Outcome(NamedTuple):
     failures: list[str]
 
 
-def work_all(work: Callable[[Any], Outcome], tasks: Sequence[Any], jobs: int, stopped: str = "Stopped.") -> list[Any]:
-    """What every task found, over processes whose BLAS has one thread; each sentence about what failed is said once."""
+def work_all(
+    work: Callable[[Any], Outcome], tasks: Sequence[Any], jobs: int, stopped: str = "Stopped."
+) -> list[Any]:
+    """What every task found, over processes whose BLAS has one thread; each sentence about what
+    failed is said once.
+    """
     context = multiprocessing.get_context("spawn")
     found, said = [], set()
-    with ProcessPoolExecutor(jobs, context, _start_worker, (context.Lock(),)) as executor, Progress(console=console) as progress:
+    with (
+        ProcessPoolExecutor(jobs, context, _start_worker, (context.Lock(),)) as executor,
+        Progress(console=console) as progress,
+    ):
         bar = progress.add_task("Measuring", total=len(tasks))
         try:
-            for future in as_completed([executor.submit(_in_one_thread, work, task) for task in tasks]):
+            for future in as_completed(
+                [executor.submit(_in_one_thread, work, task) for task in tasks]
+            ):
                 outcome = future.result()
                 found.append(outcome.found)
                 for sentence in outcome.failures:
@@ -184,7 +237,9 @@ def peer(*modules: str) -> list[ModuleType] | None:
     try:
         return [import_module(name) for name in modules]
     except ImportError as error:
-        console.print(f"{error.name} is not installed, so its rows are left out; install it with pip install {modules[0].split('.')[0]}.")
+        console.print(
+            f"{error.name} is not installed, so its rows are left out; install it with pip install {modules[0].split('.')[0]}."
+        )
         return None
 
 
@@ -195,7 +250,8 @@ def pycle_centroids(sketch: ckm.Sketch, n_clusters: int, seed: int) -> np.ndarra
     np.random.seed(seed)  # noqa: NPY002  # pycle draws from NumPy's global state
     features = sketching.SimpleFeatureMap("complexExponential", frequencies.omega.T)
     bounds = np.stack([sketch.lower, sketch.upper]) - frequencies.origin
-    solver = learning.CLOMP_CKM(features, n_clusters, bounds, np.conj(sketch.z))  # pycle's sign is +i
+    # pycle's sign is +i
+    solver = learning.CLOMP_CKM(features, n_clusters, bounds, np.conj(sketch.z))
     solver.fit_once()
     return frequencies.origin + solver.get_centroids()
 
@@ -213,7 +269,9 @@ def kmeans_sse(X: np.ndarray, n_clusters: int, seed: int) -> float:
 
 
 def baseline(key: str, X: np.ndarray, n_clusters: int, quick: bool) -> float:
-    """The SSE of the best of 10 k-means++ runs, from the file that keeps them where it was computed on the same data."""
+    """The SSE of the best of 10 k-means++ runs, from the file that keeps them where it was computed
+    on the same data.
+    """
     path = RESULTS / "cache" / f"kmeans{'-quick' if quick else ''}.json"
     same = f"{len(X)} x {X.shape[1]}, K = {n_clusters}, variance {X.var(axis=0).sum():.5g}"
     with locked():
@@ -242,16 +300,31 @@ def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> N
     console.print(table)
 
 
-def report(name: str, quick: bool, settings: dict[str, Any], results: Any, targets: Sequence[Target]) -> None:
-    """Print the targets, where there are some, and write everything to results/NAME.json (NAME-quick.json for a quick run)."""
+def report(
+    name: str, quick: bool, settings: dict[str, Any], results: Any, targets: Sequence[Target]
+) -> None:
+    """Print the targets, where there are some, and write everything to results/NAME.json
+    (NAME-quick.json for a quick run).
+    """
     if targets:
-        show("Targets", ["what", "target", "measured", "holds"], [target.cells() for target in targets])
+        show(
+            "Targets",
+            ["what", "target", "measured", "holds"],
+            [target.cells() for target in targets],
+        )
     here = environment()
     console.print(f"{here['cpu']}, {here['cores']} cores, Python {here['python']}, {here['date']}")
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}{'-quick' if quick else ''}.json"
     promised = [{**t._asdict(), "holds": t.holds} for t in targets]
-    content = {"benchmark": name, "quick": quick, "environment": here, "settings": settings, "targets": promised, "results": results}
+    content = {
+        "benchmark": name,
+        "quick": quick,
+        "environment": here,
+        "settings": settings,
+        "targets": promised,
+        "results": results,
+    }
     path.write_text(json.dumps(content, indent=1) + "\n")
     console.print(f"Written to {RESULTS.name}/{path.name}.")
 

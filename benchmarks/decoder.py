@@ -1,11 +1,13 @@
-"""Decoding time, in sections that can be run by themselves (--sections), each written to a file of its own. BLAS has one
-thread; in "growth" and "large" the decoder has every core.
+"""Decoding time, in sections that can be run by themselves (--sections), each written to a file of
+its own. BLAS has one thread; in "growth" and "large" the decoder has every core.
 
-peers     ours against pycle's: the paper's data, K = n = 10, m = 1000, one thread. pycle and our "clompr" run Algorithm 1 on one sketch,
-          the paper's, with uniform starts in the data's box; "density" is our default, on our default sketch of the same size
-gradient  one evaluation of the cost and its gradients, against NumPy, at the same size
-growth    how the default decoder's time grows with K, n and m, one at a time from K = n = 10, m = 5Kn
-large     many clusters: K = 200, n = 5, m = 5Kn
+peers     ours against pycle's: the paper's data, K = n = 10, m = 1000, one thread. pycle and our
+"clompr" run Algorithm 1 on one sketch,
+          the paper's, with uniform starts in the data's box; "density" is our default, on our
+          default sketch of the same size
+gradient  one evaluation of the cost and its gradients, against NumPy, at the same size growth
+how the default decoder's time grows with K, n and m, one at a time from K = n = 10, m = 5Kn large
+many clusters: K = 200, n = 5, m = 5Kn
 
 SSEs are relative to the best of five k-means++ runs of scikit-learn, of ten for "large".
 """
@@ -21,8 +23,22 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 import ckm
-from ckm.atoms import Problem, blurred_cost  # not public, but it is this one evaluation that is measured
-from common import BASELINE_RUNS, PYCLE, Target, kmeans_sse, options, peer, pycle_centroids, report, show, sse
+from ckm._decoding.objective import (  # not public, but it is this one evaluation that is measured
+    Problem,
+    blurred_cost,
+)
+from common import (
+    BASELINE_RUNS,
+    PYCLE,
+    Target,
+    kmeans_sse,
+    options,
+    peer,
+    pycle_centroids,
+    report,
+    show,
+    sse,
+)
 
 K, N_FEATURES, M, RATIO = 10, 10, 1000, 5
 TARGETS = {"clompr": 5, "density": 15}
@@ -63,15 +79,25 @@ def peers(quick: bool, first_seed: int) -> None:
     decoders: dict[str, Decode] = {name: partial(ckm_decode, name) for name in TARGETS}
     if peer(*PYCLE):
         decoders["pycle"] = lambda sketch, seed: pycle_centroids(sketch, K, seed)
-    runs = {seed: _compare(n_samples, seed, decoders) for seed in range(first_seed, first_seed + count)}
+    runs = {
+        seed: _compare(n_samples, seed, decoders) for seed in range(first_seed, first_seed + count)
+    }
     show(
         f"Decoding, K = n = {K}, m = {M}, N = {n_samples}; SSE relative to the best of 5 k-means",
         ["seed", "decoder", "seconds", "relative SSE"],
-        [[seed, name, r["seconds"], f"{r['relative_sse']:.4f}"] for seed, found in runs.items() for name, r in found.items()],
+        [
+            [seed, name, r["seconds"], f"{r['relative_sse']:.4f}"]
+            for seed, found in runs.items()
+            for name, r in found.items()
+        ],
     )
     total = {name: sum(found[name]["seconds"] for found in runs.values()) for name in decoders}
     targets = [
-        Target(f"pycle's time / {name}'s, all seeds together", least, total["pycle"] / total[name] if "pycle" in total else None)
+        Target(
+            f"pycle's time / {name}'s, all seeds together",
+            least,
+            total["pycle"] / total[name] if "pycle" in total else None,
+        )
         for name, least in TARGETS.items()
     ]
     settings = {"K": K, "n": N_FEATURES, "m": M, "N": n_samples, "first_seed": first_seed}
@@ -81,7 +107,10 @@ def peers(quick: bool, first_seed: int) -> None:
 def _compare(n_samples: int, seed: int, decoders: dict[str, Decode]) -> dict[str, dict[str, float]]:
     X = ckm.datasets.gaussian_mixture(n_samples, K, N_FEATURES, random_state=seed).rows
     paper = ckm.sketch(X, sketch_size=M, distribution="adapted-radius", random_state=seed)
-    ours, best = ckm.sketch(X, n_clusters=K, sketch_size=M, random_state=seed), kmeans_sse(X, K, seed)
+    ours, best = (
+        ckm.sketch(X, n_clusters=K, sketch_size=M, random_state=seed),
+        kmeans_sse(X, K, seed),
+    )
     found = {}
     for name, decode in decoders.items():
         centroids, seconds = timed(decode, ours if name == "density" else paper, seed)
@@ -89,14 +118,21 @@ def _compare(n_samples: int, seed: int, decoders: dict[str, Decode]) -> dict[str
     return found
 
 
-def numpy_cost(problem: Problem, C: np.ndarray, alpha: np.ndarray, width: float) -> tuple[float, np.ndarray, np.ndarray, float]:
-    """What `blurred_cost` computes, in matrix products around one cosine and one sine of each phase."""
+def numpy_cost(
+    problem: Problem, C: np.ndarray, alpha: np.ndarray, width: float
+) -> tuple[float, np.ndarray, np.ndarray, float]:
+    """What `blurred_cost` computes, in matrix products around one cosine and one sine of each
+    phase.
+    """
     phases = C @ problem.omega.T
     cosine, sine = np.cos(phases), np.sin(phases)
     blur = np.exp(-0.5 * width * problem.squares)
     real, imag = blur * (alpha @ cosine), -blur * (alpha @ sine)
     r_real, r_imag = problem.z.real - real, problem.z.imag - imag
-    total, slope = r_real @ r_real + r_imag @ r_imag, problem.squares @ (r_real * real + r_imag * imag)
+    total, slope = (
+        r_real @ r_real + r_imag @ r_imag,
+        problem.squares @ (r_real * real + r_imag * imag),
+    )
     r_real *= blur
     r_imag *= blur
     gradient_alpha = 2 * (sine @ r_imag - cosine @ r_real)
@@ -107,7 +143,9 @@ def numpy_cost(problem: Problem, C: np.ndarray, alpha: np.ndarray, width: float)
 
 
 def gradient(quick: bool, first_seed: int) -> None:
-    """Seconds of one evaluation, ours and NumPy's taken in turns, and how far apart their values are."""
+    """Seconds of one evaluation, ours and NumPy's taken in turns, and how far apart their values
+    are.
+    """
     rounds, evaluations = (20, 20) if quick else (100, 100)
     X, _, C = ckm.datasets.gaussian_mixture(30_000, K, N_FEATURES, random_state=first_seed)
     sketch = ckm.sketch(X, sketch_size=M, random_state=first_seed)
@@ -117,8 +155,14 @@ def gradient(quick: bool, first_seed: int) -> None:
     arguments = (problem, C + 0.3 * rng.standard_normal(C.shape), rng.dirichlet(np.ones(K)), 0.5)
     with threadpool_limits(1):
         ours, theirs = blurred_cost(*arguments), numpy_cost(*arguments)
-        apart = max(float(np.max(np.abs(np.subtract(a, b))) / np.max(np.abs(b))) for a, b in zip(ours, theirs, strict=True))
-        pairs = [[_seconds(f, arguments, evaluations) for f in (blurred_cost, numpy_cost)] for _ in range(rounds)]
+        apart = max(
+            float(np.max(np.abs(np.subtract(a, b))) / np.max(np.abs(b)))
+            for a, b in zip(ours, theirs, strict=True)
+        )
+        pairs = [
+            [_seconds(f, arguments, evaluations) for f in (blurred_cost, numpy_cost)]
+            for _ in range(rounds)
+        ]
     seconds = dict(zip(("ckm", "numpy"), map(float, np.median(pairs, axis=0)), strict=True))
     title = f"One evaluation of the cost and its gradients, K = n = {K}, m = {M}, float64, median of {rounds} x {evaluations}"
     show(title, ["by", "milliseconds"], [[name, 1000 * value] for name, value in seconds.items()])
@@ -126,8 +170,21 @@ def gradient(quick: bool, first_seed: int) -> None:
         Target("NumPy's time / ckm's", 5, seconds["numpy"] / seconds["ckm"]),
         Target("largest difference between them, relative", 1e-9, apart, at_most=True),
     ]
-    settings = {"K": K, "n": N_FEATURES, "m": M, "rounds": rounds, "evaluations": evaluations, "first_seed": first_seed}
-    report("decoder-gradient", quick, settings, {"seconds": seconds, "relative_difference": apart}, targets)
+    settings = {
+        "K": K,
+        "n": N_FEATURES,
+        "m": M,
+        "rounds": rounds,
+        "evaluations": evaluations,
+        "first_seed": first_seed,
+    }
+    report(
+        "decoder-gradient",
+        quick,
+        settings,
+        {"seconds": seconds, "relative_difference": apart},
+        targets,
+    )
 
 
 def _seconds(evaluate: Callable[..., Any], arguments: Sequence[Any], evaluations: int) -> float:
@@ -138,49 +195,84 @@ def _seconds(evaluate: Callable[..., Any], arguments: Sequence[Any], evaluations
 
 
 def growth(quick: bool, first_seed: int) -> None:
-    """Median seconds of the default decoder as one of K, n and m grows, and the exponent of the power that fits best."""
+    """Median seconds of the default decoder as one of K, n and m grows, and the exponent of the
+    power that fits best.
+    """
     n_samples, count = (20_000, 1) if quick else (100_000, 5)
     at, exponents, known = {"K": K, "n": N_FEATURES, "m/(Kn)": RATIO}, {}, {}
     for what, values in (QUICK_GROWTH if quick else GROWTH).items():
         sizes = [tuple((at | {what: value}).values()) for value in values]
         for size in sizes:  # the size that all three share is measured once
-            known[size] = known.get(size) or [_decoding_seconds(*size, n_samples, seed) for seed in range(first_seed, first_seed + count)]
+            known[size] = known.get(size) or [
+                _decoding_seconds(*size, n_samples, seed)
+                for seed in range(first_seed, first_seed + count)
+            ]
         medians = [float(np.median(known[size])) for size in sizes]
         exponents[what] = float(np.polyfit(np.log(values), np.log(medians), 1)[0])
         show(
             f"Growth with {what}{'' if what == 'm/(Kn)' else f', m = {RATIO}Kn with it'}: seconds ~ {what}^{exponents[what]:.2f}",
             [what, "m", "seconds, median", "fastest", "slowest"],
-            [[v, k * n * r, s, min(known[k, n, r]), max(known[k, n, r])] for v, s, (k, n, r) in zip(values, medians, sizes, strict=True)],
+            [
+                [v, k * n * r, s, min(known[k, n, r]), max(known[k, n, r])]
+                for v, s, (k, n, r) in zip(values, medians, sizes, strict=True)
+            ],
         )
-    runs = [{"K": k, "n": n, "m": k * n * ratio, "seconds": seconds} for (k, n, ratio), seconds in known.items()]
+    runs = [
+        {"K": k, "n": n, "m": k * n * ratio, "seconds": seconds}
+        for (k, n, ratio), seconds in known.items()
+    ]
     settings = {"from": at, "N": n_samples, "first_seed": first_seed, "seeds": count}
     report("decoder-growth", quick, settings, {"exponents": exponents, "runs": runs}, [])
 
 
-def _decoding_seconds(n_clusters: int, n_features: int, ratio: int, n_samples: int, seed: int) -> float:
+def _decoding_seconds(
+    n_clusters: int, n_features: int, ratio: int, n_samples: int, seed: int
+) -> float:
     X = ckm.datasets.gaussian_mixture(n_samples, n_clusters, n_features, random_state=seed).rows
-    sketch = ckm.sketch(X, n_clusters=n_clusters, sketch_size=ratio * n_clusters * n_features, random_state=seed)
+    sketch = ckm.sketch(
+        X, n_clusters=n_clusters, sketch_size=ratio * n_clusters * n_features, random_state=seed
+    )
     return timed(partial(by_default, n_clusters), sketch, seed)[1]
 
 
 def large(quick: bool, first_seed: int) -> None:
-    """Seconds and relative SSE of many clusters, at two numbers of rows: more rows leave less noise, and so more to explain."""
+    """Seconds and relative SSE of many clusters, at two numbers of rows: more rows leave less
+    noise, and so more to explain.
+    """
     n_clusters, sizes = (30, (20_000,)) if quick else (LARGE_K, (100_000, 300_000))
     m, runs = RATIO * n_clusters * LARGE_N, []
     for n_samples in sizes:
-        X = ckm.datasets.gaussian_mixture(n_samples, n_clusters, LARGE_N, random_state=first_seed).rows
+        X = ckm.datasets.gaussian_mixture(
+            n_samples, n_clusters, LARGE_N, random_state=first_seed
+        ).rows
         sketch = ckm.sketch(X, n_clusters=n_clusters, sketch_size=m, random_state=first_seed)
         centroids, seconds = timed(partial(by_default, n_clusters), sketch, first_seed)
         best = KMeans(n_clusters, n_init=BASELINE_RUNS, random_state=first_seed).fit(X)
-        runs.append({"N": n_samples, "seconds": seconds, "relative_sse": sse(X, centroids) / sse(X, best.cluster_centers_)})
+        runs.append(
+            {
+                "N": n_samples,
+                "seconds": seconds,
+                "relative_sse": sse(X, centroids) / sse(X, best.cluster_centers_),
+            }
+        )
     show(
         f"Many clusters, K = {n_clusters}, n = {LARGE_N}, m = {m}; SSE relative to the best of {BASELINE_RUNS} k-means++",
         ["N", "seconds", "relative SSE"],
         [[run["N"], run["seconds"], f"{run['relative_sse']:.4f}"] for run in runs],
     )
     targets = [
-        Target(f"K = {n_clusters}: seconds to decode, slowest", 180, max(run["seconds"] for run in runs), at_most=True),
-        Target(f"K = {n_clusters}: relative SSE, largest", 1.05, max(run["relative_sse"] for run in runs), at_most=True),
+        Target(
+            f"K = {n_clusters}: seconds to decode, slowest",
+            180,
+            max(run["seconds"] for run in runs),
+            at_most=True,
+        ),
+        Target(
+            f"K = {n_clusters}: relative SSE, largest",
+            1.05,
+            max(run["relative_sse"] for run in runs),
+            at_most=True,
+        ),
     ]
     settings = {"K": n_clusters, "n": LARGE_N, "m": m, "first_seed": first_seed}
     report("decoder-large", quick, settings, runs, targets)
@@ -191,7 +283,9 @@ SECTIONS = {"peers": peers, "gradient": gradient, "growth": growth, "large": lar
 
 def parse() -> argparse.Namespace:
     parser = options("Measure how long decoding takes.", first_seed=100)
-    parser.add_argument("--sections", default=",".join(SECTIONS), help="what to measure (default: %(default)s)")
+    parser.add_argument(
+        "--sections", default=",".join(SECTIONS), help="what to measure (default: %(default)s)"
+    )
     arguments = parser.parse_args()
     arguments.sections = [word.strip() for word in arguments.sections.split(",")]
     if unknown := [word for word in arguments.sections if word not in SECTIONS]:

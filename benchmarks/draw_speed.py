@@ -1,4 +1,6 @@
-"""A picture of what kernel.py, scaling.py and decoder.py last measured (results/speed.png): rates side by side, and growth."""
+"""A picture of what kernel.py, scaling.py and decoder.py last measured (results/speed.png): rates
+side by side, and growth.
+"""
 
 import json
 from typing import Any
@@ -16,49 +18,105 @@ def load(name: str) -> Any:
     path = RESULTS / f"{name}.json"
     if path.exists():
         return json.loads(path.read_text())["results"]
-    console.print(f"{path.name} is not there: run the benchmark that writes it first.", markup=False)
+    console.print(
+        f"{path.name} is not there: run the benchmark that writes it first.", markup=False
+    )
     return None
 
 
 def draw_rivals(axes: Any, kernel: dict[str, list[dict]]) -> None:
     """Pairs a second of each contender at n = 10, by threads."""
     rows = [row for row in kernel["rivals"] if row["n"] == 10]
-    names = sorted({row["contender"] for row in rows}, key=lambda name: max(r["pairs_per_s"] for r in rows if r["contender"] == name))
+    names = sorted(
+        {row["contender"] for row in rows},
+        key=lambda name: max(r["pairs_per_s"] for r in rows if r["contender"] == name),
+    )
     for offset, threads in ((-0.2, 1), (0.2, 2)):
-        rates = [next(r["pairs_per_s"] for r in rows if r["contender"] == name and r["threads"] == threads) for name in names]
-        axes.barh(np.arange(len(names)) + offset, rates, height=0.38, color=COLOURS[threads], label=f"{threads} thread{'s'[: threads - 1]}")
-    axes.set(xscale="log", xlabel="pairs (row, frequency) a second, n = 10, m = 1000", yticks=range(len(names)), yticklabels=names)
+        rates = [
+            next(
+                r["pairs_per_s"] for r in rows if r["contender"] == name and r["threads"] == threads
+            )
+            for name in names
+        ]
+        axes.barh(
+            np.arange(len(names)) + offset,
+            rates,
+            height=0.38,
+            color=COLOURS[threads],
+            label=f"{threads} thread{'s'[: threads - 1]}",
+        )
+    axes.set(
+        xscale="log",
+        xlabel="pairs (row, frequency) a second, n = 10, m = 1000",
+        yticks=range(len(names)),
+        yticklabels=names,
+    )
     axes.legend(frameon=False, loc="lower right")
 
 
 def draw_shares(axes: Any, kernel: dict[str, list[dict]]) -> None:
     """The kernel's share of the machine's multiply-adds over m, for each n."""
     rows = [row for row in kernel["against_limit"] if row["dtype"] == "float32"]
-    for shade, n in zip(("#A6CEE3", "#56B4E9", "#0072B2", "#08306B"), sorted({row["n"] for row in rows}), strict=True):
+    for shade, n in zip(
+        ("#A6CEE3", "#56B4E9", "#0072B2", "#08306B"),
+        sorted({row["n"] for row in rows}),
+        strict=True,
+    ):
         own = [row for row in rows if row["n"] == n]
-        axes.semilogx([r["m"] for r in own], [r["share_of_limit"] for r in own], marker="o", markersize=4, color=shade, label=f"n = {n}")
+        axes.semilogx(
+            [r["m"] for r in own],
+            [r["share_of_limit"] for r in own],
+            marker="o",
+            markersize=4,
+            color=shade,
+            label=f"n = {n}",
+        )
     axes.axhline(1, color="#999999", linewidth=1)
     axes.set(ylim=(0, 1.05), xlabel="m", ylabel="share of the machine's multiply-adds")
     axes.legend(frameon=False, loc="lower right")
 
 
-def draw_growth(axes: Any, runs: list[dict], exponents: dict[str, float], base: dict[str, int], seconds: Any, ylabel: str) -> None:
+def draw_growth(
+    axes: Any,
+    runs: list[dict],
+    exponents: dict[str, float],
+    base: dict[str, int],
+    seconds: Any,
+    ylabel: str,
+) -> None:
     """Seconds over each size, relative to the one where the lines cross."""
     for size, exponent in exponents.items():
         key = size.split("/")[0]
-        own = [run for run in runs if all(run[other] == base[other] for other in base if other not in (key, "m" if key != "m" else key))]
+        own = [
+            run
+            for run in runs
+            if all(
+                run[other] == base[other]
+                for other in base
+                if other not in (key, "m" if key != "m" else key)
+            )
+        ]
         own = [run for run in own if key == "m" or run["m"] == _usual(run, base, key)]
-        points = sorted({run[key] / base[key]: seconds(run) for run in sorted(own, key=seconds, reverse=True)}.items())
+        points = sorted(
+            {
+                run[key] / base[key]: seconds(run) for run in sorted(own, key=seconds, reverse=True)
+            }.items()
+        )
         label = f"{key}, {key}$^{{{exponent:.2f}}}$"
         axes.loglog(*zip(*points, strict=True), marker=MARKS[key], markersize=4, label=label)
-    axes.set(xlabel=f"size relative to {', '.join(f'{name} = {value:,}' for name, value in base.items())}", ylabel=ylabel)
+    axes.set(
+        xlabel=f"size relative to {', '.join(f'{name} = {value:,}' for name, value in base.items())}",
+        ylabel=ylabel,
+    )
     axes.xaxis.set_minor_formatter("")
     axes.yaxis.set_minor_formatter("")
     axes.legend(frameon=False)
 
 
 def _usual(run: dict, base: dict[str, int], key: str) -> int:
-    """The number of frequencies where another size grows: the same for a sketch, 5 K n for a decoder."""
+    """The number of frequencies where another size grows: the same for a sketch, 5 K n for a
+    decoder.
+    """
     return base["m"] if "K" not in run else 5 * run["K"] * run["n"]
 
 
@@ -76,7 +134,14 @@ def main() -> None:
     draw_rivals(axes[0, 0], kernel)
     draw_shares(axes[0, 1], kernel)
     sizes = {"N": 1_000_000, "m": 500, "n": 10}
-    draw_growth(axes[1, 0], scaling["runs"], scaling["exponents"], sizes, lambda run: run["sketch"], "seconds to sketch")
+    draw_growth(
+        axes[1, 0],
+        scaling["runs"],
+        scaling["exponents"],
+        sizes,
+        lambda run: run["sketch"],
+        "seconds to sketch",
+    )
     draw_growth(
         axes[1, 1],
         growth["runs"],

@@ -1,9 +1,11 @@
-"""The whole job on data in memory, sketch included, side by side with others: the paper's Gaussian data, K = n = 10, m = 500, float32.
+"""The whole job on data in memory, sketch included, side by side with others: the paper's Gaussian
+data, K = n = 10, m = 500, float32.
 
-Each contestant has a process of its own for each N, which loads the rows, fits a few of them so that imports and compilation are in no
-one's time, and then fits all of them: seconds, the peak of memory beyond what was there before, and the SSE on all rows, relative to
-KMeans(n_init=5). "ckm" is `ckm.sketch` and `ckm.decode`, no rows kept; "ckm fit" is the estimator as it comes, labels included, as
-scikit-learn's are. Everyone may use every core.
+Each contestant has a process of its own for each N, which loads the rows, fits a few of them so
+that imports and compilation are in no one's time, and then fits all of them: seconds, the peak of
+memory beyond what was there before, and the SSE on all rows, relative to KMeans(n_init=5). "ckm" is
+`ckm.sketch` and `ckm.decode`, no rows kept; "ckm fit" is the estimator as it comes, labels
+included, as scikit-learn's are. Everyone may use every core.
 """
 
 import argparse
@@ -45,7 +47,9 @@ def by_ckm(X: np.ndarray, seed: int) -> Fitted:
 
 
 def by_estimator(X: np.ndarray, seed: int) -> Fitted:
-    return Fitted(ckm.CompressiveKMeans(K, sketch_size=M, random_state=seed).fit(X).cluster_centers_, {})
+    return Fitted(
+        ckm.CompressiveKMeans(K, sketch_size=M, random_state=seed).fit(X).cluster_centers_, {}
+    )
 
 
 def by_kmeans(n_init: int, X: np.ndarray, seed: int) -> Fitted:
@@ -75,13 +79,21 @@ def by_pycle(X: np.ndarray, seed: int) -> Fitted:
     began = time.perf_counter()
     np.random.seed(seed)  # noqa: NPY002  # pycle draws from NumPy's global state
     scale = sketching.estimate_Sigma(X, M // 5, n0=min(len(X), 5000))
-    features = sketching.SimpleFeatureMap("complexExponential", sketching.drawFrequencies("adaptedRadius", N_FEATURES, M, scale))
+    features = sketching.SimpleFeatureMap(
+        "complexExponential", sketching.drawFrequencies("adaptedRadius", N_FEATURES, M, scale)
+    )
     z = sketching.computeSketch(X, features)
     sketched = time.perf_counter()
-    with threadpool_limits(1):  # many small products, which several threads of BLAS make many times slower
-        solver = compressive_learning.CLOMP_CKM(features, K, np.stack([X.min(axis=0), X.max(axis=0)]).astype(np.float64), z)
+    # many small products, which several threads of BLAS make many times slower
+    with threadpool_limits(1):
+        solver = compressive_learning.CLOMP_CKM(
+            features, K, np.stack([X.min(axis=0), X.max(axis=0)]).astype(np.float64), z
+        )
         solver.fit_once()
-    return Fitted(solver.get_centroids(), {"sketch": sketched - began, "decode": time.perf_counter() - sketched})
+    return Fitted(
+        solver.get_centroids(),
+        {"sketch": sketched - began, "decode": time.perf_counter() - sketched},
+    )
 
 
 class Contestant(NamedTuple):
@@ -97,15 +109,20 @@ CONTESTANTS = {
     "ckm fit": Contestant(by_estimator, LARGEST, "#56B4E9"),
     "KMeans(n_init=1)": Contestant(lambda X, seed: by_kmeans(1, X, seed), LARGEST, "#999999"),
     "KMeans(n_init=5)": Contestant(lambda X, seed: by_kmeans(5, X, seed), LARGEST, "#444444"),
-    "MiniBatchKMeans": Contestant(by_minibatch, 1_000_000, "#CC79A7"),  # its rule hardly ever stops on many rows: nine minutes for 5e6
-    "faiss, all points": Contestant(lambda X, seed: by_faiss({"max_points_per_centroid": len(X)}, X, seed), LARGEST, "#009E73"),
+    # its rule hardly ever stops on many rows: nine minutes for 5e6
+    "MiniBatchKMeans": Contestant(by_minibatch, 1_000_000, "#CC79A7"),
+    "faiss, all points": Contestant(
+        lambda X, seed: by_faiss({"max_points_per_centroid": len(X)}, X, seed), LARGEST, "#009E73"
+    ),
     "faiss, its sample": Contestant(lambda X, seed: by_faiss({}, X, seed), LARGEST, "#90D0B0"),
     "pycle": Contestant(by_pycle, 1_000_000, "#F0A020"),
 }
 
 
 def contest(name: str, path: Path, seed: int, repeats: int) -> dict[str, Any]:
-    """In a process of its own: the fastest of `repeats` fits, with its parts, the peak of memory beyond the input, and the SSE."""
+    """In a process of its own: the fastest of `repeats` fits, with its parts, the peak of memory
+    beyond the input, and the SSE.
+    """
     X = np.load(path)
     fit = CONTESTANTS[name].fit
     if name != "pycle":  # which compiles nothing, and takes as long for few rows
@@ -117,7 +134,12 @@ def contest(name: str, path: Path, seed: int, repeats: int) -> dict[str, Any]:
         runs.append((time.perf_counter() - began, fitted))
     beyond = _memory("VmHWM") - before
     seconds, fitted = min(runs, key=lambda run: run[0])
-    return {"seconds": seconds, "parts": fitted.parts, "beyond_input": beyond, "sse": sse(X, np.asarray(fitted.centroids, np.float64))}
+    return {
+        "seconds": seconds,
+        "parts": fitted.parts,
+        "beyond_input": beyond,
+        "sse": sse(X, np.asarray(fitted.centroids, np.float64)),
+    }
 
 
 def _reset_peak() -> int:
@@ -135,11 +157,27 @@ def _memory(field: str) -> int:
 
 
 def measure(name: str, path: Path, seed: int, repeats: int) -> dict[str, Any] | None:
-    """What `contest` finds; None, said in a sentence, where the contestant is not installed or fails."""
-    command = [sys.executable, __file__, "--contestant", name, "--rows", str(path), "--seeds", str(seed), "--repeats", str(repeats)]
+    """What `contest` finds; None, said in a sentence, where the contestant is not installed or
+    fails.
+    """
+    command = [
+        sys.executable,
+        __file__,
+        "--contestant",
+        name,
+        "--rows",
+        str(path),
+        "--seeds",
+        str(seed),
+        "--repeats",
+        str(repeats),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        console.print(f"{name} is left out: {(done.stderr.strip().splitlines() or [f'exit status {done.returncode}'])[-1]}", markup=False)
+        console.print(
+            f"{name} is left out: {(done.stderr.strip().splitlines() or [f'exit status {done.returncode}'])[-1]}",
+            markup=False,
+        )
         return None
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
@@ -150,11 +188,18 @@ def run_all(sizes: Sequence[int], seed: int) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         for n_samples in sizes:
             path = Path(folder) / "rows.npy"
-            np.save(path, ckm.datasets.gaussian_mixture(n_samples, K, N_FEATURES, random_state=seed).rows.astype(np.float32))
+            np.save(
+                path,
+                ckm.datasets.gaussian_mixture(
+                    n_samples, K, N_FEATURES, random_state=seed
+                ).rows.astype(np.float32),
+            )
             for name, contestant in CONTESTANTS.items():
                 if n_samples > contestant.most or name in absent:
                     continue
-                found = measure(name, path, seed, repeats=3 if n_samples <= 1_000_000 and name != "pycle" else 1)
+                found = measure(
+                    name, path, seed, repeats=3 if n_samples <= 1_000_000 and name != "pycle" else 1
+                )
                 if found is None:
                     absent.add(name)
                 else:
@@ -207,32 +252,59 @@ class Findings:
         return [n for n, _ in points], [s for _, s in points]
 
     def break_even(self, rival: str) -> float | None:
-        """The N from which on the whole job is faster than `rival`, between the sizes measured; None where it is at none of them."""
+        """The N from which on the whole job is faster than `rival`, between the sizes measured;
+        None where it is at none of them.
+        """
         sizes, ours = self.line("ckm")
         theirs = dict(zip(*self.line(rival), strict=True))
-        ahead = [np.log(theirs[n] / s) if n in theirs else np.nan for n, s in zip(sizes, ours, strict=True)]
+        ahead = [
+            np.log(theirs[n] / s) if n in theirs else np.nan
+            for n, s in zip(sizes, ours, strict=True)
+        ]
         if not ahead or not ahead[-1] > 0:
             return None
         first = max((i + 1 for i, a in enumerate(ahead) if not a > 0), default=0)
         if first == 0:
             return float(sizes[0])
         share = -ahead[first - 1] / (ahead[first] - ahead[first - 1])
-        return float(np.exp(np.log(sizes[first - 1]) + share * np.log(sizes[first] / sizes[first - 1])))
+        return float(
+            np.exp(np.log(sizes[first - 1]) + share * np.log(sizes[first] / sizes[first - 1]))
+        )
 
     def targets(self) -> list[Target]:
         """The promises; those at sizes that were not run are not measured."""
         at, most = f"at N = {HEADLINE:.0e}", f"at N = {LARGEST:.0e}"
-        memory = [run["beyond_input"] / 1e6 for (name, _), run in self.runs.items() if name == "ckm"]
+        memory = [
+            run["beyond_input"] / 1e6 for (name, _), run in self.runs.items() if name == "ckm"
+        ]
         return [
-            Target(f"KMeans(n_init=5) / ckm, {at}", 10, self.ratio(("KMeans(n_init=5)", "seconds"), ("ckm", "seconds"), HEADLINE)),
-            Target(f"KMeans(n_init=1) / ckm, {at}", 3, self.ratio(("KMeans(n_init=1)", "seconds"), ("ckm", "seconds"), HEADLINE)),
-            Target(f"SSE of ckm / of KMeans(n_init=5), {at}", 1.005, self.value("ckm", HEADLINE, "relative_sse"), at_most=True),
+            Target(
+                f"KMeans(n_init=5) / ckm, {at}",
+                10,
+                self.ratio(("KMeans(n_init=5)", "seconds"), ("ckm", "seconds"), HEADLINE),
+            ),
+            Target(
+                f"KMeans(n_init=1) / ckm, {at}",
+                3,
+                self.ratio(("KMeans(n_init=1)", "seconds"), ("ckm", "seconds"), HEADLINE),
+            ),
+            Target(
+                f"SSE of ckm / of KMeans(n_init=5), {at}",
+                1.005,
+                self.value("ckm", HEADLINE, "relative_sse"),
+                at_most=True,
+            ),
             Target(
                 f"KMeans(n_init=5) / ckm given the sketch, {most}",
                 150,
                 self.ratio(("KMeans(n_init=5)", "seconds"), ("ckm", "decode"), LARGEST),
             ),
-            Target("MB beyond the input, largest of all N", BEYOND_INPUT / 1e6, max(memory, default=None), at_most=True),
+            Target(
+                "MB beyond the input, largest of all N",
+                BEYOND_INPUT / 1e6,
+                max(memory, default=None),
+                at_most=True,
+            ),
         ]
 
 
@@ -259,12 +331,21 @@ def draw(findings: Findings, path: Path) -> None:
         sizes, seconds = findings.line(name)
         if not sizes:
             continue
-        style = {"color": contestant.colour, "marker": "o", "markersize": 4, "linewidth": 2.2 if name == "ckm" else 1.2}
+        style = {
+            "color": contestant.colour,
+            "marker": "o",
+            "markersize": 4,
+            "linewidth": 2.2 if name == "ckm" else 1.2,
+        }
         left.loglog(sizes, seconds, label=name, **style)
         right.semilogx(sizes, [findings.value(name, n, "relative_sse") for n in sizes], **style)
     sizes, _ = findings.line("ckm")
     left.loglog(
-        sizes, [findings.value("ckm", n, "decode") for n in sizes], ":", color=CONTESTANTS["ckm"].colour, label="ckm, given the sketch"
+        sizes,
+        [findings.value("ckm", n, "decode") for n in sizes],
+        ":",
+        color=CONTESTANTS["ckm"].colour,
+        label="ckm, given the sketch",
     )
     left.set_ylabel("seconds")
     right.set_ylabel("SSE relative to KMeans(n_init=5)")
@@ -279,7 +360,9 @@ def draw(findings: Findings, path: Path) -> None:
 def parse() -> argparse.Namespace:
     parser = options("Measure the whole job against other libraries.", first_seed=100)
     parser.add_argument(
-        "--sizes", type=lambda text: [int(float(word)) for word in text.split(",")], help="numbers of rows, comma separated"
+        "--sizes",
+        type=lambda text: [int(float(word)) for word in text.split(",")],
+        help="numbers of rows, comma separated",
     )
     for name in ("--contestant", "--rows"):
         parser.add_argument(name, help=argparse.SUPPRESS)
@@ -290,15 +373,34 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     arguments = parse()
     if arguments.contestant:
-        print(json.dumps(contest(arguments.contestant, Path(arguments.rows), arguments.seeds, arguments.repeats)))
+        print(
+            json.dumps(
+                contest(
+                    arguments.contestant, Path(arguments.rows), arguments.seeds, arguments.repeats
+                )
+            )
+        )
         return
     runs = run_all(arguments.sizes or (QUICK_SIZES if arguments.quick else SIZES), arguments.seeds)
     findings = Findings(runs)
     powers, even = exponents(findings), findings.break_even("KMeans(n_init=1)")
-    show("Growth with N from 1e5 rows: seconds ~ N^e", ["contestant", "e"], [[name, f"{e:.2f}"] for name, e in powers.items()])
-    console.print("The whole job is faster than one k-means run " + (f"from N = {even:,.0f} on." if even else "at none of these sizes."))
+    show(
+        "Growth with N from 1e5 rows: seconds ~ N^e",
+        ["contestant", "e"],
+        [[name, f"{e:.2f}"] for name, e in powers.items()],
+    )
+    console.print(
+        "The whole job is faster than one k-means run "
+        + (f"from N = {even:,.0f} on." if even else "at none of these sizes.")
+    )
     settings = {"K": K, "n": N_FEATURES, "m": M, "seed": arguments.seeds}
-    report("end_to_end", arguments.quick, settings, {"runs": runs, "exponents": powers, "break_even": even}, findings.targets())
+    report(
+        "end_to_end",
+        arguments.quick,
+        settings,
+        {"runs": runs, "exponents": powers, "break_even": even},
+        findings.targets(),
+    )
     draw(findings, RESULTS / f"end_to_end{'-quick' if arguments.quick else ''}.png")
 
 

@@ -1,8 +1,10 @@
-"""On local clusters of two workers, the same files: ckm on Dask beside dask-ml's KMeans (k-means||), on Spark beside MLlib's, and on Ray.
+"""On local clusters of two workers, the same files: ckm on Dask beside dask-ml's KMeans
+(k-means||), on Spark beside MLlib's, and on Ray.
 
-Data is in the cluster's memory before anybody's time begins, and everybody has run once on a little of it, so that nothing is compiled in
-it. Passes are those over all rows that are known: of ckm the sketch and, where it looks at everything, the survey; of others their
-iterations, to which the rounds of k-means|| would have to be added. Bytes are those of results that come to the driver.
+Data is in the cluster's memory before anybody's time begins, and everybody has run once on a little
+of it, so that nothing is compiled in it. Passes are those over all rows that are known: of ckm the
+sketch and, where it looks at everything, the survey; of others their iterations, to which the
+rounds of k-means|| would have to be added. Bytes are those of results that come to the driver.
 """
 
 import os
@@ -50,16 +52,31 @@ class Bytes:
 
 def write_files(X: np.ndarray, folder: Path) -> None:
     for i, part in enumerate(np.array_split(X, FILES)):
-        pq.write_table(pa.table({name: part[:, j] for j, name in enumerate(NAMES)}), folder / f"{i}.parquet")
+        pq.write_table(
+            pa.table({name: part[:, j] for j, name in enumerate(NAMES)}), folder / f"{i}.parquet"
+        )
 
 
-def timed(engine: str, method: str, fit: Callable[[], tuple[np.ndarray, int]], X: np.ndarray, counter: Bytes | None) -> Run:
+def timed(
+    engine: str,
+    method: str,
+    fit: Callable[[], tuple[np.ndarray, int]],
+    X: np.ndarray,
+    counter: Bytes | None,
+) -> Run:
     """One fit: its seconds, SSE, passes and bytes."""
     before, began = 0 if counter is None else counter.total, time.perf_counter()
     centroids, passes = fit()
     seconds = time.perf_counter() - began
     moved = None if counter is None else counter.total - before
-    return {"engine": engine, "method": method, "seconds": seconds, "sse": sse(X, centroids), "passes": passes, "bytes": moved}
+    return {
+        "engine": engine,
+        "method": method,
+        "seconds": seconds,
+        "sse": sse(X, centroids),
+        "passes": passes,
+        "bytes": moved,
+    }
 
 
 def ours(data: Any, seed: int, passes: int = 1) -> tuple[np.ndarray, int]:
@@ -71,7 +88,9 @@ def dask_cluster() -> Iterator[Any]:
     import distributed
 
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0"
+        ) as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
@@ -110,10 +129,23 @@ def on_spark(folder: Path, X: np.ndarray, seed: int) -> list[Run]:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
-    spark = builder.config("spark.driver.memory", "2g").config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.log.level", "OFF")
+    )
+    spark = (
+        builder.config("spark.driver.memory", "2g")
+        .config("spark.ui.showConsoleProgress", "false")
+        .getOrCreate()
+    )
     frame = spark.read.parquet(str(folder)).repartition(FILES).cache()
-    vectors = VectorAssembler(inputCols=NAMES, outputCol="features").transform(frame).select("features").cache()
+    vectors = (
+        VectorAssembler(inputCols=NAMES, outputCol="features")
+        .transform(frame)
+        .select("features")
+        .cache()
+    )
     frame.count(), vectors.count()
 
     def theirs(data: Any) -> tuple[np.ndarray, int]:
@@ -134,7 +166,9 @@ def on_ray(folder: Path, X: np.ndarray, seed: int) -> list[Run]:
         return []
     import ray
 
-    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
+    ray.init(
+        "local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error"
+    )
     ray.data.DataContext.get_current().enable_progress_bars = False
     data = ray.data.read_parquet(str(folder)).materialize()
     ours(data.limit(2000).materialize(), seed)
@@ -154,15 +188,36 @@ def targets_of(runs: list[Run]) -> list[Target]:
         found = {run["method"] == "ckm": run for run in runs if run["engine"] == engine}
         if len(found) == 2:
             rival = found[False]["method"]
-            targets.append(Target(f"time of {rival} / ckm on {engine}", 1.0, found[False]["seconds"] / found[True]["seconds"]))
-            targets.append(Target(f"SSE of ckm / {rival}", 1.0, found[True]["sse"] / found[False]["sse"], at_most=True))
+            targets.append(
+                Target(
+                    f"time of {rival} / ckm on {engine}",
+                    1.0,
+                    found[False]["seconds"] / found[True]["seconds"],
+                )
+            )
+            targets.append(
+                Target(
+                    f"SSE of ckm / {rival}",
+                    1.0,
+                    found[True]["sse"] / found[False]["sse"],
+                    at_most=True,
+                )
+            )
     return targets
 
 
 def main() -> None:
     parser = options("Measure ckm and the engines' own k-means on local clusters.", first_seed=100)
-    parser.add_argument("--rows", type=int, default=2_000_000, help="rows (default: %(default)s; quick: 50000)")
-    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES), help="which engines (default: all)")
+    parser.add_argument(
+        "--rows", type=int, default=2_000_000, help="rows (default: %(default)s; quick: 50000)"
+    )
+    parser.add_argument(
+        "--engines",
+        nargs="+",
+        choices=ENGINES,
+        default=list(ENGINES),
+        help="which engines (default: all)",
+    )
     arguments = parser.parse_args()
     rows = 50_000 if arguments.quick else arguments.rows
     X = gaussian_mixture(rows, K, N_FEATURES, dtype=np.float32, random_state=arguments.seeds).rows
@@ -174,8 +229,18 @@ def main() -> None:
             runs += ENGINES[engine](Path(name), X, arguments.seeds)
             console.print(f"{engine}: done")
     columns = ["engine", "method", "seconds", "sse", "passes", "bytes"]
-    show(f"{rows} rows, K = n = {K}, {FILES} files", columns, [[run[column] for column in columns] for run in runs])
-    settings = {"rows": rows, "n_clusters": K, "n_features": N_FEATURES, "files": FILES, "seed": arguments.seeds}
+    show(
+        f"{rows} rows, K = n = {K}, {FILES} files",
+        columns,
+        [[run[column] for column in columns] for run in runs],
+    )
+    settings = {
+        "rows": rows,
+        "n_clusters": K,
+        "n_features": N_FEATURES,
+        "files": FILES,
+        "seed": arguments.seeds,
+    }
     report("engines", arguments.quick, settings, runs, targets_of(runs))
 
 

@@ -1,7 +1,8 @@
-"""One run on one card: sketching against the card's limits and plain torch, the whole job against flash-kmeans, and rows that stream.
+"""One run on one card: sketching against the card's limits and plain torch, the whole job against
+flash-kmeans, and rows that stream.
 
-Figures hold for the card they were measured on. Times are medians by the clock of this process, launches and all, once kernels are
-compiled.
+Figures hold for the card they were measured on. Times are medians by the clock of this process,
+launches and all, once kernels are compiled.
 """
 
 import time
@@ -11,12 +12,22 @@ import numpy as np
 import torch
 
 import ckm
-from ckm.kernels import load_kernel
+from ckm._kernels import load_kernel
 from common import Target, options, peer, report, show
 from gpu_limits import limits, seconds, staged_copy
 
 M = 1000
-RESIDENT = {2: 10**7, 10: 10**7, 16: 10**7, 32: 10**7, 64: 10**7, 100: 10**7, 256: 10**7, 1024: 2 * 10**6}  # rows of so many columns
+# rows of so many columns
+RESIDENT = {
+    2: 10**7,
+    10: 10**7,
+    16: 10**7,
+    32: 10**7,
+    64: 10**7,
+    100: 10**7,
+    256: 10**7,
+    1024: 2 * 10**6,
+}
 EAGER_ROWS = 2**20
 K, N_FEATURES = 10, 10
 EXPECTED = {10: 12, 64: 5, 256: 5}  # times faster than plain torch, of so many columns
@@ -28,21 +39,34 @@ def frequencies(n: int, m: int = M) -> ckm.Frequencies:
     return ckm.draw_frequencies(m, n, scale=0.3, spread=1.0, seed=n)
 
 
-def eager(X: torch.Tensor, omega: torch.Tensor, rows_at_once: int = EAGER_ROWS, kind: torch.dtype = torch.float64) -> torch.Tensor:
-    """Phases, cosines and sines as anyone would write them, some rows at a time, and their sums in numbers of this kind."""
+def eager(
+    X: torch.Tensor,
+    omega: torch.Tensor,
+    rows_at_once: int = EAGER_ROWS,
+    kind: torch.dtype = torch.float64,
+) -> torch.Tensor:
+    """Phases, cosines and sines as anyone would write them, some rows at a time, and their sums in
+    numbers of this kind.
+    """
     total = torch.zeros((2, len(omega)), dtype=torch.float64, device="cuda")
     for rows in X.split(rows_at_once):
         phases = rows @ omega.T
-        total += torch.stack([torch.cos(phases).sum(dim=0, dtype=kind), torch.sin(phases).sum(dim=0, dtype=kind)])
+        total += torch.stack(
+            [torch.cos(phases).sum(dim=0, dtype=kind), torch.sin(phases).sum(dim=0, dtype=kind)]
+        )
     return total
 
 
-def single_eager(X: torch.Tensor, omega: torch.Tensor, rows_at_once: int = EAGER_ROWS) -> torch.Tensor:
+def single_eager(
+    X: torch.Tensor, omega: torch.Tensor, rows_at_once: int = EAGER_ROWS
+) -> torch.Tensor:
     """The same with sums in float32: faster, and less exact."""
     return eager(X, omega, rows_at_once, torch.float32)
 
 
-def complex_eager(X: torch.Tensor, omega: torch.Tensor, rows_at_once: int = EAGER_ROWS) -> torch.Tensor:
+def complex_eager(
+    X: torch.Tensor, omega: torch.Tensor, rows_at_once: int = EAGER_ROWS
+) -> torch.Tensor:
     """Equation 3 to the letter."""
     total = torch.zeros(len(omega), dtype=torch.complex128, device="cuda")
     for rows in X.split(rows_at_once):
@@ -51,23 +75,33 @@ def complex_eager(X: torch.Tensor, omega: torch.Tensor, rows_at_once: int = EAGE
 
 
 # What is compared in plain torch, and the bytes of a pair that are in memory at once.
-EAGER = {"torch": (eager, 20), "torch, float32 sums": (single_eager, 8), "complex torch, float32 sums": (complex_eager, 20)}
+EAGER = {
+    "torch": (eager, 20),
+    "torch, float32 sums": (single_eager, 8),
+    "complex torch, float32 sums": (complex_eager, 20),
+}
 
 
 def plain_torch(X: torch.Tensor, omega: torch.Tensor) -> dict[str, float]:
-    """Milliseconds of each way in plain torch, some rows at a time, or all at once where they fit and that is faster."""
+    """Milliseconds of each way in plain torch, some rows at a time, or all at once where they fit
+    and that is faster.
+    """
     found = dict[str, float]()
     for name, (way, n_bytes) in EAGER.items():
         torch.cuda.empty_cache()
         found[f"{name}, ms"] = 1e3 * seconds(lambda way=way: way(X, omega), 3)
         if n_bytes * len(X) * len(omega) < 0.95 * torch.cuda.mem_get_info()[0]:
-            found[f"{name}, ms"] = min(found[f"{name}, ms"], 1e3 * seconds(lambda way=way: way(X, omega, len(X)), 3))
+            found[f"{name}, ms"] = min(
+                found[f"{name}, ms"], 1e3 * seconds(lambda way=way: way(X, omega, len(X)), 3)
+            )
     torch.cuda.empty_cache()
     return found
 
 
 def errors(X: torch.Tensor, f: ckm.Frequencies, omega: torch.Tensor) -> dict[str, float]:
-    """The largest error of z, ours and by cosines and sines in torch, against phases and sums in float64."""
+    """The largest error of z, ours and by cosines and sines in torch, against phases and sums in
+    float64.
+    """
     z = _z(load_kernel("torch-plain")(f, X, None))
     found = {"error of z": float(np.abs(_z(load_kernel("torch")(f, X, None)) - z).max())}
     for name in ("torch", "torch, float32 sums"):
@@ -78,22 +112,36 @@ def errors(X: torch.Tensor, f: ckm.Frequencies, omega: torch.Tensor) -> dict[str
 
 
 def _z(t: Any) -> np.ndarray:
-    return (t.sums[0] - 1j * t.sums[1]) * ckm.tally.UNIT / t.weight
+    return (t.sums[0] - 1j * t.sums[1]) * ckm._core.tally.UNIT / t.weight
 
 
 def resident(n: int, N: int, found: dict[str, float]) -> dict[str, Any]:
-    """Rows on the card: how long a sketch takes, against the limit of multiply-adds and plain torch, and how exact it is."""
+    """Rows on the card: how long a sketch takes, against the limit of multiply-adds and plain
+    torch, and how exact it is.
+    """
     X, f = torch.randn(N, n, device="cuda"), frequencies(n)
     omega = torch.tensor(f.omega, dtype=torch.float32, device="cuda")
     some = X[:100_000]
     exact = load_kernel("torch")(f, some, None)
     ours = 1e3 * seconds(lambda: ckm.sketch(X, like=f))
-    row = {"n": n, "N": N, "ckm, ms": ours, "pairs a second": 1e3 * N * M / ours, "exact": exact.exact, "the CPU's bits": None}
+    row = {
+        "n": n,
+        "N": N,
+        "ckm, ms": ours,
+        "pairs a second": 1e3 * N * M / ours,
+        "exact": exact.exact,
+        "the CPU's bits": None,
+    }
     if exact.exact:
-        row["the CPU's bits"] = np.array_equal(exact.sums, load_kernel("numba")(f, some.cpu().numpy(), None).sums)
+        row["the CPU's bits"] = np.array_equal(
+            exact.sums, load_kernel("numba")(f, some.cpu().numpy(), None).sums
+        )
     row["share of multiply-adds"] = 1e3 * N * M * (n + OVERHEAD) / found["multiply-adds"] / ours
     theirs = plain_torch(X, omega)
-    times = {"times faster than torch": theirs["torch, ms"] / ours, "times faster than the fastest": min(theirs.values()) / ours}
+    times = {
+        "times faster than torch": theirs["torch, ms"] / ours,
+        "times faster than the fastest": min(theirs.values()) / ours,
+    }
     return row | errors(some, f, omega) | theirs | times
 
 
@@ -102,13 +150,19 @@ def variants() -> dict[str, float]:
     X, f = torch.randn(10**7, 10, device="cuda"), frequencies(10)
     beta, double = np.random.default_rng(0).uniform(0.5, 2, len(X)), X.double()
     ways = {"plain": (X, None), "weighted": (X, beta), "float64": (double, None)}
-    return {name: 1e3 * seconds(lambda rows=rows, w=w: ckm.sketch(rows, like=f, sample_weight=w), 3) for name, (rows, w) in ways.items()}
+    return {
+        name: 1e3 * seconds(lambda rows=rows, w=w: ckm.sketch(rows, like=f, sample_weight=w), 3)
+        for name, (rows, w) in ways.items()
+    }
 
 
 def mixture(N: int, seed: int = 0) -> torch.Tensor:
     """The paper's Gaussian mixture, drawn on the card."""
     random = torch.Generator("cuda").manual_seed(seed)
-    means = torch.randn(K, N_FEATURES, device="cuda", generator=random) * (1.5 * K ** (1 / N_FEATURES)) ** 0.5
+    means = (
+        torch.randn(K, N_FEATURES, device="cuda", generator=random)
+        * (1.5 * K ** (1 / N_FEATURES)) ** 0.5
+    )
     X = torch.randn(N, N_FEATURES, device="cuda", generator=random)
     for rows in X.split(10**7):
         rows += means[torch.randint(K, (len(rows),), device="cuda", generator=random)]
@@ -116,7 +170,9 @@ def mixture(N: int, seed: int = 0) -> torch.Tensor:
 
 
 def whole_job(X: torch.Tensor) -> dict[str, Any]:
-    """CompressiveKMeans from rows to labels, against 25 iterations of flash-kmeans from each of five starts."""
+    """CompressiveKMeans from rows to labels, against 25 iterations of flash-kmeans from each of
+    five starts.
+    """
     times, values, stages = [], [], []
     ckm.CompressiveKMeans(K, random_state=9).fit(X)
     for seed in range(5):
@@ -128,7 +184,12 @@ def whole_job(X: torch.Tensor) -> dict[str, Any]:
         values.append(model.inertia_)
     stages = _stages(X)
     modules = peer("flash_kmeans")
-    result = {"ours, s": sorted(times)[2], "ours, all": times, "our SSE": values, "stages, s": stages}
+    result = {
+        "ours, s": sorted(times)[2],
+        "ours, all": times,
+        "our SSE": values,
+        "stages, s": stages,
+    }
     if modules is None:
         return result
     theirs, their_values = [], []
@@ -167,8 +228,8 @@ def _stages(X: torch.Tensor) -> dict[str, float]:
 
 
 def _sse(X: torch.Tensor, centroids: np.ndarray) -> float:
-    from ckm.assignment import assign
-    from ckm.sources import open_source
+    from ckm._kmeans.assign import assign
+    from ckm._sources import open_source
 
     return assign(open_source(X), centroids)[1]
 
@@ -185,12 +246,16 @@ def generated(rows: int) -> float:
 
 
 def streamed(repeats: int, rows: int, found: dict[str, float]) -> dict[str, float]:
-    """Rows in the CPU's memory through the card, `repeats` times one after another; and the slower of kernel and copy."""
+    """Rows in the CPU's memory through the card, `repeats` times one after another; and the slower
+    of kernel and copy.
+    """
     f, X = frequencies(10), np.random.default_rng(0).random((rows, 10), np.float32)
     there = torch.tensor(X[: 10**7], device="cuda")
     kernel = there.nbytes / seconds(lambda: ckm.sketch(there, like=f), 3)
     once = X.nbytes / seconds(lambda: ckm.sketch(X, like=f, kernel="torch"), 3)
-    many = seconds(lambda: ckm.sketch(lambda: (X for _ in range(repeats)), like=f, kernel="torch"), 1)
+    many = seconds(
+        lambda: ckm.sketch(lambda: (X for _ in range(repeats)), like=f, kernel="torch"), 1
+    )
     staged = staged_copy(X, 2**20 if rows > 2**22 else 2**16)
     slower = min(kernel, found["from the CPU"])
     return {
@@ -203,7 +268,9 @@ def streamed(repeats: int, rows: int, found: dict[str, float]) -> dict[str, floa
 
 
 def main() -> None:
-    quick = options("Measure the kernels for cards, on the card of this machine.").parse_args().quick
+    quick = (
+        options("Measure the kernels for cards, on the card of this machine.").parse_args().quick
+    )
     found = limits(quick)
     show(f"Limits of {torch.cuda.get_device_name()}", ["what", "a second"], list(found.items()))
     rows = [resident(n, N // (20 if quick else 1), found) for n, N in RESIDENT.items()]
@@ -217,20 +284,63 @@ def main() -> None:
     show(f"The whole job, K = {K}", ["what", "value"], list(job.items()))
     by_n = {row["n"]: row for row in rows}
     targets = [
-        Target("n = 10: share of what multiply-adds allow (n + 20 a pair)", 0.6, by_n[10]["share of multiply-adds"]),
-        *(Target(f"n = {n}: times faster than torch", least, by_n[n]["times faster than torch"]) for n, least in EXPECTED.items()),
-        Target("n <= 64: sizes without the CPU's bits", 0, sum(not row["the CPU's bits"] for row in rows if row["n"] <= 64), at_most=True),
-        Target("n > 64: largest error of z", 1e-6, max(row["error of z"] for row in rows if row["n"] > 64), at_most=True),
-        Target("CompressiveKMeans, times faster than 25 iterations of flash-kmeans", 1, job.get("times faster")),
         Target(
-            "its largest SSE of five, over the best of flash-kmeans' five", 1.01, job.get("our largest SSE over its best"), at_most=True
+            "n = 10: share of what multiply-adds allow (n + 20 a pair)",
+            0.6,
+            by_n[10]["share of multiply-adds"],
+        ),
+        *(
+            Target(f"n = {n}: times faster than torch", least, by_n[n]["times faster than torch"])
+            for n, least in EXPECTED.items()
+        ),
+        Target(
+            "n <= 64: sizes without the CPU's bits",
+            0,
+            sum(not row["the CPU's bits"] for row in rows if row["n"] <= 64),
+            at_most=True,
+        ),
+        Target(
+            "n > 64: largest error of z",
+            1e-6,
+            max(row["error of z"] for row in rows if row["n"] > 64),
+            at_most=True,
+        ),
+        Target(
+            "CompressiveKMeans, times faster than 25 iterations of flash-kmeans",
+            1,
+            job.get("times faster"),
+        ),
+        Target(
+            "its largest SSE of five, over the best of flash-kmeans' five",
+            1.01,
+            job.get("our largest SSE over its best"),
+            at_most=True,
         ),
         Target("seconds for 1e9 rows made on the card", 2, None if quick else made, at_most=True),
-        Target("rows from the CPU: share of the slower of kernel and pinned copy", 0.8, streams["share of the slower"]),
-        Target("the same with the copy of ordinary memory", 0.8, streams["share of the slower with that copy"]),
+        Target(
+            "rows from the CPU: share of the slower of kernel and pinned copy",
+            0.8,
+            streams["share of the slower"],
+        ),
+        Target(
+            "the same with the copy of ordinary memory",
+            0.8,
+            streams["share of the slower with that copy"],
+        ),
     ]
-    settings = {"m": M, "card": torch.cuda.get_device_name(), "torch": torch.__version__, "limits": found}
-    results = {"resident": rows, "kinds of rows, ms": kinds, "whole job": job, "made on the card, s": made, "from the CPU": streams}
+    settings = {
+        "m": M,
+        "card": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "limits": found,
+    }
+    results = {
+        "resident": rows,
+        "kinds of rows, ms": kinds,
+        "whole job": job,
+        "made on the card, s": made,
+        "from the CPU": streams,
+    }
     report("gpu", quick, settings, results, targets)
 
 

@@ -1,6 +1,8 @@
-"""Decoding on a card and on the CPU of the same machine: from how many clusters on it pays, and whether it finds as good centroids.
+"""Decoding on a card and on the CPU of the same machine: from how many clusters on it pays, and
+whether it finds as good centroids.
 
-Rows are a Gaussian mixture whose clusters overlap, drawn on the CPU; sketches have m = 5Kn frequencies and no pool.
+Rows are a Gaussian mixture whose clusters overlap, drawn on the CPU; sketches have m = 5Kn
+frequencies and no pool.
 """
 
 import time
@@ -9,14 +11,14 @@ from typing import Any
 import torch
 
 import ckm
-import ckm.decoding  # not public, but it is its limit that is measured
+import ckm._decoding.api  # not public, but it is its limit that is measured
 from common import Target, console, options, report, show
 
 SIZES = [(20, 5), (50, 5), (100, 5), (200, 5), (50, 10), (100, 10), (10, 100), (10, 400)]  # K and n
 QUICK = [(10, 5), (20, 5)]
 LARGE = 200  # clusters
 N = 100_000
-LIMIT = ckm.decoding._WORTH_A_CARD  # from which the card is used by default
+LIMIT = ckm._decoding.api._WORTH_A_CARD  # from which the card is used by default
 
 
 def decoded(sketch: ckm.Sketch, K: int, kernel: str, seed: int) -> tuple[ckm.Solution, float]:
@@ -32,29 +34,64 @@ def compared(K: int, n: int, seed: int) -> dict[str, Any]:
     sketch = ckm.sketch(X, n_clusters=K, random_state=seed)
     (here, cpu), (there, card) = (decoded(sketch, K, kernel, seed) for kernel in ("numba", "torch"))
     work = K * sketch.frequencies.m
-    row = {"K": K, "n": n, "m": sketch.frequencies.m, "seed": seed, "K m": work, "CPU, s": cpu, "card, s": card}
+    row = {
+        "K": K,
+        "n": n,
+        "m": sketch.frequencies.m,
+        "seed": seed,
+        "K m": work,
+        "CPU, s": cpu,
+        "card, s": card,
+    }
     console.print(f"K = {K}, n = {n}: {cpu:.2f} s on the CPU, {card:.2f} s on the card")
-    return row | {"times faster": cpu / card, "SSE of the card's": there.score(X) / here.score(X), "by default": work >= LIMIT}
+    return row | {
+        "times faster": cpu / card,
+        "SSE of the card's": there.score(X) / here.score(X),
+        "by default": work >= LIMIT,
+    }
 
 
 def main() -> None:
     parser = options("Measure decoding on the card of this machine.")
-    parser.add_argument("--runs", type=int, default=3, help="seeds of each size (default: %(default)s)")
+    parser.add_argument(
+        "--runs", type=int, default=3, help="seeds of each size (default: %(default)s)"
+    )
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("There is no card that torch can use.")
     sizes = QUICK if arguments.quick else SIZES
-    ckm.decoding._WORTH_A_CARD = 0
+    ckm._decoding.api._WORTH_A_CARD = 0
     compared(5, 2, 0)  # compiles
     rows = [compared(K, n, seed) for K, n in sizes for seed in range(100, 100 + arguments.runs)]
     show("Decoding on the card and on the CPU", list(rows[0]), [list(row.values()) for row in rows])
-    largest, chosen = [row for row in rows if row["K"] == LARGE], [row for row in rows if row["by default"]]
+    largest, chosen = (
+        [row for row in rows if row["K"] == LARGE],
+        [row for row in rows if row["by default"]],
+    )
     targets = [
-        Target("where it is used by default: times faster, least", 1, min((row["times faster"] for row in chosen), default=None)),
-        Target(f"K = {LARGE}: times faster, least", 2, min((row["times faster"] for row in largest), default=None)),
-        Target("SSE over the CPU's, largest", 1.02, max(row["SSE of the card's"] for row in rows), at_most=True),
+        Target(
+            "where it is used by default: times faster, least",
+            1,
+            min((row["times faster"] for row in chosen), default=None),
+        ),
+        Target(
+            f"K = {LARGE}: times faster, least",
+            2,
+            min((row["times faster"] for row in largest), default=None),
+        ),
+        Target(
+            "SSE over the CPU's, largest",
+            1.02,
+            max(row["SSE of the card's"] for row in rows),
+            at_most=True,
+        ),
     ]
-    settings = {"N": N, "card": torch.cuda.get_device_name(), "torch": torch.__version__, "limit": LIMIT}
+    settings = {
+        "N": N,
+        "card": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "limit": LIMIT,
+    }
     report("gpu-decode", arguments.quick, settings, rows, targets)
 
 

@@ -1,4 +1,6 @@
-"""What a card allows, measured: multiply-adds, special functions, copies; and how long work on it takes."""
+"""What a card allows, measured: multiply-adds, special functions, copies; and how long work on it
+takes.
+"""
 
 import time
 from collections.abc import Callable
@@ -26,7 +28,9 @@ def _multiply_adds(out, a, steps, CHAINS: tl.constexpr):
 def _sines(out, a, steps, CHAINS: tl.constexpr):
     x = tl.arange(0, CHAINS).to(tl.float32)
     for _ in range(steps):
-        x = tl.inline_asm_elementwise("sin.approx.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1)
+        x = tl.inline_asm_elementwise(
+            "sin.approx.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
+        )
     tl.store(out + tl.program_id(0) * CHAINS + tl.arange(0, CHAINS), x * a)
 
 
@@ -44,23 +48,33 @@ def seconds(work: Callable[[], Any], rounds: int = 5) -> float:
 
 
 def limits(quick: bool) -> dict[str, float]:
-    """Multiply-adds and sines a second, and bytes a second: within the card (read and written), and to it from the CPU."""
+    """Multiply-adds and sines a second, and bytes a second: within the card (read and written), and
+    to it from the CPU.
+    """
     out, steps = torch.empty(PROGRAMS * CHAINS, device="cuda"), STEPS // (16 if quick else 1)
     size = 2**28 if quick else 2**31
     a, b = (torch.ones(size // 4, device="cuda") for _ in range(2))
     pinned = torch.ones(2**28 // 4, pin_memory=True)
     operations = PROGRAMS * CHAINS * steps
     return {
-        "multiply-adds": operations / seconds(lambda: _multiply_adds[(PROGRAMS,)](out, 0.5, steps, CHAINS=CHAINS)),
-        "sines": operations / 8 / seconds(lambda: _sines[(PROGRAMS,)](out, 0.5, steps // 8, CHAINS=CHAINS)),
+        "multiply-adds": operations
+        / seconds(lambda: _multiply_adds[(PROGRAMS,)](out, 0.5, steps, CHAINS=CHAINS)),
+        "sines": operations
+        / 8
+        / seconds(lambda: _sines[(PROGRAMS,)](out, 0.5, steps // 8, CHAINS=CHAINS)),
         "copy": 2 * size / seconds(lambda: b.copy_(a)),
         "from the CPU": 2**28 / seconds(lambda: a[: 2**26].copy_(pinned, non_blocking=True)),
     }
 
 
 def staged_copy(X: np.ndarray, rows: int, threads: int = 12) -> float:
-    """Bytes a second from ordinary memory to the card by way of pinned buffers, in threads, with nothing else to do."""
-    spare = [(torch.empty((rows, X.shape[1]), pin_memory=True), torch.cuda.Stream()) for _ in range(threads)]
+    """Bytes a second from ordinary memory to the card by way of pinned buffers, in threads, with
+    nothing else to do.
+    """
+    spare = [
+        (torch.empty((rows, X.shape[1]), pin_memory=True), torch.cuda.Stream())
+        for _ in range(threads)
+    ]
     there = torch.empty((threads, rows, X.shape[1]), device="cuda")
 
     def copy(block: np.ndarray) -> None:

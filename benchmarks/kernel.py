@@ -1,8 +1,10 @@
-"""How fast rows are sketched, in pairs of (row, frequency) a second: against the machine's limit, NumPy, torch and pycle, in one run.
+"""How fast rows are sketched, in pairs of (row, frequency) a second: against the machine's limit,
+NumPy, torch and pycle, in one run.
 
-The limit is what `probe.py` reaches. A pair counts as n + 16 multiply-adds: n for its phase, 16 for cosine, sine and their sums. Contenders
-take turns, many short ones, and each keeps its best. One thread is timed by its processor time, which other programs disturb little. Two,
-and what two gain over one, are timed by the clock: such figures mean something on an idle machine only.
+The limit is what `probe.py` reaches. A pair counts as n + 16 multiply-adds: n for its phase, 16 for
+cosine, sine and their sums. Contenders take turns, many short ones, and each keeps its best. One
+thread is timed by its processor time, which other programs disturb little. Two, and what two gain
+over one, are timed by the clock: such figures mean something on an idle machine only.
 """
 
 import time
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import ckm
-from ckm.kernels import load_kernel
+from ckm._kernels import load_kernel
 from common import Target, console, options, report, show
 from kernel_rivals import BIG_CHUNK, BLOCK, CHUNK, M, contenders, measure, rows_of, seconds_of
 from probe import Probe
@@ -21,8 +23,10 @@ from statistics_cost import without_statistics
 
 PER_PAIR = 16  # multiply-adds of a pair besides the n of its phase
 GRID_N, GRID_M = (2, 10, 64, 128), (100, 1000, 10_000)
-SHARE, THREADS, EXTRA = 0.7, 1.8, 0.15  # promised: of the limit, from a second thread, and for bounds and moments
-# Promised at n = 10. Large chunks are how one would write it in NumPy; 64 rows and buffers reused are the fastest that NumPy can be made.
+# promised: of the limit, from a second thread, and for bounds and moments
+SHARE, THREADS, EXTRA = 0.7, 1.8, 0.15
+# Promised at n = 10. Large chunks are how one would write it in NumPy; 64 rows and buffers reused
+# are the fastest that NumPy can be made.
 RIVAL_TARGETS = {"NumPy, 16384-row chunks": 12, "NumPy, 64-row chunks": 8, "pycle": 100}
 
 LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -39,12 +43,20 @@ def block_rows(n: int, m: int) -> int:
     return int(min(BLOCK, max(1024, 2**31 // (m * (n + PER_PAIR)) // 64 * 64)))
 
 
-def take_turns(works: dict[Any, Callable[[], Any]], probe: Probe, seconds: float) -> tuple[dict[Any, float], float]:
-    """The least processor time of each work, and the probe's best speed, over turns that take about so many seconds of processor time.
+def take_turns(
+    works: dict[Any, Callable[[], Any]], probe: Probe, seconds: float
+) -> tuple[dict[Any, float], float]:
+    """The least processor time of each work, and the probe's best speed, over turns that take about
+    so many seconds of processor time.
 
-    The probe's turns are as long as the works': the longer a turn, the less likely it is that nothing disturbs it.
+    The probe's turns are as long as the works': the longer a turn, the less likely it is that
+    nothing disturbs it.
     """
-    best, limit, began = {name: seconds_of(work, 1) for name, work in works.items()}, 0.0, time.process_time()
+    best, limit, began = (
+        {name: seconds_of(work, 1) for name, work in works.items()},
+        0.0,
+        time.process_time(),
+    )
     while time.process_time() - began < seconds or not limit:
         for name, work in works.items():
             limit = max(limit, probe.alone(best[name]))
@@ -59,7 +71,10 @@ def against_limit(probe: Probe, seconds: float) -> list[dict]:
         for m in GRID_M:
             frequencies, count = ckm.draw_frequencies(m, n, seed=0), block_rows(n, m)
             X = rows_of(count, n)
-            works = {kind: partial(tally, frequencies, X.astype(kind), None) for kind in ("float32", "float64")}
+            works = {
+                kind: partial(tally, frequencies, X.astype(kind), None)
+                for kind in ("float32", "float64")
+            }
             best, limit = take_turns(works, probe, seconds)
             rows += [size_of(n, m, count, limit, best[kind]) | {"dtype": kind} for kind in works]
     return rows
@@ -67,7 +82,14 @@ def against_limit(probe: Probe, seconds: float) -> list[dict]:
 
 def size_of(n: int, m: int, count: int, limit: float, elapsed: float) -> dict:
     pairs = count * m / elapsed
-    return {"n": n, "m": m, "rows": count, "pairs_per_s": pairs, "limit": limit, "share_of_limit": pairs * (n + PER_PAIR) / limit}
+    return {
+        "n": n,
+        "m": m,
+        "rows": count,
+        "pairs_per_s": pairs,
+        "limit": limit,
+        "share_of_limit": pairs * (n + PER_PAIR) / limit,
+    }
 
 
 def layouts(probe: Probe, seconds: float) -> list[dict]:
@@ -77,8 +99,13 @@ def layouts(probe: Probe, seconds: float) -> list[dict]:
         frequencies, count = ckm.draw_frequencies(M, n, seed=0), block_rows(n, M)
         X, weights = rows_of(count, n), np.random.default_rng(0).uniform(0.1, 3, size=count)
         works = {name: partial(tally, frequencies, lay(X), None) for name, lay in LAYOUTS.items()}
-        best, limit = take_turns(works | {"C, weighted": partial(tally, frequencies, X, weights)}, probe, seconds)
-        rows += [size_of(n, M, count, limit, elapsed) | {"layout": name} for name, elapsed in best.items()]
+        best, limit = take_turns(
+            works | {"C, weighted": partial(tally, frequencies, X, weights)}, probe, seconds
+        )
+        rows += [
+            size_of(n, M, count, limit, elapsed) | {"layout": name}
+            for name, elapsed in best.items()
+        ]
     return rows
 
 
@@ -87,7 +114,9 @@ def statistics_cost(probe: Probe, seconds: float) -> list[dict]:
     rows = []
     for n in GRID_N:
         for m in GRID_M:
-            with_them, without = without_statistics(ckm.draw_frequencies(m, n, seed=0), rows_of(block_rows(n, m), n))
+            with_them, without = without_statistics(
+                ckm.draw_frequencies(m, n, seed=0), rows_of(block_rows(n, m), n)
+            )
             best, _ = take_turns({"with": with_them, "without": without}, probe, seconds)
             rows.append({"n": n, "m": m, "extra": best["with"] / best["without"] - 1})
     return rows
@@ -103,7 +132,10 @@ def threads(probe: Probe, seconds: float, quick: bool) -> list[dict]:
     """One thread and two, of ckm.sketch and of the probe, by the clock."""
     rows = []
     for n in (10, 64):
-        frequencies, X = ckm.draw_frequencies(M, n, seed=0), rows_of((8 if quick else 64) * BLOCK, n)
+        frequencies, X = (
+            ckm.draw_frequencies(M, n, seed=0),
+            rows_of((8 if quick else 64) * BLOCK, n),
+        )
         best = {count: wall_seconds(X, frequencies, count) for count in (1, 2)}
         limit, began = dict.fromkeys(best, 0.0), time.process_time()
         while time.process_time() - began < seconds or not all(limit.values()):
@@ -113,7 +145,14 @@ def threads(probe: Probe, seconds: float, quick: bool) -> list[dict]:
         for count, elapsed in best.items():
             own = size_of(n, M, len(X), limit[count], elapsed)
             speedup, limits_speedup = best[1] / elapsed, limit[count] / limit[1]
-            rows.append(own | {"threads": count, "over_one_thread": speedup, "limit_over_one_thread": limits_speedup})
+            rows.append(
+                own
+                | {
+                    "threads": count,
+                    "over_one_thread": speedup,
+                    "limit_over_one_thread": limits_speedup,
+                }
+            )
     return rows
 
 
@@ -121,25 +160,69 @@ def smallest(what: str, bound: float, rows: list[dict], label: Callable[[dict], 
     """The promise that the smallest share of the limit is at least `bound`; it says where that is."""
     least = min(rows, key=lambda r: r["share_of_limit"])
     missed = sum(r["share_of_limit"] < bound for r in rows)
-    return Target(f"{what} ({label(least)}{f'; {missed} of {len(rows)} miss' if missed else ''})", bound, least["share_of_limit"])
+    return Target(
+        f"{what} ({label(least)}{f'; {missed} of {len(rows)} miss' if missed else ''})",
+        bound,
+        least["share_of_limit"],
+    )
 
 
 def targets(found: dict[str, list[dict]]) -> list[Target]:
-    grid, laid, cost, rivals = found["against_limit"], found["layouts"], found["statistics_cost"], found["rivals"]
+    grid, laid, cost, rivals = (
+        found["against_limit"],
+        found["layouts"],
+        found["statistics_cost"],
+        found["rivals"],
+    )
     shares = [r for r in grid if r["m"] == M and r["n"] in (10, 64)]
     plain = [r for r in laid if "weighted" not in r["layout"]]
     most = max(cost, key=lambda r: r["extra"])
-    at_thousand = max((r for r in cost if r["m"] == M and r["n"] in (10, 64)), key=lambda r: r["extra"])
+    at_thousand = max(
+        (r for r in cost if r["m"] == M and r["n"] in (10, 64)), key=lambda r: r["extra"]
+    )
     rates = {(r["contender"], r["threads"]): r["ckm_over_it"] for r in rivals if r["n"] == 10}
     return [
-        *(Target(f"share of the limit, n = {r['n']}, m = {M}, {r['dtype']}", SHARE, r["share_of_limit"]) for r in shares),
-        smallest("smallest share of the limit", SHARE, grid, lambda r: f"n = {r['n']}, m = {r['m']}, {r['dtype']}"),
-        smallest(f"the same, whatever the layout, m = {M}", SHARE, plain, lambda r: f"n = {r['n']}, {r['layout']}"),
-        *(Target(f"two threads / one, n = {r['n']}", THREADS, r["over_one_thread"]) for r in found["threads"] if r["threads"] == 2),
-        Target(f"extra for bounds and moments, m = {M} (n = {at_thousand['n']})", EXTRA, at_thousand["extra"], at_most=True),
-        Target(f"the same, largest (n = {most['n']}, m = {most['m']})", EXTRA, most["extra"], at_most=True),
         *(
-            Target(f"ckm numba / {name}, n = 10, threads: {count}", target, rates.get((name, count)))
+            Target(
+                f"share of the limit, n = {r['n']}, m = {M}, {r['dtype']}",
+                SHARE,
+                r["share_of_limit"],
+            )
+            for r in shares
+        ),
+        smallest(
+            "smallest share of the limit",
+            SHARE,
+            grid,
+            lambda r: f"n = {r['n']}, m = {r['m']}, {r['dtype']}",
+        ),
+        smallest(
+            f"the same, whatever the layout, m = {M}",
+            SHARE,
+            plain,
+            lambda r: f"n = {r['n']}, {r['layout']}",
+        ),
+        *(
+            Target(f"two threads / one, n = {r['n']}", THREADS, r["over_one_thread"])
+            for r in found["threads"]
+            if r["threads"] == 2
+        ),
+        Target(
+            f"extra for bounds and moments, m = {M} (n = {at_thousand['n']})",
+            EXTRA,
+            at_thousand["extra"],
+            at_most=True,
+        ),
+        Target(
+            f"the same, largest (n = {most['n']}, m = {most['m']})",
+            EXTRA,
+            most["extra"],
+            at_most=True,
+        ),
+        *(
+            Target(
+                f"ckm numba / {name}, n = 10, threads: {count}", target, rates.get((name, count))
+            )
             for name, target in RIVAL_TARGETS.items()
             for count in (1, 2)
         ),
@@ -150,31 +233,67 @@ def show_all(found: dict[str, list[dict]]) -> None:
     show(
         "The kernel against the limit, one thread",
         ["n", "m", "type", "Gpairs/s", "limit, G multiply-adds/s", "share"],
-        [[r["n"], r["m"], r["dtype"], r["pairs_per_s"] / 1e9, r["limit"] / 1e9, r["share_of_limit"]] for r in found["against_limit"]],
+        [
+            [
+                r["n"],
+                r["m"],
+                r["dtype"],
+                r["pairs_per_s"] / 1e9,
+                r["limit"] / 1e9,
+                r["share_of_limit"],
+            ]
+            for r in found["against_limit"]
+        ],
     )
     show(
         f"However rows lie, float32, m = {M}",
         ["layout", "n", "Gpairs/s", "share of the limit"],
-        [[r["layout"], r["n"], r["pairs_per_s"] / 1e9, r["share_of_limit"]] for r in found["layouts"]],
+        [
+            [r["layout"], r["n"], r["pairs_per_s"] / 1e9, r["share_of_limit"]]
+            for r in found["layouts"]
+        ],
     )
-    show("Extra for bounds and moments", ["n", "m", "extra"], [[r["n"], r["m"], r["extra"]] for r in found["statistics_cost"]])
+    show(
+        "Extra for bounds and moments",
+        ["n", "m", "extra"],
+        [[r["n"], r["m"], r["extra"]] for r in found["statistics_cost"]],
+    )
     show(
         f"Threads, ckm.sketch, m = {M}",
         ["n", "threads", "Gpairs/s", "/ one thread", "limit / one thread", "share of the limit"],
         [
-            [r["n"], r["threads"], r["pairs_per_s"] / 1e9, r["over_one_thread"], r["limit_over_one_thread"], r["share_of_limit"]]
+            [
+                r["n"],
+                r["threads"],
+                r["pairs_per_s"] / 1e9,
+                r["over_one_thread"],
+                r["limit_over_one_thread"],
+                r["share_of_limit"],
+            ]
             for r in found["threads"]
         ],
     )
     show(
         f"Sketching, m = {M}",
         ["contender", "n", "threads", "Gpairs/s", "ckm numba / it", "max error of z"],
-        [[r["contender"], r["n"], r["threads"], r["pairs_per_s"] / 1e9, r["ckm_over_it"], r["max_error"]] for r in found["rivals"]],
+        [
+            [
+                r["contender"],
+                r["n"],
+                r["threads"],
+                r["pairs_per_s"] / 1e9,
+                r["ckm_over_it"],
+                r["max_error"],
+            ]
+            for r in found["rivals"]
+        ],
     )
 
 
 def main() -> None:
-    arguments = options("Measure how fast rows are sketched: against the machine's limit, chunked NumPy, torch and pycle.").parse_args()
+    arguments = options(
+        "Measure how fast rows are sketched: against the machine's limit, chunked NumPy, torch and pycle."
+    ).parse_args()
     quick, probe, rivals = arguments.quick, Probe(), contenders(arguments.quick)
     rounds, seconds = (2, 0.2) if quick else (5, 2.0)
     console.print(f"The limit: {probe.shape[1]} accumulators of {32 * probe.shape[0]} bits.")
@@ -183,10 +302,22 @@ def main() -> None:
         "layouts": layouts(probe, 2 * seconds),
         "statistics_cost": statistics_cost(probe, seconds / 2),
         "threads": threads(probe, 5 * seconds, quick),
-        "rivals": [row for n in (10, 2, 64) for count in (1, 2) for row in measure(n, count, rounds, rivals)],
+        "rivals": [
+            row
+            for n in (10, 2, 64)
+            for count in (1, 2)
+            for row in measure(n, count, rounds, rivals)
+        ],
     }
     show_all(found)
-    settings = {"m": M, "rounds": rounds, "seconds": seconds, "chunk": CHUNK, "large_chunk": BIG_CHUNK, "probe": list(probe.shape)}
+    settings = {
+        "m": M,
+        "rounds": rounds,
+        "seconds": seconds,
+        "chunk": CHUNK,
+        "large_chunk": BIG_CHUNK,
+        "probe": list(probe.shape),
+    }
     report("kernel", quick, settings, found, targets(found))
 
 

@@ -1,8 +1,8 @@
 """Ways to sketch, ours and others', and their speed on the same rows.
 
-Every one gets the same number of threads: ours share out blocks of rows; NumPy's rows are cut into one part a thread, each thread working
-through its part in chunks (BLAS at one thread in each, since cos and sin do not use BLAS threads); torch uses its own threads; pycle has
-none, so BLAS gets them.
+Every one gets the same number of threads: ours share out blocks of rows; NumPy's rows are cut into
+one part a thread, each thread working through its part in chunks (BLAS at one thread in each, since
+cos and sin do not use BLAS threads); torch uses its own threads; pycle has none, so BLAS gets them.
 """
 
 import time
@@ -20,16 +20,22 @@ from common import peer
 
 M = 1000
 BLOCK = 16384  # rows that our kernels are given at a time
-CHUNK = 64  # rows: the fastest of 32 to 16384 for NumPy, since its two buffers of 64 x 1000 float32 stay in the cache
+# rows: the fastest of 32 to 16384 for NumPy, since its two buffers of 64 x 1000 float32 stay in the
+# cache
+CHUNK = 64
 BIG_CHUNK = 16384
 
 
 def rows_of(count: int, n: int, dtype: Any = np.float32) -> np.ndarray:
-    return ckm.datasets.gaussian_mixture(count, 10, n, dtype=np.float32, random_state=0).rows.astype(dtype, copy=False)
+    return ckm.datasets.gaussian_mixture(
+        count, 10, n, dtype=np.float32, random_state=0
+    ).rows.astype(dtype, copy=False)
 
 
 def seconds_of(work: Callable[[], Any], threads: int) -> float:
-    """The processor time of one thread, which other programs disturb little; by the clock, that of several."""
+    """The processor time of one thread, which other programs disturb little; by the clock, that of
+    several.
+    """
     clock = time.process_time if threads == 1 else time.perf_counter
     began = clock()
     work()
@@ -52,7 +58,9 @@ def ours(kernel: str, X: np.ndarray, frequencies: ckm.Frequencies, threads: int)
 
 
 def numpy_plain(X: np.ndarray, frequencies: ckm.Frequencies, threads: int) -> np.ndarray:
-    """Large chunks of rows, as one would write it: a matrix product, cos, sin and sums in float32; totals in float64."""
+    """Large chunks of rows, as one would write it: a matrix product, cos, sin and sums in float32;
+    totals in float64.
+    """
     turned = np.ascontiguousarray(frequencies.omega.T, np.float32)
 
     def part(rows: np.ndarray) -> np.ndarray:
@@ -89,7 +97,9 @@ def _in_parts(part: Callable[[np.ndarray], np.ndarray], X: np.ndarray, threads: 
     return (cosines - 1j * sines) / len(X)
 
 
-def torch_float32(torch: Any, X: np.ndarray, frequencies: ckm.Frequencies, threads: int) -> np.ndarray:
+def torch_float32(
+    torch: Any, X: np.ndarray, frequencies: ckm.Frequencies, threads: int
+) -> np.ndarray:
     """As NumPy's large chunks, on torch's CPU threads."""
     torch.set_num_threads(threads)
     omega, total = (
@@ -104,7 +114,8 @@ def torch_float32(torch: Any, X: np.ndarray, frequencies: ckm.Frequencies, threa
 
 
 def contenders(quick: bool) -> list[Contender]:
-    block = BLOCK // 2 if quick else BLOCK  # whole blocks for each thread, since our runner shares out 16384 rows at a time
+    # whole blocks for each thread, since our runner shares out 16384 rows at a time
+    block = BLOCK // 2 if quick else BLOCK
     found = [
         Contender("ckm numba", partial(ours, "numba"), 64 * block),
         Contender("ckm reference", partial(ours, "reference"), 4 * block, dtype=np.float64),
@@ -112,7 +123,9 @@ def contenders(quick: bool) -> list[Contender]:
         Contender("NumPy, 16384-row chunks", numpy_plain, 8 * block),
     ]
     if modules := peer("torch"):
-        found.append(Contender("torch CPU, 16384-row chunks", partial(torch_float32, *modules), 4 * block))
+        found.append(
+            Contender("torch CPU, 16384-row chunks", partial(torch_float32, *modules), 4 * block)
+        )
     if modules := peer("pycle.sketching"):
         (pycle,) = modules
 
@@ -141,11 +154,16 @@ def measure(n: int, threads: int, rounds: int, rivals: list[Contender]) -> list[
     truth = oracle(check, frequencies)
     best, error = {c.name: np.inf for c in rivals}, {}
     for c in rivals:  # also warms up: compiled code is loaded here
-        error[c.name] = float(np.abs(c.sketch(check.astype(c.dtype), frequencies, threads) - truth).max())
+        error[c.name] = float(
+            np.abs(c.sketch(check.astype(c.dtype), frequencies, threads) - truth).max()
+        )
     for _ in range(rounds):
         for c in rivals:
             with threadpool_limits(threads if c.blas_threads else 1):
-                best[c.name] = min(best[c.name], seconds_of(partial(c.sketch, inputs[c.name], frequencies, threads), threads))
+                best[c.name] = min(
+                    best[c.name],
+                    seconds_of(partial(c.sketch, inputs[c.name], frequencies, threads), threads),
+                )
     rates = {c.name: c.rows * M / best[c.name] for c in rivals}
     return [
         {

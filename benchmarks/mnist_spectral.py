@@ -1,6 +1,8 @@
-"""MNIST as the paper clusters it: SIFT descriptors, the graph of their nearest neighbours, eigenvectors of its Laplacian (Section 4).
+"""MNIST as the paper clusters it: SIFT descriptors, the graph of their nearest neighbours,
+eigenvectors of its Laplacian (Section 4).
 
-OpenCV stands in for VLFeat and faiss's HNSW for FLANN. Everything runs in one thread, so that the same images give the same features.
+OpenCV stands in for VLFeat and faiss's HNSW for FLANN. Everything runs in one thread, so that the
+same images give the same features.
 """
 
 import gzip
@@ -18,7 +20,8 @@ from common import replacing
 
 KEYPOINT_SIZE, PADDING = 3.5, 8  # pixels; the descriptor reaches beyond the image
 NEIGHBOURS, DIMENSIONS = 10, 10
-LINKS, BUILD_WIDTH, SEARCH_WIDTH = 16, 200, 100  # of HNSW: with these nearly every neighbour is found
+# of HNSW: with these nearly every neighbour is found
+LINKS, BUILD_WIDTH, SEARCH_WIDTH = 16, 200, 100
 SETTINGS = (KEYPOINT_SIZE, PADDING, NEIGHBOURS, DIMENSIONS, LINKS, BUILD_WIDTH, SEARCH_WIDTH)
 
 
@@ -35,7 +38,9 @@ def read_labels(folder: Path, part: str) -> np.ndarray:
 
 
 def spectral_features(images: np.ndarray, cache: Path) -> np.ndarray:
-    """The features (N, 10) of these images, computed once: `cache` keeps them under a name made of the images and the settings."""
+    """The features (N, 10) of these images, computed once: `cache` keeps them under a name made of
+    the images and the settings.
+    """
     digest = hashlib.sha256(repr((images.shape, *SETTINGS)).encode() + images.tobytes()).hexdigest()
     path = cache / f"mnist-spectral-{digest[:12]}.npy"
     if not path.exists():
@@ -66,16 +71,21 @@ def neighbour_graph(points: np.ndarray) -> sparse.csr_array:
         _, near = index.search(points, NEIGHBOURS + 1)  # a point is its own nearest
     rows, columns = np.repeat(np.arange(len(points)), near.shape[1]), near.ravel()
     keep = (rows != columns) & (columns >= 0)  # -1: not found
-    graph = sparse.csr_array((np.ones(keep.sum()), (rows[keep], columns[keep])), shape=(len(points), len(points)))
+    graph = sparse.csr_array(
+        (np.ones(keep.sum()), (rows[keep], columns[keep])), shape=(len(points), len(points))
+    )
     return graph.maximum(graph.T)
 
 
 def embedding(graph: sparse.csr_array) -> np.ndarray:
-    """The first eigenvectors of the normalised Laplacian I - D^(-1/2) W D^(-1/2), rows of length one (Ng, Jordan and Weiss, 2001)."""
+    """The first eigenvectors of the normalised Laplacian I - D^(-1/2) W D^(-1/2), rows of length
+    one (Ng, Jordan and Weiss, 2001).
+    """
     scaling = sparse.diags_array(1 / np.sqrt(graph.sum(axis=1)))
     start = np.random.default_rng(0).standard_normal(graph.shape[0])
     with threadpool_limits(1):
-        _, vectors = eigsh(scaling @ graph @ scaling, DIMENSIONS, which="LA", v0=start)  # the largest here are the Laplacian's smallest
+        # the largest here are the Laplacian's smallest
+        _, vectors = eigsh(scaling @ graph @ scaling, DIMENSIONS, which="LA", v0=start)
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 

@@ -1,7 +1,9 @@
-"""Labels and SSE for given centroids: `predict` and `score` of CompressiveKMeans and of scikit-learn's KMeans, in one run.
+"""Labels and SSE for given centroids: `predict` and `score` of CompressiveKMeans and of
+scikit-learn's KMeans, in one run.
 
-Contenders take turns and each keeps its best time. Both get the same number of threads and the same data in memory, and check it as they
-always do. Memory is what is allocated during a call to `predict` beyond the labels that it returns.
+Contenders take turns and each keeps its best time. Both get the same number of threads and the same
+data in memory, and check it as they always do. Memory is what is allocated during a call to
+`predict` beyond the labels that it returns.
 """
 
 import time
@@ -19,7 +21,8 @@ import ckm
 from common import Target, options, report, show
 
 CLUSTERS, DIMENSIONS, THREADS = (10, 100, 1000), (2, 10, 64, 256), (1, 2)
-MOST_ROWS, MOST_NUMBERS, MOST_WORK = 10**6, 3e7, 2e10  # rows, numbers in X, multiply-adds and comparisons a call
+# rows, numbers in X, multiply-adds and comparisons a call
+MOST_ROWS, MOST_NUMBERS, MOST_WORK = 10**6, 3e7, 2e10
 VERBS = ("predict", "score")
 
 
@@ -27,7 +30,9 @@ def grid(quick: bool) -> Iterator[tuple[int, int, np.ndarray, np.ndarray]]:
     """(K, n, rows, centroids) as float64: rows around the centroids, which overlap somewhat."""
     for n in DIMENSIONS:
         for K in CLUSTERS:
-            N = int(min(MOST_ROWS, MOST_NUMBERS / n, MOST_WORK / (K * (n + 40)))) // (20 if quick else 1)
+            N = int(min(MOST_ROWS, MOST_NUMBERS / n, MOST_WORK / (K * (n + 40)))) // (
+                20 if quick else 1
+            )
             rng = np.random.default_rng(K + n)
             C = rng.normal(size=(K, n))
             yield K, n, C[rng.integers(K, size=N)] + 0.5 * rng.normal(size=(N, n)), C
@@ -74,18 +79,34 @@ def extra_memory(model: Any, X: np.ndarray) -> float:
     return float(peak - labels.nbytes) / 1e6
 
 
-def measure(K: int, n: int, X: np.ndarray, C: np.ndarray, threads: int, rounds: int) -> dict[str, Any]:
+def measure(
+    K: int, n: int, X: np.ndarray, C: np.ndarray, threads: int, rounds: int
+) -> dict[str, Any]:
     """Times of both, how often their labels differ, and how far apart their scores are."""
     with threadpool_limits(threads):
-        rivals = {"ckm": our_model(C, threads), "KMeans": their_model(C)}  # KMeans keeps the number of threads that it is fitted with
-        ours, theirs = (model.predict(X) for model in rivals.values())  # also warms up: compiled code is loaded here
-        row: dict[str, Any] = {"n": n, "K": K, "rows": len(X), "dtype": X.dtype.name, "threads": threads}
+        # KMeans keeps the number of threads that it is fitted with
+        rivals = {"ckm": our_model(C, threads), "KMeans": their_model(C)}
+        # also warms up: compiled code is loaded here
+        ours, theirs = (model.predict(X) for model in rivals.values())
+        row: dict[str, Any] = {
+            "n": n,
+            "K": K,
+            "rows": len(X),
+            "dtype": X.dtype.name,
+            "threads": threads,
+        }
         for verb in VERBS:
             best = best_times(rivals, verb, X, rounds)
-            row |= {f"{verb}_s": best["ckm"], f"kmeans_{verb}_s": best["KMeans"], f"{verb}_ratio": best["KMeans"] / best["ckm"]}
+            row |= {
+                f"{verb}_s": best["ckm"],
+                f"kmeans_{verb}_s": best["KMeans"],
+                f"{verb}_ratio": best["KMeans"] / best["ckm"],
+            }
         row["labels_differ"] = float((ours != theirs).mean())
         row["sse_over_kmeans"] = rivals["ckm"].score(X) / rivals["KMeans"].score(X)
-        row["extra_mb"], row["kmeans_extra_mb"] = (extra_memory(model, X) for model in rivals.values())
+        row["extra_mb"], row["kmeans_extra_mb"] = (
+            extra_memory(model, X) for model in rivals.values()
+        )
     return row
 
 
@@ -105,27 +126,59 @@ def memory(row: dict[str, Any]) -> tuple[float, float]:
 
 
 def main() -> None:
-    arguments = options("Measure how fast rows are labelled, against scikit-learn's KMeans at equal threads.").parse_args()
+    arguments = options(
+        "Measure how fast rows are labelled, against scikit-learn's KMeans at equal threads."
+    ).parse_args()
     rounds, rows = 2 if arguments.quick else 5, []
     for K, n, X, C in grid(arguments.quick):
         for dtype in (np.float32, np.float64):
-            rows += [measure(K, n, X.astype(dtype), C.astype(dtype), threads, rounds) for threads in THREADS]
+            rows += [
+                measure(K, n, X.astype(dtype), C.astype(dtype), threads, rounds)
+                for threads in THREADS
+            ]
     show(
         "Labelling rows for given centroids: KMeans' time over ckm's",
-        ["dtype", "n", "K", "rows", "threads", "predict ns/row", "KMeans / ckm", "score ns/row", "KMeans / ckm", "extra MB", "KMeans"],
         [
-            [*(r[name] for name in ("dtype", "n", "K", "rows", "threads")), *figures(r, "predict"), *figures(r, "score"), *memory(r)]
+            "dtype",
+            "n",
+            "K",
+            "rows",
+            "threads",
+            "predict ns/row",
+            "KMeans / ckm",
+            "score ns/row",
+            "KMeans / ckm",
+            "extra MB",
+            "KMeans",
+        ],
+        [
+            [
+                *(r[name] for name in ("dtype", "n", "K", "rows", "threads")),
+                *figures(r, "predict"),
+                *figures(r, "score"),
+                *memory(r),
+            ]
             for r in rows
         ],
     )
     targets = [
-        smallest(f"KMeans.{verb} / ours, threads: {threads}", verb, [r for r in rows if r["threads"] == threads])
+        smallest(
+            f"KMeans.{verb} / ours, threads: {threads}",
+            verb,
+            [r for r in rows if r["threads"] == threads],
+        )
         for verb in VERBS
         for threads in THREADS
     ]
     most = max(r["extra_mb"] for r in rows)
     targets.append(Target("MB beyond input and labels, most of all", 100, most, at_most=True))
-    report("predict", arguments.quick, {"rounds": rounds, "clusters": CLUSTERS, "dimensions": DIMENSIONS}, rows, targets)
+    report(
+        "predict",
+        arguments.quick,
+        {"rounds": rounds, "clusters": CLUSTERS, "dimensions": DIMENSIONS},
+        rows,
+        targets,
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""The limit that kernels are held against: float32 multiply-adds a second, in registers and on nothing else.
+"""The limit that kernels are held against: float32 multiply-adds a second, in registers and on
+nothing else.
 
-Accumulators that do not depend on each other go through a = a x + b as LLVM vectors, in a loop that touches no memory. There are several
-widths and numbers of accumulators, since machines differ; the fastest counts.
+Accumulators that do not depend on each other go through a = a x + b as LLVM vectors, in a loop that
+touches no memory. There are several widths and numbers of accumulators, since machines differ; the
+fastest counts.
 """
 
 import time
@@ -15,7 +17,8 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-SHAPES = [(lanes, accumulators) for lanes in (8, 16) for accumulators in (10, 12, 16, 24)]  # 24 are as many as the registers hold
+# 24 are as many as the registers hold
+SHAPES = [(lanes, accumulators) for lanes in (8, 16) for accumulators in (10, 12, 16, 24)]
 ROUNDS = 4000  # of a loop, at least: half a millisecond
 
 
@@ -26,15 +29,28 @@ def _multiply_adds(lanes: int, accumulators: int) -> Callable[[int, float, float
     def spin(context: Any, rounds: Any, x: Any, b: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             def every(value: Any) -> Any:
-                nothing, zeros = ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
-                return builder.shuffle_vector(builder.insert_element(nothing, value, ir.Constant(ir.IntType(32), 0)), nothing, zeros)
+                nothing, zeros = (
+                    ir.Constant(vector, ir.Undefined),
+                    ir.Constant(ir.VectorType(ir.IntType(32), lanes), None),
+                )
+                return builder.shuffle_vector(
+                    builder.insert_element(nothing, value, ir.Constant(ir.IntType(32), 0)),
+                    nothing,
+                    zeros,
+                )
 
             def call(name: str, result: Any, *values: Any) -> Any:
                 kind = ir.FunctionType(result, [value.type for value in values])
-                return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"{name}.v{lanes}f32"), values)
+                return builder.call(
+                    cgutils.get_or_insert_function(builder.module, kind, f"{name}.v{lanes}f32"),
+                    values,
+                )
 
             x, b = every(args[1]), every(args[2])
-            totals = [cgutils.alloca_once_value(builder, ir.Constant(vector, [float(i)] * lanes)) for i in range(accumulators)]
+            totals = [
+                cgutils.alloca_once_value(builder, ir.Constant(vector, [float(i)] * lanes))
+                for i in range(accumulators)
+            ]
             with cgutils.for_range(builder, args[0]):
                 for total in totals:
                     builder.store(call("llvm.fma", vector, builder.load(total), x, b), total)
@@ -67,7 +83,9 @@ class Probe:
         self.shape = max(speeds, key=lambda shape: speeds[shape])
         self._loop, self._fastest = loops[self.shape], speeds[self.shape]
 
-    def _speed(self, loop: Callable[[int, float, float], float], shape: tuple[int, int], rounds: int) -> float:
+    def _speed(
+        self, loop: Callable[[int, float, float], float], shape: tuple[int, int], rounds: int
+    ) -> float:
         began = time.thread_time()
         loop(rounds, self._x, self._b)
         return rounds * shape[0] * shape[1] / (time.thread_time() - began)

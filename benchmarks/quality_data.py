@@ -1,4 +1,6 @@
-"""The data of quality.py: made from a seed, or real. A function for each returns the rows X (N, n) and the number K of clusters."""
+"""The data of quality.py: made from a seed, or real. A function for each returns the rows X (N, n)
+and the number K of clusters.
+"""
 
 import os
 from collections.abc import Callable, Sequence
@@ -65,7 +67,9 @@ def grid_name(n_clusters: int, n_features: int) -> str:
 
 def gaussian(n_clusters: int, n_features: int, n_samples: int, seed: int) -> Data:
     """The paper's mixture."""
-    return ckm.datasets.gaussian_mixture(n_samples, n_clusters, n_features, random_state=seed).rows, n_clusters
+    return ckm.datasets.gaussian_mixture(
+        n_samples, n_clusters, n_features, random_state=seed
+    ).rows, n_clusters
 
 
 def _means(seed: int) -> np.ndarray:
@@ -73,7 +77,9 @@ def _means(seed: int) -> np.ndarray:
 
 
 def unbalanced(n_samples: int, seed: int) -> Data:
-    """Unit Gaussians whose weights fall geometrically from 0.5 to 0.002 (then scaled by 0.92, to sum to one)."""
+    """Unit Gaussians whose weights fall geometrically from 0.5 to 0.002 (then scaled by 0.92, to
+    sum to one).
+    """
     rng = np.random.default_rng(seed)
     weights = np.geomspace(LARGEST_WEIGHT, SMALLEST_WEIGHT, K)
     labels = rng.choice(K, n_samples, p=weights / weights.sum())
@@ -81,7 +87,9 @@ def unbalanced(n_samples: int, seed: int) -> Data:
 
 
 def anisotropic(n_samples: int, seed: int) -> Data:
-    """Gaussians with a covariance each: condition number 10, random axes, variance one on average over the axes."""
+    """Gaussians with a covariance each: condition number 10, random axes, variance one on average
+    over the axes.
+    """
     rng = np.random.default_rng(seed)
     variances = np.geomspace(1, CONDITION, N_FEATURES)
     deviations = np.sqrt(variances / variances.mean())
@@ -113,7 +121,9 @@ def mnist_images(*parts: str) -> np.ndarray:
     """The images of these parts of MNIST, from the folder that MNIST_DIR names."""
     folder = os.environ.get("MNIST_DIR")
     if not folder:
-        raise FileNotFoundError("give --mnist FOLDER, or set MNIST_DIR, to where train-images-idx3-ubyte.gz is")
+        raise FileNotFoundError(
+            "give --mnist FOLDER, or set MNIST_DIR, to where train-images-idx3-ubyte.gz is"
+        )
     return np.concatenate([read_images(Path(folder), part) for part in parts])
 
 
@@ -169,7 +179,11 @@ def _standardised(X: np.ndarray) -> np.ndarray:
     return (X - X.mean(axis=0)) / X.std(axis=0)
 
 
-SYNTHETIC: dict[str, Any] = {"unbalanced": unbalanced, "anisotropic": anisotropic, "outliers": outliers}
+SYNTHETIC: dict[str, Any] = {
+    "unbalanced": unbalanced,
+    "anisotropic": anisotropic,
+    "outliers": outliers,
+}
 REAL: dict[str, Any] = {
     "mnist-pca16": mnist_pca,
     "mnist-spectral": mnist_spectral,
@@ -184,7 +198,12 @@ DEFAULT_RATIO = 5
 
 def grid_cell(n_clusters: int, n_features: int, ratios: tuple[int, ...]) -> DataSet:
     """One set of the Gaussian grid."""
-    return DataSet(grid_name(n_clusters, n_features), "gaussian", ratios, partial(gaussian, n_clusters, n_features))
+    return DataSet(
+        grid_name(n_clusters, n_features),
+        "gaussian",
+        ratios,
+        partial(gaussian, n_clusters, n_features),
+    )
 
 
 def prepare(sets: Sequence[DataSet]) -> None:
@@ -196,7 +215,9 @@ def prepare(sets: Sequence[DataSet]) -> None:
 
 def data_sets(groups: list[str], quick: bool) -> list[DataSet]:
     """Every set of these groups, none of them loaded."""
-    clusters, dimensions, ratios = ((5, 10), (2, 10), (2, 5)) if quick else ((5, 10, 20, 50), (2, 5, 10, 30), (2, 3, 5, 10))
+    clusters, dimensions, ratios = (
+        ((5, 10), (2, 10), (2, 5)) if quick else ((5, 10, 20, 50), (2, 5, 10, 30), (2, 3, 5, 10))
+    )
     grid = [grid_cell(k, n, ratios) for k in clusters for n in dimensions]
     others = [
         DataSet(name, group, (DEFAULT_RATIO,), make)

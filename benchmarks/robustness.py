@@ -1,7 +1,9 @@
-"""Does the default decoder give the same quality whatever its seed, and when the scale of the frequencies is wrong? m = 5Kn, no pool.
+"""Does the default decoder give the same quality whatever its seed, and when the scale of the
+frequencies is wrong? m = 5Kn, no pool.
 
-(a) One sketch of each set, decoded with 20 seeds: the standard deviation of the SSE relative to the best of 10 k-means++ runs.
-(b) The scale four times what "auto" picks, and a quarter of it: the SSE relative to that with the scale that "auto" picks.
+(a) One sketch of each set, decoded with 20 seeds: the standard deviation of the SSE relative to the
+best of 10 k-means++ runs. (b) The scale four times what "auto" picks, and a quarter of it: the SSE
+relative to that with the scale that "auto" picks.
 """
 
 import warnings
@@ -12,8 +14,32 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import ckm
-from common import Outcome, Target, baseline, largest, options, pooled_median, process_options, report, seeds_of, show, sse, work_all
-from quality_data import DEFAULT_RATIO, GROUPS, DataSet, Unavailable, data_sets, grid_cell, grid_name, name_mnist, prepare, rows_made
+from common import (
+    Outcome,
+    Target,
+    baseline,
+    largest,
+    options,
+    pooled_median,
+    process_options,
+    report,
+    seeds_of,
+    show,
+    sse,
+    work_all,
+)
+from quality_data import (
+    DEFAULT_RATIO,
+    GROUPS,
+    DataSet,
+    Unavailable,
+    data_sets,
+    grid_cell,
+    grid_name,
+    name_mnist,
+    prepare,
+    rows_made,
+)
 
 CELLS = ((10, 2), (10, 10), (20, 5))  # K and n
 QUICK = (grid_name(10, 2), "mnist-spectral", "china.jpg")
@@ -22,7 +48,9 @@ GAUSSIAN_SPREAD, REAL_SPREAD, WRONG_SCALE = 0.01, 0.02, 1.03
 
 
 class Task(NamedTuple):
-    """One data set, one seed of its rows and sketch, and the decoder's seed; none: try wrong scales."""
+    """One data set, one seed of its rows and sketch, and the decoder's seed; none: try wrong
+    scales.
+    """
 
     data: DataSet
     seed: int
@@ -30,7 +58,9 @@ class Task(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a task found: SSE ratios, one for each seed of the decoder or one for each factor of the scale; none where decoding failed."""
+    """What a task found: SSE ratios, one for each seed of the decoder or one for each factor of the
+    scale; none where decoding failed.
+    """
 
     data: str
     seed: int
@@ -50,22 +80,38 @@ def work(quick: bool, task: Task) -> Outcome:
         if decoder is None:
             return Outcome(found._replace(values=wrong_scales(X, K, seed)), [])
         best = baseline(data.key(seed), X, K, quick)
-        return Outcome(found._replace(values={decoder: _sse(X, _sketch(X, K, seed), K, decoder) / best}), [])
+        return Outcome(
+            found._replace(values={decoder: _sse(X, _sketch(X, K, seed), K, decoder) / best}), []
+        )
     except Exception as error:  # a finding; the other sets go on
-        return Outcome(found, [f"Decoding failed on {data.name}, seed {seed}: {type(error).__name__}: {error}"])
+        return Outcome(
+            found, [f"Decoding failed on {data.name}, seed {seed}: {type(error).__name__}: {error}"]
+        )
 
 
 def wrong_scales(X: np.ndarray, K: int, seed: int) -> dict[float, float]:
-    """SSE by the factor that the scale is wrong by, relative to the SSE with the right one; the frequencies' directions are the same."""
+    """SSE by the factor that the scale is wrong by, relative to the SSE with the right one; the
+    frequencies' directions are the same.
+    """
     right = _sketch(X, K, seed)
     reference = _sse(X, right, K, seed)
-    return {factor: _sse(X, _sketch(X, K, seed, factor * right.frequencies.scale), K, seed) / reference for factor in FACTORS}
+    return {
+        factor: _sse(X, _sketch(X, K, seed, factor * right.frequencies.scale), K, seed) / reference
+        for factor in FACTORS
+    }
 
 
 def _sketch(X: np.ndarray, K: int, seed: int, scale: float | str = "auto") -> ckm.Sketch:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ckm.errors.PhaseWarning)  # a scale that is wrong on purpose
-        return ckm.sketch(X, n_clusters=K, sketch_size=DEFAULT_RATIO * K * X.shape[1], scale=scale, random_state=seed, n_jobs=1)
+        return ckm.sketch(
+            X,
+            n_clusters=K,
+            sketch_size=DEFAULT_RATIO * K * X.shape[1],
+            scale=scale,
+            random_state=seed,
+            n_jobs=1,
+        )
 
 
 def _sse(X: np.ndarray, sketch: ckm.Sketch, K: int, seed: int) -> float:
@@ -80,24 +126,42 @@ class Findings(NamedTuple):
 
     def runs(self, data: DataSet, part: str) -> list[Found]:
         """Those on one set, by seed."""
-        return sorted((run for run in self.found if (run.data, run.part) == (data.name, part)), key=lambda run: (run.seed, *run.values))
+        return sorted(
+            (run for run in self.found if (run.data, run.part) == (data.name, part)),
+            key=lambda run: (run.seed, *run.values),
+        )
 
     def spreads(self, groups: Sequence[str]) -> dict[str, np.ndarray]:
         """(a) Relative SSEs of each set that could be loaded."""
         found = {data.name: self.runs(data, "spread") for data in self.sets if data.group in groups}
-        return {name: np.array([value for run in runs for value in run.values.values()]) for name, runs in found.items() if runs}
+        return {
+            name: np.array([value for run in runs for value in run.values.values()])
+            for name, runs in found.items()
+            if runs
+        }
 
     def ratios(self, factor: float) -> dict[str, np.ndarray]:
         """(b) Ratios of each set that could be loaded, seed by seed."""
         found = {data.name: self.runs(data, "scale") for data in self.sets}
-        return {name: np.array([run.values[factor] for run in runs if run.values]) for name, runs in found.items() if runs}
+        return {
+            name: np.array([run.values[factor] for run in runs if run.values])
+            for name, runs in found.items()
+            if runs
+        }
 
     def targets(self) -> list[Target]:
-        """As measured; where a decoding failed there is no figure, and sets that could not be loaded are named."""
+        """As measured; where a decoding failed there is no figure, and sets that could not be
+        loaded are named.
+        """
         targets = []
         for group, bound in (("gaussian", GAUSSIAN_SPREAD), ("real", REAL_SPREAD)):
             values = self.spreads([group])
-            whole = all(run.values for data in self.sets if data.group == group for run in self.runs(data, "spread"))
+            whole = all(
+                run.values
+                for data in self.sets
+                if data.group == group
+                for run in self.runs(data, "spread")
+            )
             deviations = {name: v.std(ddof=1) for name, v in values.items()} if whole else {}
             what = f"{group}{self._absent(values, [group])}: standard deviation over the decoder's seeds"
             targets.append(largest(what, bound, deviations))
@@ -109,7 +173,9 @@ class Findings(NamedTuple):
         return targets
 
     def _absent(self, present: dict[str, Any], groups: Sequence[str]) -> str:
-        absent = [data.name for data in self.sets if data.group in groups and data.name not in present]
+        absent = [
+            data.name for data in self.sets if data.group in groups and data.name not in present
+        ]
         return f" ({', '.join(absent)} not loaded)" if absent else ""
 
 
@@ -127,34 +193,72 @@ def show_tables(findings: Findings) -> None:
         for name, v in findings.spreads(GROUPS).items()
         if len(v)
     ]
-    show("(a) Relative SSE of one sketch over the decoder's seeds", ["data", "decodings", "median", "worst", "deviation"], rows)
+    show(
+        "(a) Relative SSE of one sketch over the decoder's seeds",
+        ["data", "decodings", "median", "worst", "deviation"],
+        rows,
+    )
     ratios = {factor: findings.ratios(factor) for factor in FACTORS}
     rows = [
-        [name, len(v), *(f"{np.median(ratios[factor][name]):.4f} / {ratios[factor][name].max():.4f}" for factor in FACTORS)]
+        [
+            name,
+            len(v),
+            *(
+                f"{np.median(ratios[factor][name]):.4f} / {ratios[factor][name].max():.4f}"
+                for factor in FACTORS
+            ),
+        ]
         for name, v in ratios[FACTORS[0]].items()
         if len(v)
     ]
     columns = ["data", "seeds", *(f"{factor:g} times" for factor in FACTORS)]
-    show("(b) SSE with a wrong scale / with the scale that auto picks, over seeds: median / worst", columns, rows)
+    show(
+        "(b) SSE with a wrong scale / with the scale that auto picks, over seeds: median / worst",
+        columns,
+        rows,
+    )
 
 
 def main() -> None:
-    parser = options("Measure how much the decoder's quality depends on its seed and on the scale.", first_seed=100)
+    parser = options(
+        "Measure how much the decoder's quality depends on its seed and on the scale.",
+        first_seed=100,
+    )
     process_options(parser, count=5, quick_count=1)
     arguments = parser.parse_args()
     name_mnist(arguments.mnist)
-    sets = [grid_cell(K, n, (DEFAULT_RATIO,)) for K, n in CELLS] + data_sets(["real"], arguments.quick)
+    sets = [grid_cell(K, n, (DEFAULT_RATIO,)) for K, n in CELLS] + data_sets(
+        ["real"], arguments.quick
+    )
     seeds, decodings = seeds_of(arguments), 20
     if arguments.quick:
         sets, decodings = [data for data in sets if data.name in QUICK], 2
     prepare(sets)
     decoders = range(seeds[0], seeds[0] + decodings)
-    tasks = [Task(data, seeds[0], seed) for seed in decoders for data in sets] + [Task(data, seed) for seed in seeds for data in sets]
-    found = [run for run in work_all(partial(work, arguments.quick), tasks, arguments.jobs) if run is not None]
+    tasks = [Task(data, seeds[0], seed) for seed in decoders for data in sets] + [
+        Task(data, seed) for seed in seeds for data in sets
+    ]
+    found = [
+        run
+        for run in work_all(partial(work, arguments.quick), tasks, arguments.jobs)
+        if run is not None
+    ]
     findings = Findings(sets, found)
     show_tables(findings)
-    settings = {"m": "5Kn", "N": rows_made(arguments.quick), "decodings": decodings, "first_seed": seeds[0], "seeds": len(seeds)}
-    report("robustness", arguments.quick, settings, [run._asdict() for run in together(found)], findings.targets())
+    settings = {
+        "m": "5Kn",
+        "N": rows_made(arguments.quick),
+        "decodings": decodings,
+        "first_seed": seeds[0],
+        "seeds": len(seeds),
+    }
+    report(
+        "robustness",
+        arguments.quick,
+        settings,
+        [run._asdict() for run in together(found)],
+        findings.targets(),
+    )
 
 
 if __name__ == "__main__":

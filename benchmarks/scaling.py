@@ -1,5 +1,6 @@
-"""How the time of a sketch grows with N, m and n, one at a time from N = 10^6, m = 500, n = 10, and the exponents of the powers that fit
-best. Every core. What does not grow (choosing the frequencies from a pilot) is measured apart. How decoding grows: decoder.py.
+"""How the time of a sketch grows with N, m and n, one at a time from N = 10^6, m = 500, n = 10, and
+the exponents of the powers that fit best. Every core. What does not grow (choosing the frequencies
+from a pilot) is measured apart. How decoding grows: decoder.py.
 """
 
 import time
@@ -11,18 +12,26 @@ import ckm
 from common import options, report, show
 
 START = {"N": 1_000_000, "m": 500, "n": 10}
-GROWTH = {"N": (10_000, 100_000, 1_000_000, 4_000_000), "m": (100, 250, 500, 1000, 2500, 5000), "n": (2, 5, 10, 20, 50, 100)}
+GROWTH = {
+    "N": (10_000, 100_000, 1_000_000, 4_000_000),
+    "m": (100, 250, 500, 1000, 2500, 5000),
+    "n": (2, 5, 10, 20, 50, 100),
+}
 QUICK_START = {"N": 50_000, "m": 100, "n": 10}
 QUICK_GROWTH = {"N": (10_000, 50_000), "m": (50, 100), "n": (5, 10)}
 
 
 def seconds_of(N: int, m: int, n: int, seed: int, repeats: int) -> dict[str, float]:
-    """The fastest of `repeats` sketches with given frequencies, and of as many choices of frequencies."""
+    """The fastest of `repeats` sketches with given frequencies, and of as many choices of
+    frequencies.
+    """
     X = np.random.default_rng(seed).standard_normal((N, n), np.float32)
     like, choosing, sketching = None, [], []
     for _ in range(repeats):
         began = time.perf_counter()
-        like = ckm.sketch(X[:0], sketch_size=m, scale=1.0, random_state=seed) if like is None else like
+        like = (
+            ckm.sketch(X[:0], sketch_size=m, scale=1.0, random_state=seed) if like is None else like
+        )
         ckm.sketch(X, sketch_size=m, random_state=seed)
         both = time.perf_counter()
         ckm.sketch(X, like=like)
@@ -42,14 +51,22 @@ def main() -> None:
         for value in values:
             size = start | {what: value}
             found.append({**size, **seconds_of(**size, seed=arguments.seeds, repeats=3)})
-        exponents[what] = float(np.polyfit(np.log(values), np.log([run["sketch"] for run in found]), 1)[0])
+        exponents[what] = float(
+            np.polyfit(np.log(values), np.log([run["sketch"] for run in found]), 1)[0]
+        )
         show(
             f"Sketching, growth with {what}: seconds ~ {what}^{exponents[what]:.2f}",
             ["N", "m", "n", "seconds", "and to choose the frequencies"],
             [[run["N"], run["m"], run["n"], run["sketch"], run["choose"]] for run in found],
         )
         runs += found
-    report("scaling", arguments.quick, {"from": start, "seed": arguments.seeds}, {"exponents": exponents, "runs": runs}, [])
+    report(
+        "scaling",
+        arguments.quick,
+        {"from": start, "seed": arguments.seeds},
+        {"exponents": exponents, "runs": runs},
+        [],
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,11 @@
-"""How long a person waits before anything is computed: importing, `--help`, compiling for the first time, and every time after.
+"""How long a person waits before anything is computed: importing, `--help`, compiling for the first
+time, and every time after.
 
-Each figure is the best of several processes, in seconds of processor time, which other processes here hardly change, with the time
-on the clock beside it; on an idle machine they are the same. A cold process begins with an empty cache of compiled code, a warm one with
-what a cold one left behind. What compiling costs is what the first sketch, decoding and labelling take beyond the same again.
+Each figure is the best of several processes, in seconds of processor time, which other processes
+here hardly change, with the time on the clock beside it; on an idle machine they are the same. A
+cold process begins with an empty cache of compiled code, a warm one with what a cold one left
+behind. What compiling costs is what the first sketch, decoding and labelling take beyond the same
+again.
 """
 
 import json
@@ -17,7 +20,7 @@ from typing import Any, NamedTuple
 
 from common import Target, options, report, show
 
-HELP = "import sys; sys.argv[0] = 'ckm'; from ckm.cli import main; main()"
+HELP = "import sys; sys.argv[0] = 'ckm'; from ckm._cli.app import main; main()"
 STEPS, STARTS = ("sketch", "decode", "label"), ("cold", "warm")
 PROCESSES = {
     "python": ["-c", "pass"],
@@ -27,8 +30,8 @@ PROCESSES = {
     "import sklearn.cluster": ["-c", "import sklearn.cluster"],
     "import ckm.CompressiveKMeans": ["-c", "from ckm import CompressiveKMeans"],
 }
-# A process that sketches, decodes and labels, in one thread, and does the same again: what each step took, on the processor and on the
-# clock, and which functions were compiled.
+# A process that sketches, decodes and labels, in one thread, and does the same again: what each
+# step took, on the processor and on the clock, and which functions were compiled.
 JOB = """
 import json, sys, time
 import numpy as np
@@ -73,13 +76,22 @@ def spent(arguments: list[str]) -> Spent:
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return Spent(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, time.perf_counter() - began)
+    return Spent(
+        after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        time.perf_counter() - began,
+    )
 
 
 def job(dtype: str, cache: str) -> dict[str, Any]:
     """What the first of everything takes beyond the second, with compiled code kept in this folder."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
-    done = subprocess.run([sys.executable, "-c", JOB, dtype], check=True, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", JOB, dtype],
+        check=True,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
     found: dict[str, Any] = json.loads(done.stdout)
     steps = [Spent(*step) for step in found["beyond"]]
     return {
@@ -98,21 +110,43 @@ def cold_and_warm(dtype: str, rounds: int) -> dict[str, Any]:
             cold.append(job(dtype, cache))
             size = sum(path.stat().st_size for path in Path(cache).rglob("*") if path.is_file())
             warm += [job(dtype, cache) for _ in range(2)]
-    best = {name: min(runs, key=lambda run: run["all"]) for name, runs in (("cold", cold), ("warm", warm))}
-    return {"dtype": dtype, **best, "compiled_again": max(len(run["compiled"]) for run in warm), "cache_mb": size / 1e6}
+    best = {
+        name: min(runs, key=lambda run: run["all"])
+        for name, runs in (("cold", cold), ("warm", warm))
+    }
+    return {
+        "dtype": dtype,
+        **best,
+        "compiled_again": max(len(run["compiled"]) for run in warm),
+        "cache_mb": size / 1e6,
+    }
 
 
 def main() -> None:
-    arguments = options("Measure what starting costs: imports, help, the first compilation, and a warm start.").parse_args()
+    arguments = options(
+        "Measure what starting costs: imports, help, the first compilation, and a warm start."
+    ).parse_args()
     rounds = 1 if arguments.quick else 3
-    taken = {name: min(spent(command) for _ in range(2 * rounds + 1)) for name, command in PROCESSES.items()}
-    show("A process from start to end, in s", ["process", "processor", "clock"], [[name, *value] for name, value in taken.items()])
+    taken = {
+        name: min(spent(command) for _ in range(2 * rounds + 1))
+        for name, command in PROCESSES.items()
+    }
+    show(
+        "A process from start to end, in s",
+        ["process", "processor", "clock"],
+        [[name, *value] for name, value in taken.items()],
+    )
     jobs = [cold_and_warm(dtype, rounds) for dtype in ("float64", "float32")]
     show(
         "What the first sketch, decoding and labelling take beyond the same again, in s",
         ["rows", "start", *STEPS, "all", "on the clock", "functions compiled"],
         [
-            [f["dtype"], start, *(f[start][k] for k in (*STEPS, "all", "clock")), len(f[start]["compiled"])]
+            [
+                f["dtype"],
+                start,
+                *(f[start][k] for k in (*STEPS, "all", "clock")),
+                len(f[start]["compiled"]),
+            ]
             for f in jobs
             for start in STARTS
         ],
@@ -124,9 +158,27 @@ def main() -> None:
     targets = [
         *(Target(f"{name}, s", 0.5, taken[name].processor, at_most=True) for name in quick_ones),
         Target("import sklearn.cluster / import ckm", 1, ratio),
-        *(Target(f"first-ever compilation, {f['dtype']} rows, s", 8, f["cold"]["all"], at_most=True) for f in jobs),
-        *(Target(f"warm start beyond imports, {f['dtype']} rows, s", 0.5, f["warm"]["all"], at_most=True) for f in jobs),
-        Target("functions compiled in a warm start", 0, max(f["compiled_again"] for f in jobs), at_most=True),
+        *(
+            Target(
+                f"first-ever compilation, {f['dtype']} rows, s", 8, f["cold"]["all"], at_most=True
+            )
+            for f in jobs
+        ),
+        *(
+            Target(
+                f"warm start beyond imports, {f['dtype']} rows, s",
+                0.5,
+                f["warm"]["all"],
+                at_most=True,
+            )
+            for f in jobs
+        ),
+        Target(
+            "functions compiled in a warm start",
+            0,
+            max(f["compiled_again"] for f in jobs),
+            at_most=True,
+        ),
     ]
     results = {"processes": {name: value._asdict() for name, value in taken.items()}, "jobs": jobs}
     report("startup", arguments.quick, {"rounds": rounds}, results, targets)

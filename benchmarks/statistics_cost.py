@@ -1,6 +1,7 @@
 """The compiled pass without bounds and moments: what they cost is the difference.
 
-The twin is the kernel's own source, in which rows are centred and rounded and nothing is noted. It is held to the same sums, bit for bit.
+The twin is the kernel's own source, in which rows are centred and rounded and nothing is noted. It
+is held to the same sums, bit for bit.
 """
 
 from collections.abc import Callable
@@ -13,12 +14,14 @@ import numpy as np
 from numba import njit
 
 import ckm
-from ckm.kernels import numba as kernel
-from ckm.kernels import packing
+from ckm._kernels.cpu import dense as kernel
+from ckm._kernels.cpu import packing
 
 
-def _centred(builder: Any, origin: Any, totals: list[Any], ys: list[Any], weights: list[Any]) -> tuple[list[Any], list[Any]]:
-    """`ckm.kernels.packing._noted` without what it notes."""
+def _centred(
+    builder: Any, origin: Any, totals: list[Any], ys: list[Any], weights: list[Any]
+) -> tuple[list[Any], list[Any]]:
+    """`ckm._kernels.cpu.packing._noted` without what it notes."""
     return [builder.fsub(packing._doubles(builder, y), origin) for y in ys], totals
 
 
@@ -36,7 +39,9 @@ def _twin() -> Any:
 _TWIN: list[Any] = []  # compiled once, when first asked for
 
 
-def without_statistics(frequencies: ckm.Frequencies, rows: np.ndarray) -> tuple[Callable[[], Any], Callable[[], Any]]:
+def without_statistics(
+    frequencies: ckm.Frequencies, rows: np.ndarray
+) -> tuple[Callable[[], Any], Callable[[], Any]]:
     """The compiled pass over these rows, and the same without bounds and moments."""
     if not _TWIN:
         _TWIN.append(_twin())
@@ -50,5 +55,7 @@ def without_statistics(frequencies: ckm.Frequencies, rows: np.ndarray) -> tuple[
     with patch.object(packing, "_noted", _centred):  # compiled now, if not before
         sums = passes[1]()
     if not np.array_equal(sums, passes[0]()):
-        raise AssertionError("The pass without bounds and moments has other sums: benchmarks/statistics_cost.py no longer fits the kernel.")
+        raise AssertionError(
+            "The pass without bounds and moments has other sums: benchmarks/statistics_cost.py no longer fits the kernel."
+        )
     return passes

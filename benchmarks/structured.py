@@ -1,9 +1,11 @@
-"""Structured frequencies against dense ones of the same radii ("multiscale"), in sections that can be run by themselves (--sections).
+"""Structured frequencies against dense ones of the same radii ("multiscale"), in sections that can
+be run by themselves (--sections).
 
-sketch    rows sketched a second at n = 64, 256 and 1024: dense and structured take turns, and each keeps its best time
-products  what decoders multiply by, C Omega^T and back, in float64 with one thread: a library's matrix product and the fast transform
-decode    seconds to decode, one thread, and the SSE: both sketches of the same rows
-quality   SSE relative to the best of 10 k-means++ runs, over data made and real: both sketches of the same rows, m = 5Kn, no pool
+sketch    rows sketched a second at n = 64, 256 and 1024: dense and structured take turns, and each
+keeps its best time products  what decoders multiply by, C Omega^T and back, in float64 with one
+thread: a library's matrix product and the fast transform decode    seconds to decode, one thread,
+and the SSE: both sketches of the same rows quality   SSE relative to the best of 10 k-means++ runs,
+over data made and real: both sketches of the same rows, m = 5Kn, no pool
 """
 
 import argparse
@@ -16,9 +18,31 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import ckm
-from ckm.products import Structure  # not public, but it is this product that is measured
-from common import Outcome, Target, baseline, largest, options, process_options, report, seeds_of, show, sse, work_all
-from quality_data import DEFAULT_RATIO, GROUPS, DataSet, Unavailable, data_sets, grid_name, name_mnist, prepare, rows_made
+from ckm._decoding.operator import Structure  # not public, but it is this product that is measured
+from common import (
+    Outcome,
+    Target,
+    baseline,
+    largest,
+    options,
+    process_options,
+    report,
+    seeds_of,
+    show,
+    sse,
+    work_all,
+)
+from quality_data import (
+    DEFAULT_RATIO,
+    GROUPS,
+    DataSet,
+    Unavailable,
+    data_sets,
+    grid_name,
+    name_mnist,
+    prepare,
+    rows_made,
+)
 
 DENSE, STRUCTURED = LAWS = ("multiscale", "structured")
 K = 10
@@ -51,32 +75,62 @@ def best_times(rounds: int, contenders: dict[str, Callable[[], Any]]) -> dict[st
 
 def sketch(arguments: argparse.Namespace) -> None:
     """Pairs of (row, frequency) a second."""
-    quick, rows = arguments.quick, 4096 if arguments.quick else 2**15  # whole blocks for each thread
+    # whole blocks for each thread
+    quick, rows = arguments.quick, 4096 if arguments.quick else 2**15
     rounds, found = 2 if quick else 5, []
     for n in (64, 256, 1024):
         X = np.random.default_rng(0).standard_normal((rows, n), np.float32)
         for m in (1000,) if quick else (1000, 10_000):
-            frequencies = {law: ckm.draw_frequencies(m, n, distribution=law, seed=0) for law in LAWS}
+            frequencies = {
+                law: ckm.draw_frequencies(m, n, distribution=law, seed=0) for law in LAWS
+            }
             for f in frequencies.values():
                 ckm.sketch(X[:64], like=f)  # compiled code is loaded here
             for threads in (1, 2):
-                works = {law: partial(ckm.sketch, X, like=f, n_jobs=threads) for law, f in frequencies.items()}
+                works = {
+                    law: partial(ckm.sketch, X, like=f, n_jobs=threads)
+                    for law, f in frequencies.items()
+                }
                 best = best_times(rounds, works)
-                found.append({"n": n, "m": m, "threads": threads, **{law: rows * m / seconds for law, seconds in best.items()}})
+                found.append(
+                    {
+                        "n": n,
+                        "m": m,
+                        "threads": threads,
+                        **{law: rows * m / seconds for law, seconds in best.items()},
+                    }
+                )
     show(
         f"Sketching {rows} rows, Gpairs/s",
         ["n", "m", "threads", "dense", "structured", "structured / dense"],
-        [[r["n"], r["m"], r["threads"], r[DENSE] / 1e9, r[STRUCTURED] / 1e9, r[STRUCTURED] / r[DENSE]] for r in found],
+        [
+            [
+                r["n"],
+                r["m"],
+                r["threads"],
+                r[DENSE] / 1e9,
+                r[STRUCTURED] / 1e9,
+                r[STRUCTURED] / r[DENSE],
+            ]
+            for r in found
+        ],
     )
-    faster = {r["n"]: r[STRUCTURED] / r[DENSE] for r in found if (r["m"], r["threads"]) == (10_000, 1)}
-    targets = [Target(f"structured / dense, n = {n}, m = 10000, one thread", least, faster.get(n)) for n, least in FASTER.items()]
+    faster = {
+        r["n"]: r[STRUCTURED] / r[DENSE] for r in found if (r["m"], r["threads"]) == (10_000, 1)
+    }
+    targets = [
+        Target(f"structured / dense, n = {n}, m = 10000, one thread", least, faster.get(n))
+        for n, least in FASTER.items()
+    ]
     report("structured-sketch", quick, {"rows": rows, "rounds": rounds}, found, targets)
 
 
 def products(arguments: argparse.Namespace) -> None:
     """Milliseconds of one product."""
     sizes, found = (
-        ((64, 3200), (256, 12_800)) if arguments.quick else ((30, 1500), (64, 3200), (128, 6400), (256, 12_800), (1024, 10_240)),
+        ((64, 3200), (256, 12_800))
+        if arguments.quick
+        else ((30, 1500), (64, 3200), (128, 6400), (256, 12_800), (1024, 10_240)),
         [],
     )
     rounds, rng = 10 if arguments.quick else 40, np.random.default_rng(0)
@@ -86,40 +140,77 @@ def products(arguments: argparse.Namespace) -> None:
         for atoms in (10, 80):
             C, G = rng.standard_normal((atoms, n)), rng.standard_normal((atoms, m))
             pairs = {
-                "forward": {"dense": partial(np.matmul, C, turns), "fast": partial(fast.all_phases, C)},
-                "back": {"dense": partial(np.matmul, G, turns.T), "fast": partial(fast.projections, G)},
+                "forward": {
+                    "dense": partial(np.matmul, C, turns),
+                    "fast": partial(fast.all_phases, C),
+                },
+                "back": {
+                    "dense": partial(np.matmul, G, turns.T),
+                    "fast": partial(fast.projections, G),
+                },
             }
             with threadpool_limits(1):
                 best = {way: best_times(rounds, contenders) for way, contenders in pairs.items()}
-                apart = max(float(np.abs(works["dense"]() - works["fast"]()).max()) for works in pairs.values())
+                apart = max(
+                    float(np.abs(works["dense"]() - works["fast"]()).max())
+                    for works in pairs.values()
+                )
             found.append({"n": n, "m": m, "atoms": atoms, "seconds": best, "apart": apart})
-    ratio = {(r["n"], r["atoms"], way): s["dense"] / s["fast"] for r in found for way, s in r["seconds"].items()}
+    ratio = {
+        (r["n"], r["atoms"], way): s["dense"] / s["fast"]
+        for r in found
+        for way, s in r["seconds"].items()
+    }
     show(
         "Products with Omega: milliseconds of the fast transform, and of a matrix product over it",
-        ["n", "m", "atoms", "forward", "dense / fast", "back", "dense / fast", "largest difference"],
+        [
+            "n",
+            "m",
+            "atoms",
+            "forward",
+            "dense / fast",
+            "back",
+            "dense / fast",
+            "largest difference",
+        ],
         [
             [
                 *(r["n"], r["m"], r["atoms"]),
-                *(cell for way in ("forward", "back") for cell in (1000 * r["seconds"][way]["fast"], ratio[r["n"], r["atoms"], way])),
+                *(
+                    cell
+                    for way in ("forward", "back")
+                    for cell in (1000 * r["seconds"][way]["fast"], ratio[r["n"], r["atoms"], way])
+                ),
                 r["apart"],
             ]
             for r in found
         ],
     )
-    targets = [Target("dense / fast, both ways, n = 256, 10 atoms", 2.0, min(ratio[256, 10, way] for way in ("forward", "back")))]
+    targets = [
+        Target(
+            "dense / fast, both ways, n = 256, 10 atoms",
+            2.0,
+            min(ratio[256, 10, way] for way in ("forward", "back")),
+        )
+    ]
     report("structured-products", arguments.quick, {"rounds": rounds}, found, targets)
 
 
 def decode(arguments: argparse.Namespace) -> None:
     """Seconds and SSEs of both sketches, on the paper's data."""
-    quick, seeds = arguments.quick, range(arguments.seeds, arguments.seeds + (1 if arguments.quick else 3))
+    quick, seeds = (
+        arguments.quick,
+        range(arguments.seeds, arguments.seeds + (1 if arguments.quick else 3)),
+    )
     found = []
     for n in (64,) if quick else (64, 256):
         for seed in seeds:
             X = ckm.datasets.gaussian_mixture(20_000, K, n, random_state=seed).rows
             run: dict[str, Any] = {"n": n, "m": 2 * K * n, "seed": seed}
             for law in LAWS:
-                s = ckm.sketch(X, n_clusters=K, sketch_size=2 * K * n, distribution=law, random_state=seed)
+                s = ckm.sketch(
+                    X, n_clusters=K, sketch_size=2 * K * n, distribution=law, random_state=seed
+                )
                 with threadpool_limits(1):
                     began = time.process_time()
                     centroids = ckm.decode(s, K, random_state=seed, n_jobs=1).centroids
@@ -130,14 +221,28 @@ def decode(arguments: argparse.Namespace) -> None:
         ["n", "seed", "dense", "structured", "dense / structured", "SSE, structured / dense"],
         [
             [
-                *(r["n"], r["seed"], r[DENSE]["seconds"], r[STRUCTURED]["seconds"], r[DENSE]["seconds"] / r[STRUCTURED]["seconds"]),
+                *(
+                    r["n"],
+                    r["seed"],
+                    r[DENSE]["seconds"],
+                    r[STRUCTURED]["seconds"],
+                    r[DENSE]["seconds"] / r[STRUCTURED]["seconds"],
+                ),
                 f"{r[STRUCTURED]['sse'] / r[DENSE]['sse']:.4f}",
             ]
             for r in found
         ],
     )
-    ratios = {f"n = {r['n']}, seed {r['seed']}": r[STRUCTURED]["sse"] / r[DENSE]["sse"] for r in found}
-    report("structured-decode", quick, {"K": K, "rows": 20_000}, found, [largest("SSE, structured / dense, largest", WORSE, ratios)])
+    ratios = {
+        f"n = {r['n']}, seed {r['seed']}": r[STRUCTURED]["sse"] / r[DENSE]["sse"] for r in found
+    }
+    report(
+        "structured-decode",
+        quick,
+        {"K": K, "rows": 20_000},
+        found,
+        [largest("SSE, structured / dense, largest", WORSE, ratios)],
+    )
 
 
 class Task(NamedTuple):
@@ -157,7 +262,9 @@ def work(quick: bool, task: Task) -> Outcome:
     best, values = baseline(data.key(seed), X, n_clusters, quick), {}
     for law in LAWS:
         s = ckm.sketch(X, n_clusters=n_clusters, distribution=law, random_state=seed, n_jobs=1)
-        values[law] = sse(X, ckm.decode(s, n_clusters, random_state=seed, n_jobs=1).centroids) / best
+        values[law] = (
+            sse(X, ckm.decode(s, n_clusters, random_state=seed, n_jobs=1).centroids) / best
+        )
     return Outcome({"data": data.name, "seed": seed, **values}, [])
 
 
@@ -166,19 +273,34 @@ def quality(arguments: argparse.Namespace) -> None:
     quick, names = arguments.quick, QUICK_SETS if arguments.quick else SETS
     sets = [data for data in data_sets(list(GROUPS), False) if data.name in names]
     prepare(sets)
-    tasks = [Task(data, seed) for data in reversed(sets) for seed in seeds_of(arguments)]  # the slowest first
+    # the slowest first
+    tasks = [Task(data, seed) for data in reversed(sets) for seed in seeds_of(arguments)]
     runs = [found for found in work_all(partial(work, quick), tasks, arguments.jobs) if found]
     runs.sort(key=lambda run: (names.index(run["data"]), run["seed"]))
-    by_set = {name: of_set for name in names if (of_set := [run for run in runs if run["data"] == name])}
-    medians = {name: {law: float(np.median([run[law] for run in of_set])) for law in LAWS} for name, of_set in by_set.items()}
+    by_set = {
+        name: of_set for name in names if (of_set := [run for run in runs if run["data"] == name])
+    }
+    medians = {
+        name: {law: float(np.median([run[law] for run in of_set])) for law in LAWS}
+        for name, of_set in by_set.items()
+    }
     show(
         f"SSE relative to k-means, medians of {len(seeds_of(arguments))} seeds, m = {DEFAULT_RATIO}Kn, {rows_made(quick)} rows made",
         ["data", "dense", "structured", "structured / dense"],
-        [[name, *(f"{v:.4f}" for v in (m[DENSE], m[STRUCTURED], m[STRUCTURED] / m[DENSE]))] for name, m in medians.items()],
+        [
+            [name, *(f"{v:.4f}" for v in (m[DENSE], m[STRUCTURED], m[STRUCTURED] / m[DENSE]))]
+            for name, m in medians.items()
+        ],
     )
     ratios = {name: m[STRUCTURED] / m[DENSE] for name, m in medians.items()}
-    settings = {"ratio": DEFAULT_RATIO, "first_seed": arguments.seeds, "seeds": len(seeds_of(arguments))}
-    report("structured-quality", quick, settings, {"medians": medians, "runs": runs}, _promises(ratios))
+    settings = {
+        "ratio": DEFAULT_RATIO,
+        "first_seed": arguments.seeds,
+        "seeds": len(seeds_of(arguments)),
+    }
+    report(
+        "structured-quality", quick, settings, {"medians": medians, "runs": runs}, _promises(ratios)
+    )
 
 
 def _promises(ratios: dict[str, float]) -> Sequence[Target]:
@@ -195,7 +317,9 @@ SECTIONS = {"sketch": sketch, "products": products, "decode": decode, "quality":
 def parse() -> argparse.Namespace:
     parser = options("Compare structured frequencies with dense ones.", first_seed=100)
     process_options(parser, 5, 1)
-    parser.add_argument("--sections", default=",".join(SECTIONS), help="what to measure (default: %(default)s)")
+    parser.add_argument(
+        "--sections", default=",".join(SECTIONS), help="what to measure (default: %(default)s)"
+    )
     arguments = parser.parse_args()
     arguments.sections = [word.strip() for word in arguments.sections.split(",")]
     if unknown := [word for word in arguments.sections if word not in SECTIONS]:

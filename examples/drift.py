@@ -1,4 +1,6 @@
-"""A stream that drifts: keep a sketch of each hour, decode a sliding window, or forget the past bit by bit. Draws drift.png."""
+"""A stream that drifts: keep a sketch of each hour, decode a sliding window, or forget the past bit
+by bit. Draws drift.png.
+"""
 
 import tempfile
 from pathlib import Path
@@ -29,7 +31,8 @@ def miss(sketch: ckm.Sketch, hour: int) -> float:
     return float(np.linalg.norm(means(hour)[:, None] - found, axis=2).min(axis=1).mean())
 
 
-# Frequencies for the whole journey: the ring that the clusters move on, and clusters of variance one.
+# Frequencies for the whole journey: the ring that the clusters move on, and clusters of variance
+# one.
 frequencies = ckm.draw_frequencies(60, 2, scale=1.0, spread=50.0, seed=0)
 hours, everything, window, faded = [], *[ckm.Sketch.empty(frequencies)] * 3
 misses = {"everything so far": [], f"the last {WINDOW} hours": [], "fading by a third an hour": []}

@@ -1,11 +1,15 @@
-"""Two places that may not share rows agree on frequencies, sketch their own data, and merge the sketches."""
+"""Two places that may not share rows agree on frequencies, sketch their own data, and merge the
+sketches.
+"""
 
 import tempfile
 from pathlib import Path
 
 import ckm
 
-X = ckm.datasets.gaussian_mixture(60_000, n_clusters=4, n_features=3, separation=12, random_state=1).rows
+X = ckm.datasets.gaussian_mixture(
+    60_000, n_clusters=4, n_features=3, separation=12, random_state=1
+).rows
 here, there = X[:25_000], X[25_000:]
 folder = Path(tempfile.mkdtemp())
 
@@ -23,4 +27,6 @@ print(ckm.decode(both, n_clusters=4, random_state=0).centroids.round(2))
 assert both == ckm.sketch(X, like=both)
 
 # And it forgets as it learned.
-assert (both - ckm.load(folder / "there.ckm")).z.tobytes() == ckm.load(folder / "here.ckm").z.tobytes()
+assert (both - ckm.load(folder / "there.ckm")).z.tobytes() == ckm.load(
+    folder / "here.ckm"
+).z.tobytes()

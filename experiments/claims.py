@@ -1,6 +1,8 @@
-"""What the paper claims, beside what was measured here: a table, printed and written to results/LEVEL/claims.json.
+"""What the paper claims, beside what was measured here: a table, printed and written to
+results/LEVEL/claims.json.
 
-A claim that a quick run does not reach is read from the summaries of the full run that are kept in the repository, and marked so.
+A claim that a quick run does not reach is read from the summaries of the full run that are kept in
+the repository, and marked so.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +27,9 @@ class Verdict(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A sentence of the paper; the figure it is judged by, and how, from that figure's rows, for one of the decoders."""
+    """A sentence of the paper; the figure it is judged by, and how, from that figure's rows, for
+    one of the decoders.
+    """
 
     claim: str
     paper: str
@@ -48,7 +52,11 @@ def initialisation(data: str) -> Callable[[Sequence[Row], str], Verdict]:
 
 
 def _spread(rows: Sequence[Row], method: str) -> float:
-    means = [row["sse"]["mean"] for strategy in STRATEGIES for row in pick(rows, method=method, strategy=strategy)]
+    means = [
+        row["sse"]["mean"]
+        for strategy in STRATEGIES
+        for row in pick(rows, method=method, strategy=strategy)
+    ]
     if len(means) < 2:
         raise LookupError(method)
     return max(means) / min(means)
@@ -59,7 +67,10 @@ def frequencies(rows: Sequence[Row], method: str) -> Verdict:
     cells = [cell for cell in figure2.all_cells(rows) if cell[1] >= LOW_N]
     if not cells:
         raise LookupError("no cells")
-    needs = {(K, n, N): figure2.enough(pick(rows, K=K, n=n, N=N), method, "relative", 2.0) for K, n, N in cells}
+    needs = {
+        (K, n, N): figure2.enough(pick(rows, K=K, n=n, N=N), method, "relative", 2.0)
+        for K, n, N in cells
+    }
     never = [cell for cell, need in needs.items() if need is None]
     if never:
         return Verdict(f"not reached at K, n, N = {never[0]}", False)
@@ -74,38 +85,66 @@ def strict_frequencies(rows: Sequence[Row], method: str) -> Verdict:
         raise LookupError(method)
     worst = max(shown, key=lambda row: row["to_best"]["mean"])
     value = worst["to_best"]["mean"]
-    return Verdict(f"{value:.3f} (at most, K = {worst['K']}, n = {worst['n']})", value <= figure2.BELOW["density"][1])
+    return Verdict(
+        f"{value:.3f} (at most, K = {worst['K']}, n = {worst['n']})",
+        value <= figure2.BELOW["density"][1],
+    )
 
 
 def better_classes(rows: Sequence[Row], method: str) -> Verdict:
     """The smallest lead in adjusted Rand index over Lloyd, with the same number of replicates."""
-    leads = {(N, r): _mean(rows, N, method, r, "ari") - _mean(rows, N, "lloyd", r, "ari") for N in sizes(rows) for r in (1, REPLICATES)}
+    leads = {
+        (N, r): _mean(rows, N, method, r, "ari") - _mean(rows, N, "lloyd", r, "ari")
+        for N in sizes(rows)
+        for r in (1, REPLICATES)
+    }
     N, replicates = min(leads, key=lambda at: leads[at])
-    return Verdict(f"{leads[N, replicates]:+.3f} (least: N = {N:,}, {replicates} rep.; {_said(rows)})", leads[N, replicates] > 0)
+    return Verdict(
+        f"{leads[N, replicates]:+.3f} (least: N = {N:,}, {replicates} rep.; {_said(rows)})",
+        leads[N, replicates] > 0,
+    )
 
 
 def few_replicates(rows: Sequence[Row], method: str) -> Verdict:
     """SSE of one replicate over that of five: what is lost by not repeating."""
-    lost = {N: _mean(rows, N, method, 1, "sse") / _mean(rows, N, method, REPLICATES, "sse") for N in sizes(rows)}
-    lloyds = {N: _mean(rows, N, "lloyd", 1, "sse") / _mean(rows, N, "lloyd", REPLICATES, "sse") for N in sizes(rows)}
+    lost = {
+        N: _mean(rows, N, method, 1, "sse") / _mean(rows, N, method, REPLICATES, "sse")
+        for N in sizes(rows)
+    }
+    lloyds = {
+        N: _mean(rows, N, "lloyd", 1, "sse") / _mean(rows, N, "lloyd", REPLICATES, "sse")
+        for N in sizes(rows)
+    }
     worst = max(lost, key=lambda N: lost[N])
-    return Verdict(f"{lost[worst]:.2f} (Lloyd {lloyds[worst]:.2f}; N = {worst:,})", all(lost[N] < lloyds[N] for N in lost))
+    return Verdict(
+        f"{lost[worst]:.2f} (Lloyd {lloyds[worst]:.2f}; N = {worst:,})",
+        all(lost[N] < lloyds[N] for N in lost),
+    )
 
 
 def improving(rows: Sequence[Row], method: str) -> Verdict:
-    """Adjusted Rand index and its deviation at the smallest and the largest N, one replicate, the same m."""
+    """Adjusted Rand index and its deviation at the smallest and the largest N, one replicate, the
+    same m.
+    """
     known = sizes(rows)
     if len(known) < 2:
         raise LookupError("one size")
-    first, last = (one(rows, N=N, method=method, replicates=1)["ari"] for N in (known[0], known[-1]))
+    first, last = (
+        one(rows, N=N, method=method, replicates=1)["ari"] for N in (known[0], known[-1])
+    )
     text = f"{first['mean']:.3f} ± {first['std']:.3f} to {last['mean']:.3f} ± {last['std']:.3f} ({known[-1]:,})"
     return Verdict(text, last["mean"] > first["mean"] and last["std"] <= first["std"])
 
 
 def speed(rows: Sequence[Row], method: str) -> Verdict:
-    """Given the sketch, one decoding against five runs of Lloyd at 10^7 rows; each Lloyd run is taken to last as long as the first."""
+    """Given the sketch, one decoding against five runs of Lloyd at 10^7 rows; each Lloyd run is
+    taken to last as long as the first.
+    """
     row = one(rows, N=LARGE_N, method=method, ratio=M_RATIO)
-    given, whole = REPLICATES / row["relative_time"]["mean"], REPLICATES / row["relative_whole"]["mean"]
+    given, whole = (
+        REPLICATES / row["relative_time"]["mean"],
+        REPLICATES / row["relative_whole"]["mean"],
+    )
     return Verdict(f"{given:.0f} times (with sketching {whole:.0f} times)", given >= SPEED_UP)
 
 
@@ -131,11 +170,18 @@ def _paper_spread(data: str, method: str) -> float:
 
 
 def _paper_lead() -> float:
-    return min(FIGURE_3_ARI["clompr", r][i][0] - FIGURE_3_ARI["lloyd", r][i][0] for r in (1, REPLICATES) for i in range(len(SIZES)))
+    return min(
+        FIGURE_3_ARI["clompr", r][i][0] - FIGURE_3_ARI["lloyd", r][i][0]
+        for r in (1, REPLICATES)
+        for i in range(len(SIZES))
+    )
 
 
 def _paper_lost(method: str) -> float:
-    return max(FIGURE_3_SSE[method, 1][i][0] / FIGURE_3_SSE[method, REPLICATES][i][0] for i in range(len(SIZES)))
+    return max(
+        FIGURE_3_SSE[method, 1][i][0] / FIGURE_3_SSE[method, REPLICATES][i][0]
+        for i in range(len(SIZES))
+    )
 
 
 CLAIMS = (
@@ -151,9 +197,25 @@ CLAIMS = (
         "figure1",
         initialisation("mnist"),
     ),
-    Claim(f"m ≈ 5Kn suffices for twice Lloyd's SSE (n ≥ {LOW_N}): needed m / (Kn) ≤ 5", "≈ 5", "figure2", frequencies),
-    Claim("… not in the paper: SSE at 5Kn ≤ 1.05 of the best of 3 k-means++ (every n)", "", "figure2", strict_frequencies),
-    Claim("Better classes than Lloyd at every size: lead in ARI > 0", f"{_paper_lead():+.3f} at least", "figure3", better_classes, True),
+    Claim(
+        f"m ≈ 5Kn suffices for twice Lloyd's SSE (n ≥ {LOW_N}): needed m / (Kn) ≤ 5",
+        "≈ 5",
+        "figure2",
+        frequencies,
+    ),
+    Claim(
+        "… not in the paper: SSE at 5Kn ≤ 1.05 of the best of 3 k-means++ (every n)",
+        "",
+        "figure2",
+        strict_frequencies,
+    ),
+    Claim(
+        "Better classes than Lloyd at every size: lead in ARI > 0",
+        f"{_paper_lead():+.3f} at least",
+        "figure3",
+        better_classes,
+        True,
+    ),
     Claim(
         "Fewer replicates needed: SSE of one over SSE of five, below Lloyd's",
         f"{_paper_lost('clompr'):.2f} (Lloyd {_paper_lost('lloyd'):.2f}) at most",
@@ -168,24 +230,37 @@ CLAIMS = (
         improving,
         True,
     ),
-    Claim(f"Given the sketch of 10⁷ rows, ≥ {SPEED_UP} times as fast as five Lloyd runs", f"up to {SPEED_UP} times", "figure4", speed),
+    Claim(
+        f"Given the sketch of 10⁷ rows, ≥ {SPEED_UP} times as fast as five Lloyd runs",
+        f"up to {SPEED_UP} times",
+        "figure4",
+        speed,
+    ),
 )
 METHODS = ("clompr", "density")
 
 
 def judge_all(read: Callable[[str, str], list[Row]], level: str) -> list[Row]:
-    """Every claim for both decoders, from the rows of `level`, or of the full run where that has none."""
+    """Every claim for both decoders, from the rows of `level`, or of the full run where that has
+    none.
+    """
     found = []
     for claim in CLAIMS:
         row: Row = {"claim": claim.claim, "paper": claim.paper, "figure": claim.figure}
         for method in METHODS:
             verdict, source = _verdict(claim, method, read, level)
-            row[method] = {"measured": verdict and verdict.measured, "holds": verdict and verdict.holds, "from": source}
+            row[method] = {
+                "measured": verdict and verdict.measured,
+                "holds": verdict and verdict.holds,
+                "from": source,
+            }
         found.append(row)
     return found
 
 
-def _verdict(claim: Claim, method: str, read: Callable[[str, str], list[Row]], level: str) -> tuple[Verdict | None, str | None]:
+def _verdict(
+    claim: Claim, method: str, read: Callable[[str, str], list[Row]], level: str
+) -> tuple[Verdict | None, str | None]:
     sources = [*dict.fromkeys((level, "full"))]
     if claim.every_size:
         sources.sort(key=lambda source: -len({row["N"] for row in read(source, claim.figure)}))
@@ -203,18 +278,34 @@ def cells(row: Row, level: str) -> list[Any]:
     for method in METHODS:
         found = row[method]
         marked = "" if found["from"] in (level, None) else " (from the full run)"
-        line += [(found["measured"] or "not measured") + marked, {True: "yes", False: "NO", None: ""}[found["holds"]]]
+        line += [
+            (found["measured"] or "not measured") + marked,
+            {True: "yes", False: "NO", None: ""}[found["holds"]],
+        ]
     return line
 
 
 def main() -> None:
     """Print the table and write it."""
-    level = "full" if options("Print what the paper claims beside what was measured.").parse_args().full else "quick"
+    level = (
+        "full"
+        if options("Print what the paper claims beside what was measured.").parse_args().full
+        else "quick"
+    )
     rows = judge_all(read_summary, level)
-    show("The paper's claims", ["claim", "the paper", "its decoder here", "holds", "ours", "holds"], [cells(row, level) for row in rows])
-    write_json(result_path(level, "claims"), {"experiment": "claims", "environment": environment(), "rows": rows})
+    show(
+        "The paper's claims",
+        ["claim", "the paper", "its decoder here", "holds", "ours", "holds"],
+        [cells(row, level) for row in rows],
+    )
+    write_json(
+        result_path(level, "claims"),
+        {"experiment": "claims", "environment": environment(), "rows": rows},
+    )
     if any(row[method]["holds"] is None for row in rows for method in METHODS):
-        console.print("What was not measured wants MNIST's images, or the full run (make reproduce-full).")
+        console.print(
+            "What was not measured wants MNIST's images, or the full run (make reproduce-full)."
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""More images from few: small random affine and smooth elastic deformations. They stand in for infMNIST (Loosli, Canu and Bottou, 2007)."""
+"""More images from few: small random affine and smooth elastic deformations. They stand in for
+infMNIST (Loosli, Canu and Bottou, 2007).
+"""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -23,8 +25,12 @@ class Deformation(NamedTuple):
 DEFAULT = Deformation()
 
 
-def deform(images: np.ndarray, rng: np.random.Generator, settings: Deformation = DEFAULT) -> np.ndarray:
-    """Each image (N, h, w) of bytes with a deformation of its own; what comes from outside an image is black."""
+def deform(
+    images: np.ndarray, rng: np.random.Generator, settings: Deformation = DEFAULT
+) -> np.ndarray:
+    """Each image (N, h, w) of bytes with a deformation of its own; what comes from outside an image
+    is black.
+    """
     count, height, width = images.shape
     centre = np.array([(height - 1) / 2, (width - 1) / 2]).reshape(2, 1, 1)
     grid = np.indices((height, width)) - centre
@@ -32,30 +38,49 @@ def deform(images: np.ndarray, rng: np.random.Generator, settings: Deformation =
     places += settings.shift * rng.standard_normal((count, 2, 1, 1))
     places += _bends(images.shape, rng, settings)
     which = np.broadcast_to(np.arange(count).reshape(-1, 1, 1), images.shape)
-    moved = map_coordinates(images.astype(np.float32), [which, places[:, 0], places[:, 1]], order=1, mode="constant")
+    moved = map_coordinates(
+        images.astype(np.float32), [which, places[:, 0], places[:, 1]], order=1, mode="constant"
+    )
     return np.rint(np.clip(moved, 0, 255)).astype(np.uint8)
 
 
 def _matrices(count: int, rng: np.random.Generator, settings: Deformation) -> np.ndarray:
     """Rotation, shear and scaling of both axes: (N, 2, 2)."""
-    angles, shears = settings.rotation * rng.standard_normal(count), settings.shear * rng.standard_normal(count)
+    angles, shears = (
+        settings.rotation * rng.standard_normal(count),
+        settings.shear * rng.standard_normal(count),
+    )
     scales = np.exp(settings.scaling * rng.standard_normal((count, 2)))
-    turn = np.stack([np.cos(angles), -np.sin(angles), np.sin(angles), np.cos(angles)], axis=1).reshape(count, 2, 2)
-    lean = np.stack([np.ones(count), np.zeros(count), shears, np.ones(count)], axis=1).reshape(count, 2, 2)
+    turn = np.stack(
+        [np.cos(angles), -np.sin(angles), np.sin(angles), np.cos(angles)], axis=1
+    ).reshape(count, 2, 2)
+    lean = np.stack([np.ones(count), np.zeros(count), shears, np.ones(count)], axis=1).reshape(
+        count, 2, 2
+    )
     return turn @ lean * scales[:, None, :]
 
 
 def _bends(shape: tuple[int, ...], rng: np.random.Generator, settings: Deformation) -> np.ndarray:
-    """Smooth random displacements (N, 2, h, w): white noise through a Gaussian filter, scaled to a standard deviation of `bend`."""
+    """Smooth random displacements (N, 2, h, w): white noise through a Gaussian filter, scaled to a
+    standard deviation of `bend`.
+    """
     noise = rng.standard_normal((shape[0], 2, *shape[1:]), dtype=np.float32)
     s = settings.smoothness
     smooth = gaussian_filter(noise, (0, 0, s, s), mode="wrap")
-    return settings.bend * smooth * (2 * np.sqrt(np.pi) * s)  # the filter divides the deviation of white noise by this
+    # the filter divides the deviation of white noise by this
+    return settings.bend * smooth * (2 * np.sqrt(np.pi) * s)
 
 
-def enlarged(images: np.ndarray, n_images: int, seed: int = 0, settings: Deformation = DEFAULT) -> Iterator[np.ndarray]:
-    """The images, then deformed ones, going through them again and again, in batches: the first ones of more are the same."""
-    yield from (images[start : min(start + BATCH, n_images)] for start in range(0, min(len(images), n_images), BATCH))
+def enlarged(
+    images: np.ndarray, n_images: int, seed: int = 0, settings: Deformation = DEFAULT
+) -> Iterator[np.ndarray]:
+    """The images, then deformed ones, going through them again and again, in batches: the first
+    ones of more are the same.
+    """
+    yield from (
+        images[start : min(start + BATCH, n_images)]
+        for start in range(0, min(len(images), n_images), BATCH)
+    )
     for start in range(len(images), n_images, BATCH):
         places = np.arange(start, start + BATCH) % len(images)
         batch = deform(images[places], np.random.default_rng([seed, start]), settings)

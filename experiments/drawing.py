@@ -8,11 +8,14 @@ from typing import Any
 from methods import COLOURS, LABELS, MARKERS
 from shared import replacing
 
-PAPER = {"color": "black", "marker": "_", "markersize": 16, "linestyle": "none", "zorder": 5}  # the paper's own numbers
+# the paper's own numbers
+PAPER = {"color": "black", "marker": "_", "markersize": 16, "linestyle": "none", "zorder": 5}
 
 
 @contextmanager
-def panels(path: Path, count: int, width: float = 5.0, height: float = 4.0) -> Iterator[Sequence[Any]]:
+def panels(
+    path: Path, count: int, width: float = 5.0, height: float = 4.0
+) -> Iterator[Sequence[Any]]:
     """Axes side by side; the picture is written to `path` in the end."""
     import matplotlib
 
@@ -35,11 +38,18 @@ def style(method: str, **others: Any) -> dict[str, Any]:
     return {"color": COLOURS[method], "marker": MARKERS[method], "label": LABELS[method], **others}
 
 
-def curve(ax: Any, rows: Sequence[dict[str, Any]], x: str, measure: str, method: str, **others: Any) -> None:
+def curve(
+    ax: Any, rows: Sequence[dict[str, Any]], x: str, measure: str, method: str, **others: Any
+) -> None:
     """Means against x, with a band of one deviation; at the largest N, where that is not x."""
     shown = rows if x == "N" else [row for row in rows if row["N"] == max(row["N"] for row in rows)]
-    known = sorted((row for row in shown if row["method"] == method and measure in row), key=lambda row: row[x])
+    known = sorted(
+        (row for row in shown if row["method"] == method and measure in row), key=lambda row: row[x]
+    )
     places, means = [row[x] for row in known], [row[measure]["mean"] for row in known]
     ax.plot(places, means, **style(method, **others))
-    low, high = ([mean + sign * row[measure]["std"] for row, mean in zip(known, means, strict=True)] for sign in (-1, 1))
+    low, high = (
+        [mean + sign * row[measure]["std"] for row, mean in zip(known, means, strict=True)]
+        for sign in (-1, 1)
+    )
     ax.fill_between(places, low, high, color=COLOURS[method], alpha=0.15, linewidth=0)

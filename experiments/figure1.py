@@ -1,4 +1,6 @@
-"""Figure 1: does it matter where the search starts? SSE over repetitions for Range, Sample and K++, on Gaussian data and MNIST."""
+"""Figure 1: does it matter where the search starts? SSE over repetitions for Range, Sample and K++,
+on Gaussian data and MNIST.
+"""
 
 from functools import partial
 from pathlib import Path
@@ -36,16 +38,33 @@ def work(task: Task) -> list[Run]:
     X, seed = load(task), task["seed"]
     rows = sampled(X, seed)
     paper = SKETCHES["clompr"](X, K, M, seed, n_jobs=1)
-    ours = {strategy: our_sketch(X, K, M, seed, n_jobs=1, pool=pool) for strategy, pool in (("range", 0), ("sample", POOL))}
+    ours = {
+        strategy: our_sketch(X, K, M, seed, n_jobs=1, pool=pool)
+        for strategy, pool in (("range", 0), ("sample", POOL))
+    }
     found: list[Run] = []
     for strategy in STRATEGIES:
         fits: dict[str, Any] = {
             "lloyd": partial(lloyd, X, K, strategy, seed),
-            "clompr": partial(decoded, paper, K, "clompr", seed, init=strategy, rows=None if strategy == "range" else rows),
+            "clompr": partial(
+                decoded,
+                paper,
+                K,
+                "clompr",
+                seed,
+                init=strategy,
+                rows=None if strategy == "range" else rows,
+            ),
         }
-        if strategy in ours:  # K++ is Sample to our decoder: it uses the rows it is given as it will
-            fits["density"] = partial(decoded, ours[strategy], K, "density", seed, init=strategy, n_jobs=1)
-        found += [{"method": method, "strategy": strategy, "sse": judge(X, fit()).sse / len(X)} for method, fit in fits.items()]
+        # K++ is Sample to our decoder: it uses the rows it is given as it will
+        if strategy in ours:
+            fits["density"] = partial(
+                decoded, ours[strategy], K, "density", seed, init=strategy, n_jobs=1
+            )
+        found += [
+            {"method": method, "strategy": strategy, "sse": judge(X, fit()).sse / len(X)}
+            for method, fit in fits.items()
+        ]
     return found
 
 
@@ -60,14 +79,33 @@ def draw(rows: list[Row], path: Path) -> None:
                     for j, s in enumerate(STRATEGIES)
                     if (method, s) != ("density", "k++")
                 ]
-                places, means = [j + 0.22 * (i - 1) for j, _ in known], [row["sse"]["mean"] for _, row in known]
-                ax.errorbar(places, means, [row["sse"]["std"] for _, row in known], linestyle="none", capsize=4, **style(method))
+                places, means = (
+                    [j + 0.22 * (i - 1) for j, _ in known],
+                    [row["sse"]["mean"] for _, row in known],
+                )
+                ax.errorbar(
+                    places,
+                    means,
+                    [row["sse"]["std"] for _, row in known],
+                    linestyle="none",
+                    capsize=4,
+                    **style(method),
+                )
                 if (data, method) in FIGURE_1:
-                    ax.plot([j + 0.22 * (i - 1) for j in range(3)], FIGURE_1[data, method], **PAPER, label="the paper's mean" * (i == 0))
+                    ax.plot(
+                        [j + 0.22 * (i - 1) for j in range(3)],
+                        FIGURE_1[data, method],
+                        **PAPER,
+                        label="the paper's mean" * (i == 0),
+                    )
             ax.set(title=f"{data}, N = {N:,}", ylabel="SSE / N", ylim=(0, None))
             ax.set_xticks(range(3), STRATEGIES)
         axes[0].legend(fontsize=8)
 
 
 if __name__ == "__main__":
-    reproduce(Experiment("figure1", "where the search starts: Range, Sample, K++", tasks, work, ("sse",), draw))
+    reproduce(
+        Experiment(
+            "figure1", "where the search starts: Range, Sample, K++", tasks, work, ("sse",), draw
+        )
+    )

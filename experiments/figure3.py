@@ -1,4 +1,6 @@
-"""Figure 3: MNIST's spectral features at three sizes, 1 and 5 replicates. SSE / N, and the adjusted Rand index to the true digits."""
+"""Figure 3: MNIST's spectral features at three sizes, 1 and 5 replicates. SSE / N, and the adjusted
+Rand index to the true digits.
+"""
 
 from pathlib import Path
 
@@ -16,7 +18,11 @@ def tasks(plan: Plan) -> list[Task]:
     if not mnist.available():
         return []
     sizes, replicates = (SIZES, list(REPLICATES)) if plan.full else (SIZES[:1], [1])
-    return [{"data": "mnist", "N": size, "m": M, "replicates": replicates, "seed": seed} for seed in plan.seeds for size in sizes]
+    return [
+        {"data": "mnist", "N": size, "m": M, "replicates": replicates, "seed": seed}
+        for seed in plan.seeds
+        for size in sizes
+    ]
 
 
 def work(task: Task) -> list[Run]:
@@ -26,10 +32,15 @@ def work(task: Task) -> list[Run]:
     found: list[Run] = []
     for replicates in task["replicates"]:
         centroids = {"lloyd": lloyd(X, K, "range", seed, replicates)}
-        centroids |= {method: decoded(seen, K, method, seed, n_init=replicates, n_jobs=1) for method, seen in sketches.items()}
+        centroids |= {
+            method: decoded(seen, K, method, seed, n_init=replicates, n_jobs=1)
+            for method, seen in sketches.items()
+        }
         for method, C in centroids.items():
             sse, ari = judge(X, C, classes)
-            found.append({"method": method, "replicates": replicates, "sse": sse / len(X), "ari": ari})
+            found.append(
+                {"method": method, "replicates": replicates, "sse": sse / len(X), "ari": ari}
+            )
     return found
 
 
@@ -38,7 +49,11 @@ def draw(rows: list[Row], path: Path) -> None:
     sizes = [size for size in SIZES if pick(rows, N=size)]
     with panels(path, 2, 7) as axes:
         for ax, measure, paper, title in zip(
-            axes, ("sse", "ari"), (FIGURE_3_SSE, FIGURE_3_ARI), ("SSE / N", "adjusted Rand index"), strict=True
+            axes,
+            ("sse", "ari"),
+            (FIGURE_3_SSE, FIGURE_3_ARI),
+            ("SSE / N", "adjusted Rand index"),
+            strict=True,
         ):
             for i, method in enumerate(LABELS):
                 for j, replicates in enumerate(REPLICATES):
@@ -50,11 +65,25 @@ def draw(rows: list[Row], path: Path) -> None:
                     ]
                     if not known:
                         continue
-                    look = style(method, fillstyle=("none", "full")[j], label=f"{LABELS[method]}, {replicates} replicate{'s' * j}")
-                    ax.errorbar(*zip(*[(x, y["mean"], y["std"]) for x, y in known], strict=True), linestyle="none", capsize=3, **look)
+                    look = style(
+                        method,
+                        fillstyle=("none", "full")[j],
+                        label=f"{LABELS[method]}, {replicates} replicate{'s' * j}",
+                    )
+                    ax.errorbar(
+                        *zip(*[(x, y["mean"], y["std"]) for x, y in known], strict=True),
+                        linestyle="none",
+                        capsize=3,
+                        **look,
+                    )
                     if (method, replicates) in paper:
                         means = [paper[method, replicates][SIZES.index(size)][0] for size in sizes]
-                        ax.plot([k + shift for k in range(len(sizes))], means, **PAPER, label="the paper's mean" * (i + j == 0))
+                        ax.plot(
+                            [k + shift for k in range(len(sizes))],
+                            means,
+                            **PAPER,
+                            label="the paper's mean" * (i + j == 0),
+                        )
             ax.set(title=title, xlim=(-0.5, len(sizes) - 0.5))
             ax.set_xticks(range(len(sizes)), [f"N = {size:,}" for size in sizes])
         axes[0].legend(fontsize=8)

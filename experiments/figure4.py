@@ -1,6 +1,8 @@
-"""Figure 4: time, memory and SSE relative to one run of Lloyd, over N and m / (K n), on Gaussian data (K = n = 10).
+"""Figure 4: time, memory and SSE relative to one run of Lloyd, over N and m / (K n), on Gaussian
+data (K = n = 10).
 
-The paper leaves the time of sketching out; here are both. Lloyd and sketching use every core, as does our decoder; the paper's uses one.
+The paper leaves the time of sketching out; here are both. Lloyd and sketching use every core, as
+does our decoder; the paper's uses one.
 """
 
 from pathlib import Path
@@ -21,9 +23,16 @@ QUICK_SIZES = {10_000: 10, 100_000: 10, 1_000_000: 2}  # and how many repetition
 
 def tasks(plan: Plan) -> list[Task]:
     """Every size in turn, so that a run cut short has seen them all."""
-    sizes = dict.fromkeys((10**4, 10**5, 10**6, 10**7), len(plan.seeds)) if plan.full else QUICK_SIZES
+    sizes = (
+        dict.fromkeys((10**4, 10**5, 10**6, 10**7), len(plan.seeds)) if plan.full else QUICK_SIZES
+    )
     ratios = RATIOS if plan.full else QUICK_RATIOS
-    return [{"N": N, "ratios": ratios, "seed": seed} for seed in plan.seeds for N, most in sizes.items() if seed < most]
+    return [
+        {"N": N, "ratios": ratios, "seed": seed}
+        for seed in plan.seeds
+        for N, most in sizes.items()
+        if seed < most
+    ]
 
 
 def work(task: Task) -> list[Run]:
@@ -33,7 +42,9 @@ def work(task: Task) -> list[Run]:
     X = ckm.datasets.gaussian_mixture(task["N"], K, N_FEATURES, random_state=seed).rows
     centroids, lloyd_seconds = timed(lloyd, X, K, "range", seed)
     lloyd_sse = judge(X, centroids).sse
-    found: list[Run] = [{"method": "lloyd", "ratio": None, "seconds": lloyd_seconds, "relative_sse": 1.0}]
+    found: list[Run] = [
+        {"method": "lloyd", "ratio": None, "seconds": lloyd_seconds, "relative_sse": 1.0}
+    ]
     for ratio in task["ratios"]:
         for method, make in SKETCHES.items():
             sketch, sketching = timed(make, X, K, ratio * K * N_FEATURES, seed)
@@ -46,7 +57,8 @@ def work(task: Task) -> list[Run]:
                     "sketch_seconds": sketching,
                     "relative_time": seconds / lloyd_seconds,
                     "relative_whole": (seconds + sketching) / lloyd_seconds,
-                    "relative_memory": (sketch.nbytes + sketch.frequencies.omega.nbytes) / X.nbytes,  # held while decoding; Lloyd holds X
+                    # held while decoding; Lloyd holds X
+                    "relative_memory": (sketch.nbytes + sketch.frequencies.omega.nbytes) / X.nbytes,
                     "relative_sse": judge(X, C).sse / lloyd_sse,
                 }
             )
@@ -54,7 +66,9 @@ def work(task: Task) -> list[Run]:
 
 
 def warm_up() -> None:
-    """Compile, and load what is loaded once, so that it is in no one's time; it costs little when done."""
+    """Compile, and load what is loaded once, so that it is in no one's time; it costs little when
+    done.
+    """
     X = np.random.default_rng(0).standard_normal((2000, 2))
     lloyd(X, 3, "range", 0)
     for method, make in SKETCHES.items():
@@ -62,7 +76,9 @@ def warm_up() -> None:
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    """Time and memory over N at m = 1000, SSE over m / (K n) at the largest N; the paper's ranges are bars."""
+    """Time and memory over N at m = 1000, SSE over m / (K n) at the largest N; the paper's ranges
+    are bars.
+    """
     largest = max(row["N"] for row in rows)
     at_shown = pick(rows, ratio=SHOWN)
     with panels(path, 3) as (time, memory, sse):
@@ -79,11 +95,21 @@ def draw(rows: list[Row], path: Path) -> None:
             known = sorted(pick(rows, N=largest, method=method), key=lambda row: row["ratio"])
             sse.errorbar(
                 [row["ratio"] for row in known],
-                *zip(*[(row["relative_sse"]["mean"], row["relative_sse"]["std"]) for row in known], strict=True),
+                *zip(
+                    *[(row["relative_sse"]["mean"], row["relative_sse"]["std"]) for row in known],
+                    strict=True,
+                ),
                 **style(method),
             )
         for ax, ranges in ((time, FIGURE_4_TIME), (sse, FIGURE_4_SSE)):
-            ax.vlines([*ranges], *zip(*ranges.values(), strict=True), color="black", linewidth=4, alpha=0.6, label="the paper")
+            ax.vlines(
+                [*ranges],
+                *zip(*ranges.values(), strict=True),
+                color="black",
+                linewidth=4,
+                alpha=0.6,
+                label="the paper",
+            )
         for ax, title, xlabel in (
             (time, f"time over one Lloyd run, m = {SHOWN}Kn", "N"),
             (memory, "memory over the data's", "N"),
@@ -94,7 +120,16 @@ def draw(rows: list[Row], path: Path) -> None:
             ax.legend(fontsize=8)
 
 
-MEASURES = ("seconds", "sketch_seconds", "relative_time", "relative_whole", "relative_memory", "relative_sse")
+MEASURES = (
+    "seconds",
+    "sketch_seconds",
+    "relative_time",
+    "relative_whole",
+    "relative_memory",
+    "relative_sse",
+)
 
 if __name__ == "__main__":
-    reproduce(Experiment("figure4", "time, memory and SSE", tasks, work, MEASURES, draw, timed=True))
+    reproduce(
+        Experiment("figure4", "time, memory and SSE", tasks, work, MEASURES, draw, timed=True)
+    )

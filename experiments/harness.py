@@ -1,8 +1,11 @@
-"""What every experiment shares: tasks that are done once and remembered, summaries of their runs, and the options of every script.
+"""What every experiment shares: tasks that are done once and remembered, summaries of their runs,
+and the options of every script.
 
-An experiment is a list of tasks, each a few numbers that name one repetition of one setting, and a function that does a task and returns
-its runs. A task that ended is a line of runs/NAME.jsonl, with its seed and the versions it was made with, and is not done again: stop and
-continue at will. results/quick/NAME.json and results/full/NAME.json hold means and deviations over repetitions; plots are drawn from these.
+An experiment is a list of tasks, each a few numbers that name one repetition of one setting, and a
+function that does a task and returns its runs. A task that ended is a line of runs/NAME.jsonl, with
+its seed and the versions it was made with, and is not done again: stop and continue at will.
+results/quick/NAME.json and results/full/NAME.json hold means and deviations over repetitions; plots
+are drawn from these.
 """
 
 import argparse
@@ -40,7 +43,9 @@ class Plan(NamedTuple):
 
 @dataclass(frozen=True)
 class Experiment:
-    """A figure: its tasks, in the order they are done in; what does one; which numbers of a run are measured; what draws the summary."""
+    """A figure: its tasks, in the order they are done in; what does one; which numbers of a run are
+    measured; what draws the summary.
+    """
 
     name: str
     about: str
@@ -74,7 +79,8 @@ class Store(NamedTuple):
         entry = {"task": task, "runs": runs, "seconds": round(seconds, 2), "versions": versions()}
         line = json.dumps(entry, separators=(",", ":"), default=float)
         with locked(), self.path.open("a+") as file:
-            if file.seek(0, 2) and not self.path.read_bytes().endswith(b"\n"):  # a crash left half a line
+            # a crash left half a line
+            if file.seek(0, 2) and not self.path.read_bytes().endswith(b"\n"):
                 file.write("\n")
             file.write(line + "\n")
 
@@ -99,7 +105,13 @@ def do(work: Callable[[Task], list[Run]], store: Store, deadline: float, task: T
     return Outcome(True, [])
 
 
-def do_all(experiment: Experiment, tasks: Sequence[Task], store: Store, jobs: int, minutes: float | None = None) -> int:
+def do_all(
+    experiment: Experiment,
+    tasks: Sequence[Task],
+    store: Store,
+    jobs: int,
+    minutes: float | None = None,
+) -> int:
     """Do what is not yet done, and say how many tasks are left; no process is started for jobs = 0."""
     known = store.read()
     left = [task for task in tasks if key_of(task) not in known]
@@ -107,7 +119,9 @@ def do_all(experiment: Experiment, tasks: Sequence[Task], store: Store, jobs: in
         return len(left)
     for size in sorted({task["N"] for task in left if task.get("data") == "mnist"}):
         mnist.features(size)  # kept on disk before processes start, so that no two of them make it
-    work = partial(do, experiment.work, store, float("inf") if minutes is None else time.time() + 60 * minutes)
+    work = partial(
+        do, experiment.work, store, float("inf") if minutes is None else time.time() + 60 * minutes
+    )
     stopped = "Stopped; the same command continues from here."
     try:
         done = work_all(work, left, jobs, stopped) if jobs else [work(task).found for task in left]
@@ -117,13 +131,18 @@ def do_all(experiment: Experiment, tasks: Sequence[Task], store: Store, jobs: in
 
 
 def summarise(entries: Iterable[dict[str, Any]], measures: Sequence[str]) -> list[Row]:
-    """A row for each setting and method: how many repetitions, their seeds, and mean, deviation and median of every measure.
+    """A row for each setting and method: how many repetitions, their seeds, and mean, deviation and
+    median of every measure.
 
     A list in a task is what its runs go through; each of them names its own.
     """
     groups: dict[str, list[tuple[int, Run]]] = {}
     for entry in entries:
-        setting = {name: value for name, value in entry["task"].items() if name != "seed" and not isinstance(value, list)}
+        setting = {
+            name: value
+            for name, value in entry["task"].items()
+            if name != "seed" and not isinstance(value, list)
+        }
         for run in entry["runs"]:
             label = setting | {name: value for name, value in run.items() if name not in measures}
             groups.setdefault(json.dumps(label), []).append((entry["task"]["seed"], run))
@@ -137,7 +156,11 @@ def _statistics(runs: list[tuple[int, Run]], measures: Sequence[str]) -> Row:
         values = np.array([run[measure] for _, run in runs if run.get(measure) is not None], float)
         if len(values):
             spread = values.std(ddof=1) if len(values) > 1 else 0.0
-            found[measure] = {"mean": _short(values.mean()), "std": _short(spread), "median": _short(np.median(values))}
+            found[measure] = {
+                "mean": _short(values.mean()),
+                "std": _short(spread),
+                "median": _short(np.median(values)),
+            }
     return found
 
 
@@ -182,18 +205,37 @@ def options(about: str) -> argparse.ArgumentParser:
     """The options of every script."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument(
-        "--full", action="store_true", help="the sizes and the 100 repetitions of the paper (hours); it continues where it stopped"
+        "--full",
+        action="store_true",
+        help="the sizes and the 100 repetitions of the paper (hours); it continues where it stopped",
     )
     parser.add_argument(
         "--mnist",
         metavar="FOLDER",
         help="where MNIST's idx .gz files are, or the word openml (default: the environment variable MNIST_DIR)",
     )
-    parser.add_argument("--minutes", type=float, help="begin nothing new after this many minutes; 0 only summarises what is done")
-    parser.add_argument("--largest", type=float, default=float("inf"), metavar="N", help="leave data of more rows out")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        help="begin nothing new after this many minutes; 0 only summarises what is done",
+    )
+    parser.add_argument(
+        "--largest",
+        type=float,
+        default=float("inf"),
+        metavar="N",
+        help="leave data of more rows out",
+    )
     parser.add_argument("--repetitions", type=int, help="how many (default: 10, full: 100)")
-    parser.add_argument("--jobs", type=int, default=2, help="processes, where nothing is timed (default: %(default)s)")
-    parser.add_argument("--redraw", action="store_true", help="only draw the plot again, from the summary")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=2,
+        help="processes, where nothing is timed (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--redraw", action="store_true", help="only draw the plot again, from the summary"
+    )
     return parser
 
 
@@ -201,8 +243,13 @@ def reproduce(experiment: Experiment) -> None:
     """The main function of every script: do what is left, summarise, draw."""
     arguments = options(experiment.about).parse_args()
     mnist.name_source(arguments.mnist)
-    plan = Plan(arguments.full, range(arguments.repetitions or experiment.repetitions[arguments.full]))
-    summary, plot = result_path(plan.level, experiment.name), result_path(plan.level, experiment.name, ".png")
+    plan = Plan(
+        arguments.full, range(arguments.repetitions or experiment.repetitions[arguments.full])
+    )
+    summary, plot = (
+        result_path(plan.level, experiment.name),
+        result_path(plan.level, experiment.name, ".png"),
+    )
     if not arguments.redraw:
         console.rule(f"{experiment.name}: {experiment.about}")
         tasks = [task for task in experiment.tasks(plan) if task["N"] <= arguments.largest]
@@ -213,18 +260,26 @@ def reproduce(experiment: Experiment) -> None:
     rows = read_summary(plan.level, experiment.name)
     if rows:
         experiment.draw(rows, plot)
-        console.print(f"Written: {summary.relative_to(HERE.parent)}, {plot.relative_to(HERE.parent)}")
+        console.print(
+            f"Written: {summary.relative_to(HERE.parent)}, {plot.relative_to(HERE.parent)}"
+        )
 
 
-def measure(experiment: Experiment, tasks: Sequence[Task], arguments: argparse.Namespace) -> dict[str, Any]:
+def measure(
+    experiment: Experiment, tasks: Sequence[Task], arguments: argparse.Namespace
+) -> dict[str, Any]:
     """Do what is left, and summarise all that is known of these tasks."""
     store, began = Store(HERE / "runs" / f"{experiment.name}.jsonl"), time.perf_counter()
-    left = do_all(experiment, tasks, store, 0 if experiment.timed else arguments.jobs, arguments.minutes)
+    left = do_all(
+        experiment, tasks, store, 0 if experiment.timed else arguments.jobs, arguments.minutes
+    )
     known = store.read()
     entries = [known[key_of(task)] for task in tasks if key_of(task) in known]
     rows = summarise(entries, experiment.measures)
     tell(experiment, rows)
-    console.print(f"{len(entries)} of {len(tasks)} tasks are done, {time.perf_counter() - began:.0f} s.")
+    console.print(
+        f"{len(entries)} of {len(tasks)} tasks are done, {time.perf_counter() - began:.0f} s."
+    )
     made_with = {json.dumps(entry["versions"]): entry["versions"] for entry in entries}
     state = {"experiment": experiment.name, "tasks": len(tasks), "left": left}
     return state | {"environment": environment(), "versions": [*made_with.values()], "rows": rows}
@@ -233,11 +288,24 @@ def measure(experiment: Experiment, tasks: Sequence[Task], arguments: argparse.N
 def tell(experiment: Experiment, rows: list[Row]) -> None:
     """Print the summary; means alone where there are many measures."""
     written = _spread if len(experiment.measures) <= 3 else _mean
-    labels = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in (*experiment.measures, "count", "seeds")]
-    cells = [
-        [*(_cell(row.get(name)) for name in labels), row["count"], *(written(row.get(m)) for m in experiment.measures)] for row in rows
+    labels = [
+        name
+        for name in dict.fromkeys(name for row in rows for name in row)
+        if name not in (*experiment.measures, "count", "seeds")
     ]
-    show(experiment.name, [*labels, "runs", *(measure.replace("_", " ") for measure in experiment.measures)], cells)
+    cells = [
+        [
+            *(_cell(row.get(name)) for name in labels),
+            row["count"],
+            *(written(row.get(m)) for m in experiment.measures),
+        ]
+        for row in rows
+    ]
+    show(
+        experiment.name,
+        [*labels, "runs", *(measure.replace("_", " ") for measure in experiment.measures)],
+        cells,
+    )
 
 
 def _cell(value: Any) -> str:

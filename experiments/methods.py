@@ -12,14 +12,17 @@ from sklearn.metrics import adjusted_rand_score, pairwise_distances_argmin_min
 import ckm
 
 STRATEGIES = ("range", "sample", "k++")
-SAMPLED_ROWS, POOL = 10_000, 1000  # what Sample and K++ draw from for the paper's decoder, and what ours sees instead
+# what Sample and K++ draw from for the paper's decoder, and what ours sees instead
+SAMPLED_ROWS, POOL = 10_000, 1000
 LABELS = {"lloyd": "Lloyd", "clompr": "CKM (paper's decoder)", "density": "CKM (ours)"}
 COLOURS = {"lloyd": "#666666", "clompr": "#D55E00", "density": "#0072B2"}
 MARKERS = {"lloyd": "s", "clompr": "^", "density": "o"}
 
 
 class Judged(NamedTuple):
-    """How good centroids are: the SSE (equation 1), and the adjusted Rand index where classes are known."""
+    """How good centroids are: the SSE (equation 1), and the adjusted Rand index where classes are
+    known.
+    """
 
     sse: float
     ari: float | None
@@ -28,7 +31,10 @@ class Judged(NamedTuple):
 def judge(X: np.ndarray, centroids: np.ndarray, classes: np.ndarray | None = None) -> Judged:
     """Assign every row to its nearest centroid."""
     labels, squares = pairwise_distances_argmin_min(X, centroids, metric="sqeuclidean")
-    return Judged(float(squares.sum()), None if classes is None else float(adjusted_rand_score(classes, labels)))
+    return Judged(
+        float(squares.sum()),
+        None if classes is None else float(adjusted_rand_score(classes, labels)),
+    )
 
 
 def lloyd(X: np.ndarray, K: int, strategy: str, seed: int, replicates: int = 1) -> np.ndarray:
@@ -40,7 +46,10 @@ def lloyd(X: np.ndarray, K: int, strategy: str, seed: int, replicates: int = 1) 
         "sample": lambda: "random",
         "k++": lambda: "k-means++",
     }
-    runs = (KMeans(K, init=starts[strategy](), n_init=1, random_state=int(rng.integers(2**31))).fit(X) for _ in range(replicates))
+    runs = (
+        KMeans(K, init=starts[strategy](), n_init=1, random_state=int(rng.integers(2**31))).fit(X)
+        for _ in range(replicates)
+    )
     return min(runs, key=lambda fitted: fitted.inertia_).cluster_centers_
 
 
@@ -61,10 +70,13 @@ SKETCHES: dict[str, Callable[..., ckm.Sketch]] = {
 
 
 def decoded(sketch: ckm.Sketch, K: int, method: str, seed: int, **options: Any) -> np.ndarray:
-    """Centroids from the sketch, Range starts unless `init` is given; the replicate with the lowest cost of the sketch."""
+    """Centroids from the sketch, Range starts unless `init` is given; the replicate with the lowest
+    cost of the sketch.
+    """
     options.setdefault("init", "range")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ckm.errors.SmallSketchWarning)  # sketches that are too small are part of the experiment
+        # sketches that are too small are part of the experiment
+        warnings.simplefilter("ignore", ckm.errors.SmallSketchWarning)
         return ckm.decode(sketch, K, decoder=method, random_state=seed, **options).centroids
 
 

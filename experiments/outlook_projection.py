@@ -1,7 +1,9 @@
-"""An outlook of the paper: random projections before sketching (Boutsidis, Zouzias and Drineas, 2010).
+"""An outlook of the paper: random projections before sketching (Boutsidis, Zouzias and Drineas,
+2010).
 
-Rows of 32 columns are projected to d = O(log K) before they are sketched, so m = 5Kd frequencies do; a second pass assigns each row to its
-nearest centroid there and averages the rows themselves, which lifts the centroids back. The SSE counts in all 32 columns.
+Rows of 32 columns are projected to d = O(log K) before they are sketched, so m = 5Kd frequencies
+do; a second pass assigns each row to its nearest centroid there and averages the rows themselves,
+which lifts the centroids back. The SSE counts in all 32 columns.
 """
 
 from pathlib import Path
@@ -17,12 +19,17 @@ from methods import SKETCHES, decoded, judge, lloyd, timed
 K, N_FEATURES, RATIO = 10, 32, 5
 
 
-SIZES = ((20_000, [3, 6, 12]), (200_000, [3, 6, 9, 12, 18, 24]))  # N and the dimensions d tried within a task: quick, full
+# N and the dimensions d tried within a task: quick, full
+SIZES = ((20_000, [3, 6, 12]), (200_000, [3, 6, 9, 12, 18, 24]))
 
 
 def tasks(plan: Plan) -> list[Task]:
     """A full run has the quick one in it."""
-    return [{"N": N, "n": N_FEATURES, "dimensions": d, "seed": seed} for seed in plan.seeds for N, d in SIZES[: 1 + plan.full]]
+    return [
+        {"N": N, "n": N_FEATURES, "dimensions": d, "seed": seed}
+        for seed in plan.seeds
+        for N, d in SIZES[: 1 + plan.full]
+    ]
 
 
 def work(task: Task) -> list[Run]:
@@ -37,7 +44,9 @@ def work(task: Task) -> list[Run]:
         for method in SKETCHES:
             fit = lifted if d < N_FEATURES else direct
             C, seconds = timed(fit, X, P, method, seed)
-            found.append({"method": method, "d": d, "relative": judge(X, C).sse / best, "seconds": seconds})
+            found.append(
+                {"method": method, "d": d, "relative": judge(X, C).sse / best, "seconds": seconds}
+            )
     return found
 
 
@@ -48,7 +57,9 @@ def direct(X: np.ndarray, P: np.ndarray, method: str, seed: int) -> np.ndarray:
 
 
 def lifted(X: np.ndarray, P: np.ndarray, method: str, seed: int) -> np.ndarray:
-    """Centroids of the projected rows, and the mean of the rows nearest to each; one without rows stays at the mean of all."""
+    """Centroids of the projected rows, and the mean of the rows nearest to each; one without rows
+    stays at the mean of all.
+    """
     projected = X @ P
     labels = pairwise_distances_argmin(projected, direct(projected, P, method, seed))
     counts = np.bincount(labels, minlength=K)
@@ -60,15 +71,32 @@ def draw(rows: list[Row], path: Path) -> None:
     """SSE and time against d."""
     with panels(path, 2) as axes:
         for ax, measure, title in zip(
-            axes, ("relative", "seconds"), ("SSE over the best of 3 k-means++", "seconds, all included"), strict=True
+            axes,
+            ("relative", "seconds"),
+            ("SSE over the best of 3 k-means++", "seconds, all included"),
+            strict=True,
         ):
             for method in SKETCHES:
                 curve(ax, rows, "d", measure, method)
             ax.axvline(np.log2(K), color="black", linestyle=":", label="log₂ K")
-            ax.set(title=title, xlabel=f"dimensions d after projection ({N_FEATURES}: none)", xscale="log")
+            ax.set(
+                title=title,
+                xlabel=f"dimensions d after projection ({N_FEATURES}: none)",
+                xscale="log",
+            )
             ax.legend(fontsize=8)
 
 
 if __name__ == "__main__":
     about = "random projections before sketching, centroids lifted by a second pass"
-    reproduce(Experiment("outlook_projection", about, tasks, work, ("relative", "seconds"), draw, repetitions=(3, 20)))
+    reproduce(
+        Experiment(
+            "outlook_projection",
+            about,
+            tasks,
+            work,
+            ("relative", "seconds"),
+            draw,
+            repetitions=(3, 20),
+        )
+    )

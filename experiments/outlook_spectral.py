@@ -1,6 +1,8 @@
-"""An outlook of the paper: spectral clustering with its k-means step replaced, on images that need no download.
+"""An outlook of the paper: spectral clustering with its k-means step replaced, on images that need
+no download.
 
-Scikit-learn's 8 x 8 digits and, for more of them, deformed ones; the graph of 10 nearest neighbours, eigenvectors of its Laplacian.
+Scikit-learn's 8 x 8 digits and, for more of them, deformed ones; the graph of 10 nearest
+neighbours, eigenvectors of its Laplacian.
 """
 
 from functools import cache
@@ -32,24 +34,37 @@ def features(n_images: int) -> tuple[np.ndarray, np.ndarray]:
     """Spectral features (N, 10) and classes (N,)."""
     digits = load_digits()
     grey = (digits.images * (255 / LARGEST)).astype(np.uint8)
-    pixels = np.concatenate([*enlarged(grey, n_images, settings=SMALL)]).reshape(n_images, -1).astype(np.float32)
+    pixels = (
+        np.concatenate([*enlarged(grey, n_images, settings=SMALL)])
+        .reshape(n_images, -1)
+        .astype(np.float32)
+    )
     graph = sparse.csr_array(kneighbors_graph(pixels, mnist_spectral.NEIGHBOURS))
-    return mnist_spectral.embedding(graph.maximum(graph.T)), digits.target[np.arange(n_images) % len(grey)]
+    return mnist_spectral.embedding(graph.maximum(graph.T)), digits.target[
+        np.arange(n_images) % len(grey)
+    ]
 
 
 def work(task: Task) -> list[Run]:
     """One replicate of each."""
     (X, classes), seed = features(task["N"]), task["seed"]
     centroids = {"lloyd": lloyd(X, K, "range", seed)}
-    centroids |= {method: decoded(make(X, K, M, seed, n_jobs=1), K, method, seed, n_jobs=1) for method, make in SKETCHES.items()}
+    centroids |= {
+        method: decoded(make(X, K, M, seed, n_jobs=1), K, method, seed, n_jobs=1)
+        for method, make in SKETCHES.items()
+    }
     judged = {method: judge(X, C, classes) for method, C in centroids.items()}
-    return [{"method": method, "sse": sse / len(X), "ari": ari} for method, (sse, ari) in judged.items()]
+    return [
+        {"method": method, "sse": sse / len(X), "ari": ari} for method, (sse, ari) in judged.items()
+    ]
 
 
 def draw(rows: list[Row], path: Path) -> None:
     """SSE / N and adjusted Rand index over the number of images."""
     with panels(path, 2) as axes:
-        for ax, measure, title in zip(axes, ("sse", "ari"), ("SSE / N", "adjusted Rand index"), strict=True):
+        for ax, measure, title in zip(
+            axes, ("sse", "ari"), ("SSE / N", "adjusted Rand index"), strict=True
+        ):
             for method in LABELS:
                 curve(ax, rows, "N", measure, method)
             ax.set(title=title, xlabel="images", xscale="log")
@@ -58,4 +73,8 @@ def draw(rows: list[Row], path: Path) -> None:
 
 if __name__ == "__main__":
     about = "spectral clustering of small digits, its k-means step replaced"
-    reproduce(Experiment("outlook_spectral", about, tasks, work, ("sse", "ari"), draw, repetitions=(3, 20)))
+    reproduce(
+        Experiment(
+            "outlook_spectral", about, tasks, work, ("sse", "ari"), draw, repetitions=(3, 20)
+        )
+    )

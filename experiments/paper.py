@@ -1,4 +1,6 @@
-"""The paper's own numbers, read off its plots (so to two or three figures), in the terms of our summaries."""
+"""The paper's own numbers, read off its plots (so to two or three figures), in the terms of our
+summaries.
+"""
 
 # Figure 1: mean SSE over N for Range, Sample, K++.
 FIGURE_1 = {
@@ -27,6 +29,8 @@ FIGURE_3_ARI = {
 }
 
 # Figure 4, relative to one run of Lloyd: (lowest, highest) of the curves.
-FIGURE_4_SSE = {1: (3.4, 4.1), 5: (1.4, 1.8), 10: (1.04, 1.12), 32: (0.93, 0.94)}  # by m / (K n); 5 stands for 4.7
-FIGURE_4_TIME = {10**4: (23, 35), 10**5: (5.7, 8.7), 10**6: (0.34, 0.58), 10**7: (0.032, 0.053)}  # by N, without sketching
+# by m / (K n); 5 stands for 4.7
+FIGURE_4_SSE = {1: (3.4, 4.1), 5: (1.4, 1.8), 10: (1.04, 1.12), 32: (0.93, 0.94)}
+# by N, without sketching
+FIGURE_4_TIME = {10**4: (23, 35), 10**5: (5.7, 8.7), 10**6: (0.34, 0.58), 10**7: (0.032, 0.053)}
 SPEED_UP = 150  # at N = 10^7, one run of CKM given the sketch against five of Lloyd

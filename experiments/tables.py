@@ -1,6 +1,8 @@
-"""The tables of docs/reproduction.md, written from the summaries of the full run: no number there is typed by hand.
+"""The tables of docs/reproduction.md, written from the summaries of the full run: no number there
+is typed by hand.
 
-Each stands between <!-- NAME --> and <!-- end -->, with its plot. A table whose figure was not run is a sentence that says so.
+Each stands between <!-- NAME --> and <!-- end -->, with its plot. A table whose figure was not run
+is a sentence that says so.
 """
 
 import re
@@ -29,7 +31,9 @@ def spread(row: Row | None, measure: str, digits: int = 3) -> str:
     if row is None or measure not in row:
         return "not run"
     found = row[measure]
-    return f"{found['mean']:.{digits}f}" + (f" ± {found['std']:.{digits}f}" if row["count"] > 1 else "")
+    return f"{found['mean']:.{digits}f}" + (
+        f" ± {found['std']:.{digits}f}" if row["count"] > 1 else ""
+    )
 
 
 def first(rows: Sequence[Row], **wanted: object) -> Row | None:
@@ -48,12 +52,26 @@ def figure1_table() -> str:
     rows, lines = read_summary(LEVEL, "figure1"), []
     for data, N in dict.fromkeys((row["data"], row["N"]) for row in rows):
         for method in LABELS:
-            known = {strategy: first(rows, data=data, N=N, method=method, strategy=strategy) for strategy in STRATEGIES}
+            known = {
+                strategy: first(rows, data=data, N=N, method=method, strategy=strategy)
+                for strategy in STRATEGIES
+            }
             ours = [spread(row, "sse") if row else "as Sample" for row in known.values()]
             paper = FIGURE_1.get((data, method))
             runs = max(row["count"] for row in known.values() if row)
-            lines.append([data, f"{N:,}", LABELS[method], *ours, " / ".join(f"{mean:.3g}" for mean in paper) if paper else "", str(runs)])
-    return table(["data", "N", "method", "Range", "Sample", "K++", "the paper (N = 300,000)", "runs"], lines)
+            lines.append(
+                [
+                    data,
+                    f"{N:,}",
+                    LABELS[method],
+                    *ours,
+                    " / ".join(f"{mean:.3g}" for mean in paper) if paper else "",
+                    str(runs),
+                ]
+            )
+    return table(
+        ["data", "N", "method", "Range", "Sample", "K++", "the paper (N = 300,000)", "runs"], lines
+    )
 
 
 def figure2_table() -> str:
@@ -62,7 +80,9 @@ def figure2_table() -> str:
     ratios = sorted({row["ratio"] for row in rows if row["ratio"] is not None})
     for method, (measure, bound) in figure2.BELOW.items():
         for K, n, N in figure2.all_cells(rows):
-            known = {ratio: first(rows, K=K, n=n, N=N, method=method, ratio=ratio) for ratio in ratios}
+            known = {
+                ratio: first(rows, K=K, n=n, N=N, method=method, ratio=ratio) for ratio in ratios
+            }
             means = [f"{row[measure]['mean']:.3f}" if row else "" for row in known.values()]
             enough = figure2.enough(pick(rows, K=K, n=n, N=N), method, measure, bound)
             runs = max(row["count"] for row in known.values() if row)
@@ -77,7 +97,18 @@ def figure2_table() -> str:
                     str(runs),
                 ]
             )
-    return table(["decoder", "N", "K", "n", *(f"m = {ratio}Kn" for ratio in ratios), "from m / (Kn)", "runs"], lines)
+    return table(
+        [
+            "decoder",
+            "N",
+            "K",
+            "n",
+            *(f"m = {ratio}Kn" for ratio in ratios),
+            "from m / (Kn)",
+            "runs",
+        ],
+        lines,
+    )
 
 
 def figure3_table() -> str:
@@ -92,9 +123,14 @@ def figure3_table() -> str:
                 line = [f"{N:,}", LABELS[method], str(replicates)]
                 for measure, paper in (("sse", FIGURE_3_SSE), ("ari", FIGURE_3_ARI)):
                     theirs = paper.get((method, replicates))
-                    line += [spread(row, measure), "{:.3f} ± {:.3f}".format(*theirs[i]) if theirs else ""]
+                    line += [
+                        spread(row, measure),
+                        "{:.3f} ± {:.3f}".format(*theirs[i]) if theirs else "",
+                    ]
                 lines.append([*line, str(row["count"])])
-    return table(["N", "method", "replicates", "SSE / N", "the paper's", "ARI", "the paper's", "runs"], lines)
+    return table(
+        ["N", "method", "replicates", "SSE / N", "the paper's", "ARI", "the paper's", "runs"], lines
+    )
 
 
 def figure4_table() -> str:
@@ -105,7 +141,10 @@ def figure4_table() -> str:
             continue
         one_run = first(rows, N=row["N"], method="lloyd")
         time, sse = FIGURE_4_TIME.get(row["N"]), FIGURE_4_SSE.get(row["ratio"])
-        means = [f"{row[measure]['mean']:.3g}" for measure in ("relative_time", "relative_whole", "relative_memory")]
+        means = [
+            f"{row[measure]['mean']:.3g}"
+            for measure in ("relative_time", "relative_whole", "relative_memory")
+        ]
         seconds = f"{one_run['seconds']['mean']:.3g} s" if one_run else ""
         paper = ["{:g} to {:g}".format(*found) if found else "" for found in (time, sse)]
         lines.append(
@@ -187,7 +226,10 @@ def filled(text: str) -> str:
 def main() -> None:
     """Write the tables into the document."""
     DOCUMENT.write_text(filled(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
-    print(f"Written: {DOCUMENT.name}, {len(TABLES)} tables for {len(METHODS)} decoders.", file=sys.stderr)
+    print(
+        f"Written: {DOCUMENT.name}, {len(TABLES)} tables for {len(METHODS)} decoders.",
+        file=sys.stderr,
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""What every test stands on: laws are tried on the same examples each time, and no window is ever opened.
+"""What every test stands on: laws are tried on the same examples each time, and no window is ever
+opened.
 
-Numba's cache looks only at the file of a compiled function, not at the constants and intrinsics it takes from other files; so that a test
-never runs yesterday's arithmetic, the cache is kept in a folder named after the contents of every file that compiled code comes from.
-"""
+Numba's cache looks only at the file of a compiled function, not at the constants and intrinsics it
+takes from other files; so that a test never runs yesterday's arithmetic, the cache is kept in a
+folder named after the contents of every file that compiled code comes from."""
 
 import hashlib
 import os
@@ -16,13 +17,19 @@ from hypothesis import HealthCheck, settings
 
 
 def _compiles(source: str) -> bool:
-    return "from numba" in source or "from ckm.compiling" in source
+    return "from numba" in source or "from ckm._util.jit" in source
 
 
 _SOURCE = Path(__file__).parents[1] / "src" / "ckm"
-_COMPILED = [p for p in sorted(_SOURCE.rglob("*.py")) if p.parent.name == "kernels" or _compiles(p.read_text(encoding="utf-8"))]
+_COMPILED = [
+    p
+    for p in sorted(_SOURCE.rglob("*.py"))
+    if "_kernels" in p.parts or _compiles(p.read_text(encoding="utf-8"))
+]
 _KEY = hashlib.sha256(b"".join(path.read_bytes() for path in _COMPILED)).hexdigest()[:16]
-os.environ["NUMBA_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / f"ckm-test-cache-{os.getuid()}" / _KEY)
+os.environ["NUMBA_CACHE_DIR"] = str(
+    Path(tempfile.gettempdir()) / f"ckm-test-cache-{os.getuid()}" / _KEY
+)
 os.environ["MPLBACKEND"] = "Agg"
 
 settings.register_profile(
@@ -46,7 +53,9 @@ def clusters() -> np.ndarray:
     return X
 
 
-@pytest.fixture(params=["reference", "numba", *(["torch", "torch-plain"] if find_spec("torch") else [])])
+@pytest.fixture(
+    params=["reference", "numba", *(["torch", "torch-plain"] if find_spec("torch") else [])]
+)
 def kernel(request: pytest.FixtureRequest) -> str:
     """The name of each kernel in turn."""
     return str(request.param)

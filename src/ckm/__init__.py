@@ -1,34 +1,37 @@
-"""Cluster any amount of data in one pass: compressive k-means (Keriven, Tremblay, Traonmilin, Gribonval, 2017)."""
+"""Cluster any amount of data in one pass: compressive k-means (Keriven, Tremblay, Traonmilin,
+Gribonval, 2017).
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ckm import datasets, errors
-    from ckm.decoding import Solution, decode
-    from ckm.estimator import CompressiveKMeans
-    from ckm.frequencies import Frequencies, draw_frequencies
-    from ckm.sketcher import Sketcher
-    from ckm.sketches import Sketch, merge
-    from ckm.sketching import sketch
-    from ckm.storage import load
+    from ckm._core.frequencies import Frequencies, draw_frequencies
+    from ckm._core.sketch import Sketch, merge
+    from ckm._core.storage import load
+    from ckm._decoding.api import Solution, decode
+    from ckm._sketching.api import sketch
+    from ckm._sketching.stream import Sketcher
+    from ckm.estimators import CompressiveKMeans
 
 __version__ = "0.1.0"
 
-# Where each public name lives. They are imported when first used, so that `import ckm` costs nothing.
+# Where each public name lives. They are imported when first used, so that `import ckm` costs
+# nothing.
 _HOMES = {
-    "CompressiveKMeans": "ckm.estimator",
-    "Frequencies": "ckm.frequencies",
-    "Sketch": "ckm.sketches",
-    "Sketcher": "ckm.sketcher",
-    "Solution": "ckm.decoding",
+    "CompressiveKMeans": "ckm.estimators",
+    "Frequencies": "ckm._core.frequencies",
+    "Sketch": "ckm._core.sketch",
+    "Sketcher": "ckm._sketching.stream",
+    "Solution": "ckm._decoding.api",
     "datasets": "",
-    "decode": "ckm.decoding",
-    "draw_frequencies": "ckm.frequencies",
+    "decode": "ckm._decoding.api",
+    "draw_frequencies": "ckm._core.frequencies",
     "errors": "",
-    "load": "ckm.storage",
-    "merge": "ckm.sketches",
-    "sketch": "ckm.sketching",
+    "load": "ckm._core.storage",
+    "merge": "ckm._core.sketch",
+    "sketch": "ckm._sketching.api",
 }
 
 __all__ = [  # noqa: RUF022  (in the order a person meets them)

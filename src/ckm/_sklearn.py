@@ -1,24 +1,54 @@
-"""What the estimator's methods are given, as a source of rows, once it has passed scikit-learn's checks or our own."""
+"""Where the estimator meets scikit-learn: what its methods are given, as a source of rows that has
+passed scikit-learn's checks or our own; and callbacks around the stages of a fit.
+"""
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
+from ckm._sketching.api import open_rows
+from ckm._sources import IN_MEMORY, Source, Wanted, kind_of, open_source
+from ckm._sources.arrays import ArraySource
+from ckm._sources.frames import as_frame, frame_rows
+from ckm._sources.sparse import SparseSource
+from ckm._util.arrays import Array
+from ckm._util.device import CardRows, as_tensor, to_host
 from ckm.errors import DataError, MismatchError
-from ckm.readonly import Array
-from ckm.sketching import open_rows
-from ckm.sources import IN_MEMORY, Source, Wanted, kind_of, open_source
-from ckm.sources.arrays import ArraySource
-from ckm.sources.frames import as_frame, frame_rows
-from ckm.sources.sparse import SparseSource
-from ckm.tensors import CardRows, as_tensor, to_host
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # nothing to call
+    _Method = TypeVar("_Method", bound=Callable[..., Any])
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """In place of scikit-learn's."""
+
+    def with_callbacks(method: _Method) -> _Method:
+        """The method as it is."""
+        return method
+
+
+__all__ = [
+    "CallbackSupportMixin",
+    "OfFit",
+    "Rows",
+    "begin_fit",
+    "opened_to_read_twice",
+    "stage",
+    "validated",
+    "with_callbacks",
+]
 
 
 class OfFit:
-    """A result that only `fit` leaves, as an attribute of the model; where there is none, a sentence says what to do instead."""
+    """A result that only `fit` leaves, as an attribute of the model; where there is none, a
+    sentence says what to do instead.
+    """
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
@@ -35,7 +65,9 @@ class OfFit:
 
 
 class Rows(NamedTuple):
-    """The rows as a source, with their precision; their weights and whether they stay at hand; how many count, where that is known."""
+    """The rows as a source, with their precision; their weights and whether they stay at hand; how
+    many count, where that is known.
+    """
 
     source: Source
     dtype: np.dtype
@@ -49,7 +81,9 @@ class Rows(NamedTuple):
 
 
 def validated(model: Any, X: Any, sample_weight: Any, *, reset: bool, finite: bool = True) -> Rows:
-    """Rows and weights, after scikit-learn's own checks of shape, type and names where they are in memory; and of finiteness, if asked."""
+    """Rows and weights, after scikit-learn's own checks of shape, type and names where they are in
+    memory; and of finiteness, if asked.
+    """
     kind = "source" if isinstance(X, Source) else kind_of(X)
     if kind not in IN_MEMORY:
         return _opened(model, X, sample_weight, reset)
@@ -60,14 +94,33 @@ def validated(model: Any, X: Any, sample_weight: Any, *, reset: bool, finite: bo
         assert frame is not None
         rows = frame_rows(frame)
         validate_data(model, X, reset=reset, skip_check_array=True)
-        rows = check_array(rows, dtype=[np.float64, np.float32], ensure_all_finite=False, estimator=model, input_name="X")
+        rows = check_array(
+            rows,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            estimator=model,
+            input_name="X",
+        )
     else:
-        rows = validate_data(model, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=False, accept_sparse="csr")
+        rows = validate_data(
+            model,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            accept_sparse="csr",
+        )
     weights = None
     if sample_weight is not None:
-        weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+        weights = _check_sample_weight(
+            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+        )
     names = tuple(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
-    source = SparseSource(rows, names, weights) if kind == "sparse" else ArraySource(rows, names, weights)
+    source = (
+        SparseSource(rows, names, weights)
+        if kind == "sparse"
+        else ArraySource(rows, names, weights)
+    )
     if finite:
         _require_finite(rows, source)
     return Rows(source, rows.dtype, weights, True)
@@ -83,8 +136,12 @@ def _require_finite(rows: Any, source: Source) -> None:
 
 
 def _opened(model: Any, X: Any, sample_weight: Any, reset: bool) -> Rows:
-    """Rows that are not in memory; the columns that a model was fitted to are found by name, in any order."""
-    names = None if reset or not hasattr(model, "feature_names_in_") else tuple(model.feature_names_in_)
+    """Rows that are not in memory; the columns that a model was fitted to are found by name, in any
+    order.
+    """
+    names = (
+        None if reset or not hasattr(model, "feature_names_in_") else tuple(model.feature_names_in_)
+    )
     source = open_rows(X, Wanted(like=names, made="this model"), sample_weight)
     if reset:
         model.n_features_in_ = source.n_features
@@ -92,13 +149,18 @@ def _opened(model: Any, X: Any, sample_weight: Any, reset: bool) -> Rows:
         if source.columns is not None:
             model.feature_names_in_ = np.array(source.columns, dtype=object)
     elif source.n_features != model.n_features_in_:
-        raise MismatchError(f"X has {source.n_features} columns where this model has {model.n_features_in_}; give the same columns.")
+        raise MismatchError(
+            f"X has {source.n_features} columns where this model has {model.n_features_in_}; give the same columns."
+        )
     return Rows(source, np.dtype(np.float64))
 
 
 def _on_card(model: Any, X: Any, sample_weight: Any, reset: bool) -> Rows:
     """Rows on a card, which stay at hand there."""
-    source, single = _opened(model, X, sample_weight, reset).source, CardRows(as_tensor(X)).dtype == np.float32
+    source, single = (
+        _opened(model, X, sample_weight, reset).source,
+        CardRows(as_tensor(X)).dtype == np.float32,
+    )
     weights = None if sample_weight is None else np.asarray(to_host(sample_weight), np.float64)
     return Rows(source, np.dtype(np.float32 if single else np.float64), weights, True)
 
@@ -107,5 +169,34 @@ def opened_to_read_twice(X: Any) -> Any:
     """What is not in memory as an open source, known to be readable more than once."""
     source = X if isinstance(X, Source) or kind_of(X) in IN_MEMORY else open_source(X)
     if isinstance(source, Source) and not source.rereadable:
-        raise DataError("Labels of all rows take a second pass, and this data can be read once only; use fit, or write it to a file.")
+        raise DataError(
+            "Labels of all rows take a second pass, and this data can be read once only; use fit, or write it to a file."
+        )
     return source
+
+
+_STAGES = 3
+
+
+@contextmanager
+def begin_fit(estimator: Any) -> Iterator[Any]:
+    """Around a whole fit, inside a method `with_callbacks`: what its stages belong to, or None."""
+    if not hasattr(estimator, "_init_callback_context"):
+        yield None
+        return
+    context = estimator._init_callback_context(max_subtasks=_STAGES)
+    context.call_on_fit_task_begin(estimator=estimator)
+    yield context
+    context.call_on_fit_task_end(estimator=estimator)
+
+
+@contextmanager
+def stage(context: Any, estimator: Any, name: str) -> Iterator[None]:
+    """Around one stage: "sketch", "decode" or "label"."""
+    if context is None:
+        yield
+        return
+    inner = context.subcontext(task_name=name)
+    inner.call_on_fit_task_begin(estimator=estimator)
+    yield
+    inner.call_on_fit_task_end(estimator=estimator)

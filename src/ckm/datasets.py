@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckm.checks import positive_variance, whole_number
-from ckm.readonly import Array
-from ckm.seeding import seed_of, stream
+from ckm._util.arrays import Array
+from ckm._util.checks import positive_variance, whole_number
+from ckm._util.random import seed_of, stream
 
 
 class Mixture(NamedTuple):
@@ -26,15 +26,24 @@ def gaussian_mixture(
     dtype: Any = np.float64,
     random_state: Any = None,
 ) -> Mixture:
-    """The paper's artificial data: K unit Gaussians with equal weights, their means drawn from N(0, c K^(1/n) I) with c = 1.5.
+    """The paper's artificial data: K unit Gaussians with equal weights, their means drawn from N(0,
+    c K^(1/n) I) with c = 1.5.
 
     >>> gaussian_mixture(1000, 3, 2, random_state=0).rows.shape
     (1000, 2)
     """
-    n_samples, n_clusters = whole_number(n_samples, "n_samples", 0), whole_number(n_clusters, "n_clusters", 1)
-    n_features, separation = whole_number(n_features, "n_features", 1), positive_variance(separation, "separation")
+    n_samples, n_clusters = (
+        whole_number(n_samples, "n_samples", 0),
+        whole_number(n_clusters, "n_clusters", 1),
+    )
+    n_features, separation = (
+        whole_number(n_features, "n_features", 1),
+        positive_variance(separation, "separation"),
+    )
     rng = stream(seed_of(random_state), "dataset")
-    means = rng.standard_normal((n_clusters, n_features)) * np.sqrt(separation * n_clusters ** (1 / n_features))
+    means = rng.standard_normal((n_clusters, n_features)) * np.sqrt(
+        separation * n_clusters ** (1 / n_features)
+    )
     labels = rng.integers(n_clusters, size=n_samples)
     rows = rng.standard_normal((n_samples, n_features), dtype=np.float32).astype(dtype)
     for start in range(0, n_samples, 2**16):  # no second copy of the data

@@ -1,12 +1,26 @@
 """Named errors. Each message is a sentence that says what was seen and what to do about it.
 
-An argument is named as `n_clusters=` where all who can meet the message have it, and else with the function that takes it:
-`ckm.sketch(..., columns=[...])` is open to those who began with the estimator, too. The command line puts its options in their place.
+An argument is named as `n_clusters=` where all who can meet the message have it, and else with the
+function that takes it: `ckm.sketch(..., columns=[...])` is open to those who began with the
+estimator, too. The command line puts its options in their place.
 """
+
+from ckm._messages import Message, Piece
 
 
 class CkmError(Exception):
-    """Base of every error that `ckm` raises on purpose; the command line shows it without a traceback."""
+    """Base of every error that `ckm` raises on purpose.
+
+    Parameters
+    ----------
+    *parts : str, Argument or Message
+        The pieces of the message, see `ckm._messages`. The command line shows it without a
+        traceback, and with its own names for the arguments.
+    """
+
+    def __init__(self, *parts: Piece | Message) -> None:
+        self.message = Message(*parts)
+        super().__init__(self.message)
 
 
 class DataError(CkmError, ValueError):
@@ -16,10 +30,13 @@ class DataError(CkmError, ValueError):
 class NonFiniteError(DataError):
     """A value is missing, infinite, or too large for float32.
 
-    Kernels raise it with a position inside their block; the runner raises it again with the position in the data.
+    Kernels raise it with a position inside their block; the runner raises it again with the
+    position in the data.
     """
 
-    def __init__(self, row: int, column: int, value: float, name: str | None = None, file: str | None = None) -> None:
+    def __init__(
+        self, row: int, column: int, value: float, name: str | None = None, file: str | None = None
+    ) -> None:
         self.row, self.column, self.value, self.name, self.file = row, column, value, name, file
         super().__init__(f"{self.place()} holds {self.reason()}")
 
@@ -36,9 +53,13 @@ class NonFiniteError(DataError):
             return f"{self.value} (infinity); drop or clip such rows first."
         return f"{self.value:g}, which overflows float32 once centred; rescale the data, or drop such rows."
 
-    def placed(self, row: int, columns: tuple[str, ...] | None, file: str | None = None) -> "NonFiniteError":
+    def placed(
+        self, row: int, columns: tuple[str, ...] | None, file: str | None = None
+    ) -> "NonFiniteError":
         """The same finding, in that row (of that file), with its column's name where there is one."""
-        return NonFiniteError(row, self.column, self.value, None if columns is None else columns[self.column], file)
+        return NonFiniteError(
+            row, self.column, self.value, None if columns is None else columns[self.column], file
+        )
 
     def __reduce__(self) -> tuple[type, tuple[int, int, float, str | None, str | None]]:
         return type(self), (self.row, self.column, self.value, self.name, self.file)
@@ -57,7 +78,9 @@ class MismatchError(CkmError, ValueError):
 
 
 class SketchFileError(CkmError, ValueError):
-    """A file is not a sketch this version can trust: foreign, altered, truncated, or from the future."""
+    """A file is not a sketch this version can trust: foreign, altered, truncated, or from the
+    future.
+    """
 
 
 class CheckpointError(CkmError, ValueError):
@@ -77,7 +100,9 @@ class OutputError(CkmError, OSError):
 
 
 class PhaseWarning(UserWarning):
-    """Phases are so large that float32 cannot tell them apart: the sketch carries little information."""
+    """Phases are so large that float32 cannot tell them apart: the sketch carries little
+    information.
+    """
 
 
 class SmallSketchWarning(UserWarning):

@@ -1,48 +1,70 @@
-"""`CompressiveKMeans`: the method behind scikit-learn's interface. Holds parameters and results, no mathematics."""
+"""`CompressiveKMeans`: the method behind scikit-learn's interface. Holds parameters and results, no
+mathematics.
+"""
 
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ckm.assignment import assign, distances, label_rows
-from ckm.callbacks import CallbackSupportMixin, begin_fit, stage, with_callbacks
-from ckm.candidates import FROM_ROWS, require_init
-from ckm.checks import require_enough, whole_number
-from ckm.choosing import resolve_size
-from ckm.decoding import Solution, decode, require_rows, resolve_decoder
-from ckm.diagnosis import Status
-from ckm.distributions import DEFAULT_DISTRIBUTION
+from ckm._core.laws import DEFAULT_DISTRIBUTION
+from ckm._core.pool import Pool
+from ckm._core.sketch import Sketch
+from ckm._decoding.api import Solution, decode, require_rows, resolve_decoder
+from ckm._decoding.diagnosis import Status
+from ckm._decoding.starts import FROM_ROWS, require_init
+from ckm._kernels import ON_CARDS
+from ckm._kmeans.assign import assign, distances, label_rows
+from ckm._kmeans.centroids import Clusters
+from ckm._kmeans.polish import polish
+from ckm._sketching.api import sketch as make_sketch
+from ckm._sketching.choose import resolve_size
+from ckm._sketching.stream import Sketcher
+from ckm._sklearn import (
+    CallbackSupportMixin,
+    OfFit,
+    Rows,
+    begin_fit,
+    opened_to_read_twice,
+    stage,
+    validated,
+    with_callbacks,
+)
+from ckm._sources import Source
+from ckm._sources.adapters import in_units
+from ckm._sources.engines.base import PartitionedSource
+from ckm._util.arrays import Array, read_only
+from ckm._util.checks import require_enough, whole_number
+from ckm._util.device import current, to_host
+from ckm._util.parallel import thread_count
+from ckm._util.progress import rows_bar
+from ckm._util.random import seed_of, stream
+from ckm._util.warn import tell
 from ckm.errors import ClustersWarning, ParameterError
-from ckm.kernels import ON_CARDS
-from ckm.labelling import Clusters
-from ckm.polish import polish
-from ckm.pool import Pool
-from ckm.progress import rows_bar
-from ckm.readonly import Array, read_only
-from ckm.runners.local import thread_count
-from ckm.seeding import seed_of, stream
-from ckm.sketcher import Sketcher
-from ckm.sketches import Sketch
-from ckm.sketching import sketch as make_sketch
-from ckm.sources import Source
-from ckm.sources.adapters import in_units
-from ckm.sources.partitioned import PartitionedSource
-from ckm.telling import tell
-from ckm.tensors import current, to_host
-from ckm.validation import OfFit, Rows, opened_to_read_twice, validated
 
 _ROWS_AT_HAND = 1000  # how many rows init="sample" and "k++" draw from when no pool is asked for
 
 
-class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class CompressiveKMeans(
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    BaseEstimator,
+):
     """K-means from one pass over the data (Keriven, Tremblay, Traonmilin, Gribonval, 2017).
 
-    `fit` computes a sketch of the data, m complex numbers whatever the number of rows, and decodes it to K centroids:
-    argmin over C, alpha of |z - sum_k alpha_k exp(-i Omega c_k)|^2 (equation 4), for clusters that have width.
+    `fit` computes a sketch of the data, m complex numbers whatever the number of rows, and decodes
+    it to K centroids: argmin over C, alpha of |z - sum_k alpha_k exp(-i Omega c_k)|^2 (equation 4),
+    for clusters that have width.
 
     Parameters
     ----------
@@ -52,30 +74,38 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         The number m of frequencies; "auto" is 5 * n_clusters * n_features.
     scale : "auto" or float, default="auto"
         The variance that frequencies are scaled to; "auto" estimates it from a sample of the rows.
-    distribution : {"multiscale", "structured", "adapted-radius", "folded-gaussian", "gaussian"}, default="multiscale"
-        The law that frequencies are drawn from; "structured" is much faster for data of many columns, see `ckm.sketch`.
+    distribution : {"multiscale", "structured", "adapted-radius", "folded-gaussian", "gaussian"},
+    default="multiscale"
+        The law that frequencies are drawn from; "structured" is much faster for data of many
+        columns, see `ckm.sketch`.
     standardize : bool, default=False
-        Measure each column in units of its standard deviation, as a sample of the rows has it. Distances, `inertia_` and `score` are then
-        in these units; `cluster_centers_` stay in the data's own.
+        Measure each column in units of its standard deviation, as a sample of the rows has it.
+        Distances, `inertia_` and `score` are then in these units; `cluster_centers_` stay in the
+        data's own.
     decoder : {"auto", "density", "clompr"}, default="auto"
-        How centroids are recovered: "density" (also "auto") is made for a small SSE, "clompr" is Algorithm 1 of the paper.
+        How centroids are recovered: "density" (also "auto") is made for a small SSE, "clompr" is
+        Algorithm 1 of the paper.
     init : {"auto", "range", "sample", "k++"}, default="auto"
         Where the decoder's searches start, see `ckm.decode`.
     n_init : int, default=1
         How many times to decode from other starts; the best is kept.
     pool : int, default=1000
-        How many sampled rows the decoder may start from. They are forgotten after `fit`; `partial_fit` keeps them between calls.
+        How many sampled rows the decoder may start from. They are forgotten after `fit`;
+        `partial_fit` keeps them between calls.
     polish : int, default=0
-        After decoding, at most this many passes of k-means (Lloyd's algorithm) over the rows, from the decoded centroids. Each visits
-        every row once more and costs N * n_clusters * n_features multiply-adds, as `predict` does: one pass is then no longer all it
-        takes. Needs the rows, so `fit` only: `partial_fit` and `from_sketch` refuse it.
+        After decoding, at most this many passes of k-means (Lloyd's algorithm) over the rows, from
+        the decoded centroids. Each visits every row once more and costs N * n_clusters * n_features
+        multiply-adds, as `predict` does: one pass is then no longer all it takes. Needs the rows,
+        so `fit` only: `partial_fit` and `from_sketch` refuse it.
     kernel : {"auto", "numba", "torch", "torch-plain", "reference"}, default="auto"
-        What computes, see `ckm.sketch` and `ckm.decode`. Rows on a card are sketched and labelled there; where there are many clusters,
-        `fit` decodes there too, and may end in other centroids than the CPU would, of about the same SSE.
+        What computes, see `ckm.sketch` and `ckm.decode`. Rows on a card are sketched and labelled
+        there; where there are many clusters, `fit` decodes there too, and may end in other
+        centroids than the CPU would, of about the same SSE.
     n_jobs : int, default=None
         Threads; None means every core. Results do not depend on it.
     random_state : int, RandomState, Generator or None, default=None
-        Decides frequencies, pool and starts. None draws a new seed from NumPy's global state (the command line's --seed is 0).
+        Decides frequencies, pool and starts. None draws a new seed from NumPy's global state (the
+        command line's --seed is 0).
     verbose : int, default=0
         Show a progress bar while sketching and polishing when positive.
 
@@ -84,13 +114,15 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     cluster_centers_ : array (n_clusters, n_features)
         After `partial_fit` they are decoded when first asked for.
     weights_ : array (n_clusters,)
-        The share of each cluster; they sum to one. As decoded, or after polish the shares that `labels_` count.
+        The share of each cluster; they sum to one. As decoded, or after polish the shares that
+        `labels_` count.
     solution_ : Solution
         All the decoder has to say. It stays as decoded when centroids are polished.
     sketch_ : Sketch
         The sketch, without rows: save it, merge it, decode it again.
     labels_ : array (n_samples,)
-        Each row's cluster (after `fit` only); of rows on a card a tensor there, as what `predict` and `transform` return.
+        Each row's cluster (after `fit` only); of rows on a card a tensor there, as what `predict`
+        and `transform` return.
     inertia_ : float
         Sum of squared distances to the nearest centroid, weighted (after `fit` only).
     n_iter_ : int
@@ -154,9 +186,13 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
     @classmethod
     def from_sketch(cls, sketch: Sketch, n_clusters: int = 8, **parameters: Any) -> Self:
-        """A fitted model from a sketch alone: it predicts and scores, and `partial_fit` adds to it, but it has no `labels_`."""
+        """A fitted model from a sketch alone: it predicts and scores, and `partial_fit` adds to it,
+        but it has no `labels_`.
+        """
         if not isinstance(sketch, Sketch):
-            raise ParameterError(f"from_sketch takes a Sketch; got {type(sketch).__name__}. ckm.sketch makes one, and ckm.load reads one.")
+            raise ParameterError(
+                f"from_sketch takes a Sketch; got {type(sketch).__name__}. ckm.sketch makes one, and ckm.load reads one."
+            )
         model = cls(n_clusters=n_clusters, **parameters)
         model._check_polish(at_hand=False)
         model._begin(sketch.frequencies.origin.dtype)
@@ -173,12 +209,14 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame (n_samples, n_features); or anything else that `ckm.sketch` reads: files, a cluster's data
-            What is not in memory is read in bounded memory and not kept: there are no `labels_` then; use `predict`, which reads it again.
+        X : array, sparse matrix or data frame (n_samples, n_features); or anything else that
+        `ckm.sketch` reads: files, a cluster's data
+            What is not in memory is read in bounded memory and not kept: there are no `labels_`
+            then; use `predict`, which reads it again.
         y : ignored
         sample_weight : array (n_samples,), optional
-            A weight of two counts as a row given twice: exactly so for the sums of a sketch, and for the whole fit while the rows fit in
-            the pool; polish adds rows up to rounding.
+            A weight of two counts as a row given twice: exactly so for the sums of a sketch, and
+            for the whole fit while the rows fit in the pool; polish adds rows up to rounding.
         """
         self._forget()
         rows = validated(self, X, sample_weight, reset=True)
@@ -187,7 +225,14 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         with begin_fit(self) as stages:
             with stage(stages, self, "sketch"):
                 pool = self.pool or (_ROWS_AT_HAND if self.init in FROM_ROWS else 0)
-                self._hold(make_sketch(rows.source, random_state=self._seed, progress=self.verbose > 0, **self._options(pool)))
+                self._hold(
+                    make_sketch(
+                        rows.source,
+                        random_state=self._seed,
+                        progress=self.verbose > 0,
+                        **self._options(pool),
+                    )
+                )
             require_rows(self.sketch_.count, self.n_clusters)  # which some sources only know now
             with stage(stages, self, "decode"):
                 self._decode(rows.source.device)
@@ -205,9 +250,10 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add the rows of X to the sketch. Centroids are decoded when they are next asked for.
 
-        The first 16 384 rows (or those that came before centroids were first asked for) decide the frequencies, so they should look like
-        the rest, and a warning says so; or begin with `from_sketch`. After `fit`, whose pool is forgotten, further batches are decoded
-        without one.
+        The first 16 384 rows (or those that came before centroids were first asked for) decide the
+        frequencies, so they should look like the rest, and a warning says so; or begin with
+        `from_sketch`. After `fit`, whose pool is forgotten, further batches are decoded without
+        one.
         """
         first = not hasattr(self, "_growing")
         rows = validated(self, X, sample_weight, reset=first)
@@ -215,18 +261,23 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         if first:
             self._begin(rows.dtype)
             self._growing = Sketcher(random_state=self._seed, **self._options(self.pool))
-        elif self._growing is None:  # on top of what was fitted, or came from a sketch; its pool is drawn from a stream of its own
+        # on top of what was fitted, or came from a sketch; its pool is drawn from a stream of its
+        # own
+        elif self._growing is None:
             seed = int(stream(self._seed, "pool", self.sketch_.count).integers(2**63))
             self._base = replace(self.sketch_, pool=self._pool)
             how: dict[str, Any] = {"pool": self.pool, "kernel": self.kernel, "n_jobs": self.n_jobs}
             self._growing = Sketcher(like=self._base, random_state=seed, **how)
         self._growing.update(rows.source)
-        for name in ("_sketch", "_solution", "_polished", "labels_", "inertia_", "n_iter_"):  # they belonged to fewer rows
+        # they belonged to fewer rows
+        for name in ("_sketch", "_solution", "_polished", "labels_", "inertia_", "n_iter_"):
             self.__dict__.pop(name, None)
         return self
 
     def predict(self, X: Any) -> Any:
-        """The nearest centroid of each row; for a cluster's data one of its own: a dask array, or the rows with a column `cluster`."""
+        """The nearest centroid of each row; for a cluster's data one of its own: a dask array, or
+        the rows with a column `cluster`.
+        """
         rows = self._validated_for_use(X)
         return self._clusters().label(rows.source)
 
@@ -234,10 +285,14 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         """The distance from each row to each centroid."""
         rows, units = self._validated_for_use(X), self.sketch_.frequencies.units
         centroids = self.cluster_centers_ if units is None else self.cluster_centers_ / units
-        return distances(self._measured(rows.source), centroids, thread_count(self.n_jobs), rows.dtype)
+        return distances(
+            self._measured(rows.source), centroids, thread_count(self.n_jobs), rows.dtype
+        )
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the sum of squared distances to the nearest centroid (equation 1): larger is better."""
+        """Minus the sum of squared distances to the nearest centroid (equation 1): larger is
+        better.
+        """
         rows = self._validated_for_use(X, sample_weight)
         return -self._clusters().sse(rows.source)
 
@@ -247,7 +302,9 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         if "_sketch" not in self.__dict__:
             growing = self.__dict__.get("_growing")
             if growing is None:
-                raise AttributeError("This model has seen no rows yet; call fit or partial_fit, or begin with from_sketch.")
+                raise AttributeError(
+                    "This model has seen no rows yet; call fit or partial_fit, or begin with from_sketch."
+                )
             total = growing.result() if self._base is None else self._base + growing.result()
             self._pool, self._sketch = total.pool, total.without_pool()
         return self._sketch
@@ -283,7 +340,17 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
     def _forget(self) -> None:
         """Drop what was fitted before, so that a fit that fails leaves no half of an old one."""
-        for name in ("_growing", "_base", "_sketch", "_pool", "_solution", "_polished", "labels_", "inertia_", "n_iter_"):
+        for name in (
+            "_growing",
+            "_base",
+            "_sketch",
+            "_pool",
+            "_solution",
+            "_polished",
+            "labels_",
+            "inertia_",
+            "n_iter_",
+        ):
             self.__dict__.pop(name, None)
 
     def _begin(self, dtype: Any) -> None:
@@ -298,8 +365,18 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
 
     def _options(self, pool: int) -> dict[str, Any]:
         """How rows are sketched, unless an earlier sketch says so."""
-        how: dict[str, Any] = {"pool": pool, "kernel": self.kernel, "n_jobs": self.n_jobs, "standardize": self.standardize}
-        return how | {"n_clusters": self.n_clusters, "sketch_size": self._size(), "scale": self.scale, "distribution": self.distribution}
+        how: dict[str, Any] = {
+            "pool": pool,
+            "kernel": self.kernel,
+            "n_jobs": self.n_jobs,
+            "standardize": self.standardize,
+        }
+        return how | {
+            "n_clusters": self.n_clusters,
+            "sketch_size": self._size(),
+            "scale": self.scale,
+            "distribution": self.distribution,
+        }
 
     def _measured(self, source: Source) -> Source:
         """The rows in the units that distances count in."""
@@ -314,28 +391,47 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
     def _decode(self, device: Any = None) -> None:
         """On the CPU, or on the card that the rows are on."""
         sketch = self.sketch_
-        search: dict[str, Any] = {"decoder": self.decoder, "init": self.init, "n_init": self.n_init, "n_jobs": self.n_jobs}
+        search: dict[str, Any] = {
+            "decoder": self.decoder,
+            "init": self.init,
+            "n_init": self.n_init,
+            "n_jobs": self.n_jobs,
+        }
         search["kernel"] = ON_CARDS if self.kernel == "auto" and device is not None else self.kernel
         with current(device):
-            self._solution = decode(replace(sketch, pool=self._pool), self.n_clusters, random_state=self._seed, **search)
+            self._solution = decode(
+                replace(sketch, pool=self._pool), self.n_clusters, random_state=self._seed, **search
+            )
         for finding in self._solution.findings:
             if finding.status is not Status.SMALL_SKETCH:  # which `decode` has said
                 tell(finding.sentence, ClustersWarning)
 
     def _polish(self, rows: Rows) -> None:
-        """Pass over the rows as often as asked, then label those in memory; the solution stays what was decoded."""
-        passes, threads, source = whole_number(self.polish, "polish", 0), thread_count(self.n_jobs), self._measured(rows.source)
+        """Pass over the rows as often as asked, then label those in memory; the solution stays what
+        was decoded.
+        """
+        passes, threads, source = (
+            whole_number(self.polish, "polish", 0),
+            thread_count(self.n_jobs),
+            self._measured(rows.source),
+        )
         units = 1.0 if self.sketch_.frequencies.units is None else self.sketch_.frequencies.units
         total = None if source.n_rows is None else passes * source.n_rows
         with rows_bar("Polishing", total, enabled=self.verbose > 0 and passes > 0) as on_rows:
-            moved = polish(source, self.solution_.centroids / units, passes, n_threads=threads, on_rows=on_rows)
+            moved = polish(
+                source, self.solution_.centroids / units, passes, n_threads=threads, on_rows=on_rows
+            )
         self.n_iter_ = len(moved.sse)
         centroids = read_only(moved.centroids * units, self._dtype)  # as `predict` will see them
         if rows.in_memory:
             self.labels_, self.inertia_ = assign(source, centroids / units, n_threads=threads)
         if passes:
             K, near = len(centroids), centroids / units
-            mass = np.bincount(to_host(self.labels_), rows.weights, minlength=K) if rows.in_memory else self._measure(source, near)
+            mass = (
+                np.bincount(to_host(self.labels_), rows.weights, minlength=K)
+                if rows.in_memory
+                else self._measure(source, near)
+            )
             self._polished = centroids, read_only(mass / mass.sum())
 
     def _measure(self, source: Source, centroids: Array) -> Array:
@@ -351,7 +447,9 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
             )
 
     def _check_parameters(self, rows: Rows | None) -> None:
-        """Find out now what decoding would object to after the pass; `partial_fit` has no rows that stay at hand."""
+        """Find out now what decoding would object to after the pass; `partial_fit` has no rows that
+        stay at hand.
+        """
         n_clusters = whole_number(self.n_clusters, "n_clusters", 1)
         whole_number(self.n_init, "n_init", 1)
         whole_number(self.pool, "pool", 0)
@@ -359,11 +457,17 @@ class CompressiveKMeans(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, T
         resolve_size(n_clusters, self._size(), self.n_features_in_)
         resolve_decoder(self.decoder)
         so_far = self.__dict__.get("_sketch")
-        require_init(self.init, has_rows=rows is not None or (self.pool > 0 if so_far is None else self._pool is not None))
+        require_init(
+            self.init,
+            has_rows=rows is not None
+            or (self.pool > 0 if so_far is None else self._pool is not None),
+        )
         if so_far is not None:
             require_enough(so_far.frequencies.m, n_clusters, self.n_features_in_)
         if rows is not None and isinstance(rows.source, PartitionedSource) and self.polish:
-            raise ParameterError(f"polish={self.polish} visits all rows again, and these stay with {rows.source.engine}; set polish=0.")
+            raise ParameterError(
+                f"polish={self.polish} visits all rows again, and these stay with {rows.source.engine}; set polish=0."
+            )
         if rows is not None and rows.n_rows is not None:
             require_rows(rows.n_rows, n_clusters)
 

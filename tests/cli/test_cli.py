@@ -20,12 +20,12 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import ckm
-from ckm.assignment import assign
-from ckm.candidates import INITS
-from ckm.cli import app
-from ckm.decoding import DECODERS
-from ckm.distributions import DISTRIBUTIONS
-from ckm.shell import in_shell_words
+from ckm._cli.app import app
+from ckm._cli.errors import in_shell_words
+from ckm._core.laws import DISTRIBUTIONS
+from ckm._decoding.api import DECODERS
+from ckm._decoding.starts import INITS
+from ckm._kmeans.assign import assign
 
 COMMANDS = ("fit", "sketch", "merge", "decode", "predict", "inspect", "demo")
 
@@ -33,7 +33,11 @@ COMMANDS = ("fit", "sketch", "merge", "decode", "predict", "inspect", "demo")
 def run(*args: object, expect: int = 0) -> tuple[str, str]:
     """Run a command in this process; its standard output and standard error."""
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as exit:
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.raises(SystemExit) as exit,
+    ):
         app(args=[str(arg) for arg in args], prog_name="ckm")
     assert (exit.value.code or 0) == expect, err.getvalue()
     return out.getvalue(), err.getvalue()
@@ -41,7 +45,7 @@ def run(*args: object, expect: int = 0) -> tuple[str, str]:
 
 def shell(*args: object, **options: object) -> subprocess.CompletedProcess[str]:
     """Run a command as a process of its own."""
-    command = [sys.executable, "-c", "from ckm.cli import main; main()", *map(str, args)]
+    command = [sys.executable, "-c", "from ckm._cli.app import main; main()", *map(str, args)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)  # type: ignore[call-overload,no-any-return]
 
 
@@ -76,10 +80,15 @@ def test_fit_is_sketch_and_decode(folder: Path, name: str) -> None:
     s = ckm.sketch(name, n_clusters=3, sketch_size=100, pool=1000, random_state=5)
     expected = ckm.decode(s, 3, random_state=5)
     header, values = read_csv((folder / "centroids.csv").read_text())
-    assert header == ["cluster", "weight", *(("x0", "x1") if name == "data.npy" else ("east", "north"))]
+    assert header == [
+        "cluster",
+        "weight",
+        *(("x0", "x1") if name == "data.npy" else ("east", "north")),
+    ]
     np.testing.assert_array_equal(values[:, 0], [0, 1, 2])
     np.testing.assert_array_equal(values[:, 1], expected.weights)
-    np.testing.assert_array_equal(values[:, 2:], expected.centroids)  # full precision: the very same bits
+    # full precision: the very same bits
+    np.testing.assert_array_equal(values[:, 2:], expected.centroids)
 
 
 def test_centroids_go_to_standard_output_without_o(folder: Path) -> None:
@@ -92,7 +101,9 @@ def test_centroids_go_to_standard_output_without_o(folder: Path) -> None:
 
 def test_patterns_and_lists_of_files_name_the_same_rows(folder: Path) -> None:
     whole = run("fit", "data.parquet", "-k", 3, "--scale", 1, "--pool", 0, "--json")[0]
-    listed = run("fit", "part-1.parquet", "part-2.parquet", "-k", 3, "--scale", 1, "--pool", 0, "--json")[0]
+    listed = run(
+        "fit", "part-1.parquet", "part-2.parquet", "-k", 3, "--scale", 1, "--pool", 0, "--json"
+    )[0]
     globbed = run("fit", "part-*.parquet", "-k", 3, "--scale", 1, "--pool", 0, "--json")[0]
     assert listed == globbed == whole
 
@@ -129,7 +140,21 @@ def test_saved_sketch_holds_no_rows(folder: Path) -> None:
 
 
 def test_sketch_is_the_library_s(folder: Path) -> None:
-    out, err = run("sketch", "data.csv", "-k", 3, "-o", "s.ckm", "--pool", 50, "--seed", 2, "--distribution", "gaussian", "--json")
+    out, err = run(
+        "sketch",
+        "data.csv",
+        "-k",
+        3,
+        "-o",
+        "s.ckm",
+        "--pool",
+        50,
+        "--seed",
+        2,
+        "--distribution",
+        "gaussian",
+        "--json",
+    )
     s = ckm.load("s.ckm")
     assert s == ckm.sketch("data.csv", n_clusters=3, distribution="gaussian", random_state=2)
     assert s.pool is not None
@@ -161,8 +186,24 @@ def test_merge_takes_patterns(folder: Path) -> None:
 
 def test_decode_is_the_library_s(folder: Path) -> None:
     run("sketch", "data.npy", "-m", 60, "--pool", 100, "-o", "s.ckm")
-    out, _ = run("decode", "s.ckm", "-k", 3, "--decoder", "clompr", "--init", "k++", "--n-init", 2, "--seed", 1, "--json")
-    expected = ckm.decode(ckm.load("s.ckm"), 3, decoder="clompr", init="k++", n_init=2, random_state=1)
+    out, _ = run(
+        "decode",
+        "s.ckm",
+        "-k",
+        3,
+        "--decoder",
+        "clompr",
+        "--init",
+        "k++",
+        "--n-init",
+        2,
+        "--seed",
+        1,
+        "--json",
+    )
+    expected = ckm.decode(
+        ckm.load("s.ckm"), 3, decoder="clompr", init="k++", n_init=2, random_state=1
+    )
     record = json.loads(out)
     np.testing.assert_array_equal(record["centroids"], expected.centroids)
     assert record["cost"] == expected.cost
@@ -171,7 +212,9 @@ def test_decode_is_the_library_s(folder: Path) -> None:
 
 @pytest.mark.parametrize("centroids", ["c.csv", "c.json"])
 @pytest.mark.parametrize("data", ["data.npy", "data.csv", "data.parquet", "shuffled.parquet"])
-def test_predict_gives_nearest_centroids(folder: Path, X: np.ndarray, centroids: str, data: str) -> None:
+def test_predict_gives_nearest_centroids(
+    folder: Path, X: np.ndarray, centroids: str, data: str
+) -> None:
     run("fit", "data.parquet", "-k", 3, "-o", centroids, "-q")
     found = json.loads(run("fit", "data.parquet", "-k", 3, "--json", "-q")[0])["centroids"]
     out, err = run("predict", data, "--centroids", centroids, "-o", "labels.npy", "--json")
@@ -219,7 +262,16 @@ def test_inspect_shows_what_the_sketch_holds(folder: Path, X: np.ndarray) -> Non
     run("sketch", "data.parquet", "-m", 40, "--pool", 10, "-o", "s.ckm")
     s = ckm.load("s.ckm")
     out, _ = run("inspect", "s.ckm")
-    for fact in ("3,000", "40", "640", "multiscale", s.frequencies.fingerprint, "10 sampled rows", "east", f"{X[:, 1].mean():.6g}"):
+    for fact in (
+        "3,000",
+        "40",
+        "640",
+        "multiscale",
+        s.frequencies.fingerprint,
+        "10 sampled rows",
+        "east",
+        f"{X[:, 1].mean():.6g}",
+    ):
         assert fact in out
     record = json.loads(run("inspect", "s.ckm", "--json")[0])
     assert record["bytes"] == 640
@@ -262,14 +314,18 @@ def test_top_level_help_and_version() -> None:
 
 def test_help_loads_nothing_that_computes() -> None:
     heavy = "numpy,numba,scipy,pyarrow,sklearn"
-    code = f"import sys, ckm.cli; print([m for m in '{heavy}'.split(',') if m in sys.modules])"
+    code = f"import sys, ckm._cli.app; print([m for m in '{heavy}'.split(',') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
 def test_exit_statuses_of_the_real_command(folder: Path) -> None:
     good = shell("fit", "data.npy", "-k", 3, "-o", "c.csv")
-    assert (good.returncode, good.stdout, good.stderr) == (0, "", "Found 3 centroids of 3,000 rows from 30 frequencies: c.csv\n")
+    assert (good.returncode, good.stdout, good.stderr) == (
+        0,
+        "",
+        "Found 3 centroids of 3,000 rows from 30 frequencies: c.csv\n",
+    )
     bad = shell("fit", "nothing.npy", "-k", 3)
     assert (bad.returncode, bad.stdout) == (1, "")
     assert bad.stderr.startswith("Error: There is no file nothing.npy")
@@ -282,8 +338,19 @@ def test_exit_statuses_of_the_real_command(folder: Path) -> None:
 def test_closed_pipe_is_quiet(folder: Path) -> None:
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, "-c", "from ckm.cli import main; main()", "fit", "data.npy", "-k", "3", "-q"]
-    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    command = [
+        sys.executable,
+        "-c",
+        "from ckm._cli.app import main; main()",
+        "fit",
+        "data.npy",
+        "-k",
+        "3",
+        "-q",
+    ]
+    done = subprocess.run(
+        command, stdout=write, stderr=subprocess.PIPE, text=True, timeout=120, check=False
+    )
     os.close(write)
     assert (done.returncode, done.stderr) == (141, "")
 
@@ -315,15 +382,24 @@ def test_like_has_a_size_that_clusters_only_check(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("output", ["labels.npy", "labels.csv", "labels.parquet"])
-def test_rows_with_missing_values_are_labelled_minus_one(folder: Path, X: np.ndarray, output: str) -> None:
+def test_rows_with_missing_values_are_labelled_minus_one(
+    folder: Path, X: np.ndarray, output: str
+) -> None:
     run("fit", "data.csv", "-k", 3, "-o", "c.csv")
     run("predict", "data.csv", "-c", "c.csv", "-o", "all.npy")
     gaps = pd.read_csv("data.csv")
     gaps.iloc[[0, 1500], [1, 0]] = np.nan
     gaps.to_csv("gaps.csv", index=False)
     out, err = run("predict", "gaps.csv", "-c", "c.csv", "--nan", "drop", "-o", output, "--json")
-    assert "Warning: 2 rows have missing values: their label is -1, and they count in no cluster." in err
-    read = {".npy": np.load, ".csv": lambda name: pd.read_csv(name).cluster, ".parquet": lambda name: pd.read_parquet(name).cluster}
+    assert (
+        "Warning: 2 rows have missing values: their label is -1, and they count in no cluster."
+        in err
+    )
+    read = {
+        ".npy": np.load,
+        ".csv": lambda name: pd.read_csv(name).cluster,
+        ".parquet": lambda name: pd.read_parquet(name).cluster,
+    }
     labels, expected = np.asarray(read[Path(output).suffix](output)), np.load("all.npy")
     expected[[0, 1500]] = -1
     assert np.array_equal(labels, expected)
@@ -338,13 +414,34 @@ def test_library_messages_speak_of_options() -> None:
         in_shell_words("drop such rows first; ckm.sketch and Solution.predict take nan='drop'.")
         == "drop such rows first, or use --nan drop."
     )
-    assert in_shell_words("choose with ckm.sketch(..., columns=[...]).") == "choose with --columns A,B."
-    assert in_shell_words("leave it out, with ckm.sketch(..., columns=['a', 'b']).") == "leave it out, with --columns a,b."
-    assert in_shell_words("or earlier frequencies: ckm.sketch(..., like=).") == "or earlier frequencies: ckm sketch --like."
-    assert in_shell_words("It has 3 rows (n_samples=3), too few for n_clusters=5.") == "It has 3 rows, too few for --clusters 5."
-    assert in_shell_words("give scale= (a variance), or like=.") == "give --scale (a variance), or --like."
-    assert in_shell_words("sketch with pool=1000, or use init='range'") == "sketch with --pool 1000, or use --init range"
-    assert in_shell_words("n_jobs must be 1; got 0. The scale is 2.") == "--jobs must be 1; got 0. The scale is 2."
+    assert (
+        in_shell_words("choose with ckm.sketch(..., columns=[...]).")
+        == "choose with --columns A,B."
+    )
+    assert (
+        in_shell_words("leave it out, with ckm.sketch(..., columns=['a', 'b']).")
+        == "leave it out, with --columns a,b."
+    )
+    assert (
+        in_shell_words("or earlier frequencies: ckm.sketch(..., like=).")
+        == "or earlier frequencies: ckm sketch --like."
+    )
+    assert (
+        in_shell_words("It has 3 rows (n_samples=3), too few for n_clusters=5.")
+        == "It has 3 rows, too few for --clusters 5."
+    )
+    assert (
+        in_shell_words("give scale= (a variance), or like=.")
+        == "give --scale (a variance), or --like."
+    )
+    assert (
+        in_shell_words("sketch with pool=1000, or use init='range'")
+        == "sketch with --pool 1000, or use --init range"
+    )
+    assert (
+        in_shell_words("n_jobs must be 1; got 0. The scale is 2.")
+        == "--jobs must be 1; got 0. The scale is 2."
+    )
 
 
 def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -367,8 +464,10 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "not counted" in err
 
 
-def test_demo_without_matplotlib_says_how_to_get_the_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("matplotlib", "matplotlib.figure", "ckm.picture"):
+def test_demo_without_matplotlib_says_how_to_get_the_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("matplotlib", "matplotlib.figure", "ckm._display.plots"):
         monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.chdir(tmp_path)
     out, _ = run("demo", "--rows", 2000)
@@ -393,20 +492,72 @@ def test_a_stopped_pass_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     run("sketch", "part-*.parquet", "-k", 3, "-o", "whole.ckm", "--pool", 20)
     with monkeypatch.context() as patch:
         stop_after_one_block(patch)
-        _, err = run("sketch", "part-*.parquet", "-k", 3, "-o", "s.ckm", "--pool", 20, "--checkpoint", "s.part", expect=130)
-    assert "Stopped. What has been added up so far is in s.part; the same command with --resume goes on from there." in err
+        _, err = run(
+            "sketch",
+            "part-*.parquet",
+            "-k",
+            3,
+            "-o",
+            "s.ckm",
+            "--pool",
+            20,
+            "--checkpoint",
+            "s.part",
+            expect=130,
+        )
+    assert (
+        "Stopped. What has been added up so far is in s.part; the same command with --resume goes on from there."
+        in err
+    )
     assert not Path("s.ckm").exists()
-    _, err = run("sketch", "part-*.parquet", "-k", 3, "-o", "s.ckm", "--pool", 20, "--checkpoint", "s.part", expect=1)
+    _, err = run(
+        "sketch",
+        "part-*.parquet",
+        "-k",
+        3,
+        "-o",
+        "s.ckm",
+        "--pool",
+        20,
+        "--checkpoint",
+        "s.part",
+        expect=1,
+    )
     assert "There is a checkpoint s.part already; go on from it with --resume, or remove it" in err
-    _, err = run("sketch", "part-*.parquet", "-k", 3, "-o", "s.ckm", "--pool", 21, "--checkpoint", "s.part", "--resume", expect=1)
+    _, err = run(
+        "sketch",
+        "part-*.parquet",
+        "-k",
+        3,
+        "-o",
+        "s.ckm",
+        "--pool",
+        21,
+        "--checkpoint",
+        "s.part",
+        "--resume",
+        expect=1,
+    )
     assert "was begun with --pool 20, and now --pool 21 is asked for" in err
-    run("sketch", "part-*.parquet", "-k", 3, "-o", "s.ckm", "--pool", 20, "--checkpoint", "s.part", "--resume")
+    run(
+        "sketch",
+        "part-*.parquet",
+        "-k",
+        3,
+        "-o",
+        "s.ckm",
+        "--pool",
+        20,
+        "--checkpoint",
+        "s.part",
+        "--resume",
+    )
     assert Path("s.ckm").read_bytes() == Path("whole.ckm").read_bytes()
     assert not Path("s.part").exists(), "it is not needed any more"
 
 
 def stop_after_one_block(patch: pytest.MonkeyPatch) -> None:
-    from ckm.kernels import numba as kernel
+    from ckm._kernels.cpu import dense as kernel
 
     seen, tally = [0], kernel.tally
 
@@ -430,17 +581,24 @@ def test_standardised_columns_do_not_depend_on_units(folder: Path) -> None:
     for file in ("data", "grams"):
         run("fit", f"{file}.parquet", "-k", 3, "--standardize", "--sse", "-o", f"{file}.json")
         records[file] = json.loads(Path(f"{file}.json").read_text())
-        out, _ = run("predict", f"{file}.parquet", "-c", f"{file}.json", "-o", f"{file}.npy", "--json")
+        out, _ = run(
+            "predict", f"{file}.parquet", "-c", f"{file}.json", "-o", f"{file}.npy", "--json"
+        )
         assert json.loads(out)["sse"] == pytest.approx(records[file]["sse"])
     a, b = records["data"], records["grams"]
     assert b["sse"] == pytest.approx(a["sse"], rel=1e-3)
     assert adjusted_rand_score(np.load("data.npy"), np.load("grams.npy")) == 1
     assert np.array(b["units"])[0] == pytest.approx(1000 * a["units"][0])
-    assert np.sort(np.array(b["centroids"])[:, 0]) == pytest.approx(1000 * np.sort(np.array(a["centroids"])[:, 0]), rel=1e-2)
+    assert np.sort(np.array(b["centroids"])[:, 0]) == pytest.approx(
+        1000 * np.sort(np.array(a["centroids"])[:, 0]), rel=1e-2
+    )
 
 
 def test_csv_has_no_place_for_units(folder: Path) -> None:
-    for command in (("fit", "data.parquet", "-k", 3, "--standardize"), ("decode", "s.ckm", "-k", 3)):
+    for command in (
+        ("fit", "data.parquet", "-k", 3, "--standardize"),
+        ("decode", "s.ckm", "-k", 3),
+    ):
         if command[0] == "decode":
             run("sketch", "data.parquet", "-k", 3, "--standardize", "-o", "s.ckm")
         _, err = run(*command, "-o", "c.csv", expect=1)
@@ -459,5 +617,8 @@ def test_a_kernel_can_be_named(folder: Path) -> None:
     assert sketches[0] == sketches[1]
     assert sketches[0].exact
     assert not sketches[2].exact
-    printed = [run(*command, "-k", "3", "--json", "--kernel", "numba")[0] for command in (("decode", "numba.ckm"), ("fit", "data.npy"))]
+    printed = [
+        run(*command, "-k", "3", "--json", "--kernel", "numba")[0]
+        for command in (("decode", "numba.ckm"), ("fit", "data.npy"))
+    ]
     assert all(len(json.loads(text)["centroids"]) == 3 for text in printed)

@@ -1,4 +1,6 @@
-"""Bad input on the command line: a status, one sentence that says what was seen and what to do, and no traceback."""
+"""Bad input on the command line: a status, one sentence that says what was seen and what to do, and
+no traceback.
+"""
 
 import contextlib
 import io
@@ -15,7 +17,7 @@ import pytest
 from safetensors.numpy import save as save_tensors
 
 import ckm
-from ckm.cli import app
+from ckm._cli.app import app
 
 K3 = ("-k", "3")
 
@@ -23,7 +25,11 @@ K3 = ("-k", "3")
 def fail(*args: object, status: int = 1) -> str:
     """Run a command that must fail; its error message. Nothing may appear on standard output."""
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as exit:
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.raises(SystemExit) as exit,
+    ):
         app(args=[str(arg) for arg in args], prog_name="ckm")
     assert exit.value.code == status, err.getvalue()
     assert out.getvalue() == ""
@@ -58,7 +64,7 @@ def untouched(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.fail("the data was read")
 
     monkeypatch.setattr(ckm, "sketch", read)
-    monkeypatch.setattr("ckm.assignment.label_rows", read)
+    monkeypatch.setattr("ckm._kmeans.assign.label_rows", read)
 
 
 # Values
@@ -66,15 +72,25 @@ def untouched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("value", "seen", "remedy"),
-    [(np.nan, "NaN", "drop or fill"), (np.inf, "inf", "drop or clip"), (1e300, "1e+300, which overflows float32", "rescale")],
+    [
+        (np.nan, "NaN", "drop or fill"),
+        (np.inf, "inf", "drop or clip"),
+        (1e300, "1e+300, which overflows float32", "rescale"),
+    ],
     ids=["nan", "infinity", "overflow"],
 )
 @pytest.mark.parametrize("command", ["fit", "sketch", "predict"])
-def test_values_that_are_not_finite(X: np.ndarray, command: str, value: float, seen: str, remedy: str) -> None:
+def test_values_that_are_not_finite(
+    X: np.ndarray, command: str, value: float, seen: str, remedy: str
+) -> None:
     X[7, 1] = value
     np.save("bad.npy", X)
     Path("c.csv").write_text("cluster,weight,x0,x1\n0,1.0,0.0,0.0\n")
-    more = {"fit": K3, "sketch": (*K3, "-o", "out.ckm"), "predict": ("-c", "c.csv", "-o", "out.npy")}[command]
+    more = {
+        "fit": K3,
+        "sketch": (*K3, "-o", "out.ckm"),
+        "predict": ("-c", "c.csv", "-o", "out.npy"),
+    }[command]
     message = fail(command, "bad.npy", *more)
     assert "Row 7, column 1" in message
     assert seen in message
@@ -94,7 +110,9 @@ def test_text_columns(X: np.ndarray) -> None:
     assert "Column 'name' of names.csv holds text" in message
     assert "--columns a,b" in message
     Path("words.csv").write_text("name,kind\nx,y\n")
-    assert "In words.csv no column holds numbers (name: text, kind: text)" in fail("fit", "words.csv", *K3)
+    assert "In words.csv no column holds numbers (name: text, kind: text)" in fail(
+        "fit", "words.csv", *K3
+    )
 
 
 def test_text_further_down_a_csv(X: np.ndarray) -> None:
@@ -133,7 +151,10 @@ def test_all_rows_equal(X: np.ndarray) -> None:
 def test_fewer_rows_than_clusters(X: np.ndarray) -> None:
     np.save("few.npy", X[:3])
     message = fail("fit", "few.npy", "-k", 5)
-    assert message == "Error: The data (few.npy) has 3 rows, too few for --clusters 5; ask for at most 3, or add rows."
+    assert (
+        message
+        == "Error: The data (few.npy) has 3 rows, too few for --clusters 5; ask for at most 3, or add rows."
+    )
     Path("few.csv").write_text("a,b\n1,2\n3,5\n")
     assert "The data (few.csv) has 2 rows, too few for --clusters 3" in fail("fit", "few.csv", *K3)
 
@@ -141,18 +162,27 @@ def test_fewer_rows_than_clusters(X: np.ndarray) -> None:
 def test_a_header_and_no_rows(X: np.ndarray) -> None:
     Path("head.csv").write_text("a,b\n")
     message = fail("fit", "head.csv", *K3, "--save-sketch", "s.ckm")
-    assert message == "Error: The data (head.csv) has zero rows, so there is nothing to cluster; check what was read."
+    assert (
+        message
+        == "Error: The data (head.csv) has zero rows, so there is nothing to cluster; check what was read."
+    )
     assert not Path("s.ckm").exists()
 
 
 def test_files_that_are_not_what_the_command_reads(sketch_file: Path) -> None:
-    assert "s.ckm holds a sketch where rows are expected; decode it" in fail("fit", sketch_file, *K3)
+    assert "s.ckm holds a sketch where rows are expected; decode it" in fail(
+        "fit", sketch_file, *K3
+    )
     assert "data.npy is not a sketch" in fail("decode", "data.npy", *K3)
 
 
 @pytest.mark.parametrize("clusters", ["0", "-2", "2.5", "many"])
 def test_impossible_numbers_of_clusters(sketch_file: Path, clusters: str) -> None:
-    for command in (("fit", "data.npy"), ("sketch", "data.npy", "-o", "t.ckm"), ("decode", sketch_file)):
+    for command in (
+        ("fit", "data.npy"),
+        ("sketch", "data.npy", "-o", "t.ckm"),
+        ("decode", sketch_file),
+    ):
         assert "--clusters" in fail(*command, "-k", clusters, status=2)
 
 
@@ -247,7 +277,9 @@ def test_wrong_columns_against_like(X: np.ndarray) -> None:
 
 
 def test_like_contradicted(sketch_file: Path) -> None:
-    assert "--sketch-size 7 contradicts --like" in fail("sketch", "data.npy", "--like", sketch_file, "-m", 7, "-o", "t.ckm")
+    assert "--sketch-size 7 contradicts --like" in fail(
+        "sketch", "data.npy", "--like", sketch_file, "-m", 7, "-o", "t.ckm"
+    )
 
 
 def test_merging_different_frequencies(X: np.ndarray) -> None:
@@ -257,7 +289,9 @@ def test_merging_different_frequencies(X: np.ndarray) -> None:
     assert a.frequencies.fingerprint[:8] in message
     assert b.frequencies.fingerprint[:8] in message
     assert "--like first" in message
-    assert message.startswith("Error: Cannot merge b.ckm with a.ckm. These sketches use different frequencies")
+    assert message.startswith(
+        "Error: Cannot merge b.ckm with a.ckm. These sketches use different frequencies"
+    )
     assert "seeds 0 and 1" in message
     assert not Path("t.ckm").exists()
 
@@ -268,7 +302,9 @@ def test_predicting_other_columns(X: np.ndarray) -> None:
     assert "'z'" in message
     assert "c.csv has a, z" in message
     Path("wide.csv").write_text("cluster,weight,x0,x1,x2\n0,1.0,0.0,0.0,0.0\n")
-    assert "data.npy has 2 columns where wide.csv has 3" in fail("predict", "data.npy", "-c", "wide.csv")
+    assert "data.npy has 2 columns where wide.csv has 3" in fail(
+        "predict", "data.npy", "-c", "wide.csv"
+    )
 
 
 # Files that are no sketches
@@ -301,11 +337,25 @@ def from_the_future(data: bytes) -> bytes:
         (lambda data: b"", "empty"),
         (from_the_future, "file format 99"),
     ],
-    ids=["half", "truncated", "payload", "header", "safetensors", "zip", "pickle", "empty", "future"],
+    ids=[
+        "half",
+        "truncated",
+        "payload",
+        "header",
+        "safetensors",
+        "zip",
+        "pickle",
+        "empty",
+        "future",
+    ],
 )
 def test_files_that_are_no_sketches(sketch_file: Path, spoil: object, words: str) -> None:
     sketch_file.write_bytes(spoil(sketch_file.read_bytes()))  # type: ignore[operator]
-    for command in (("decode", sketch_file, *K3), ("inspect", sketch_file), ("sketch", "data.npy", "--like", sketch_file, "-o", "t.ckm")):
+    for command in (
+        ("decode", sketch_file, *K3),
+        ("inspect", sketch_file),
+        ("sketch", "data.npy", "--like", sketch_file, "-o", "t.ckm"),
+    ):
         message = fail(*command)
         assert "s.ckm" in message
         assert words in message
@@ -368,10 +418,15 @@ def test_outputs_are_checked_before_the_data(
     assert "is a directory" in fail(*command, option, f"folder{suffix}")
     message = fail(*command, option, "out.xyz")
     assert "out.xyz" in message
-    assert f"must end in {'.csv or .npy' if suffix == '.npy' else '.csv or .json' if suffix in ('.csv', '.json') else '.ckm'}" in message
+    assert (
+        f"must end in {'.csv or .npy' if suffix == '.npy' else '.csv or .json' if suffix in ('.csv', '.json') else '.ckm'}"
+        in message
+    )
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write anywhere")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write anywhere"
+)
 def test_read_only_outputs(X: np.ndarray, untouched: None) -> None:
     Path("old.csv").write_text("mine")
     Path("old.csv").chmod(0o444)
@@ -425,7 +480,9 @@ def test_failure_leaves_the_old_output_alone(X: np.ndarray) -> None:
         ("--pool", "-1", "--pool"),
     ],
 )
-def test_options_out_of_range(X: np.ndarray, untouched: None, option: str, value: str, words: str) -> None:
+def test_options_out_of_range(
+    X: np.ndarray, untouched: None, option: str, value: str, words: str
+) -> None:
     assert words in fail("fit", "data.npy", *K3, option, value, status=2)
 
 
@@ -443,7 +500,16 @@ def test_demo_in_a_folder_that_cannot_be(X: np.ndarray) -> None:
     assert "--folder" in fail("demo", "--folder", "data.npy")
 
 
-@pytest.mark.parametrize("command", [("fit", "data.npy", *K3), ("sketch", "data.npy", *K3, "-o", "t.ckm"), ("decode", "s.ckm", *K3)])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("fit", "data.npy", *K3),
+        ("sketch", "data.npy", *K3, "-o", "t.ckm"),
+        ("decode", "s.ckm", *K3),
+    ],
+)
 def test_an_unknown_kernel(command: tuple[str, ...], sketch_file: Path) -> None:
-    assert "There is no kernel 'abacus'; choose one of 'auto'" in fail(*command, "--kernel", "abacus")
+    assert "There is no kernel 'abacus'; choose one of 'auto'" in fail(
+        *command, "--kernel", "abacus"
+    )
     assert not Path("t.ckm").exists()

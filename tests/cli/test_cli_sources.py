@@ -1,4 +1,6 @@
-"""The command line on every kind of input: standard input, folders, arrays inside files, columns, weights, missing values."""
+"""The command line on every kind of input: standard input, folders, arrays inside files, columns,
+weights, missing values.
+"""
 
 import os
 import subprocess
@@ -11,18 +13,25 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-
-import ckm
-from ckm.shell import in_shell_words
 from test_cli import run
 from test_cli_errors import fail
+
+import ckm
+from ckm._cli.errors import in_shell_words
 
 
 @pytest.fixture
 def X(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
     X = ckm.datasets.gaussian_mixture(3000, 3, 2, separation=30, random_state=0).rows
     monkeypatch.chdir(tmp_path)
-    table = pa.table({"east": X[:, 0], "name": ["row"] * len(X), "north": X[:, 1], "times": np.arange(len(X)) % 3})
+    table = pa.table(
+        {
+            "east": X[:, 0],
+            "name": ["row"] * len(X),
+            "north": X[:, 1],
+            "times": np.arange(len(X)) % 3,
+        }
+    )
     pa_csv.write_csv(table, "data.csv")
     Path("folder/day=1").mkdir(parents=True)
     Path("folder/day=2").mkdir()
@@ -37,7 +46,7 @@ COLUMNS = ("--columns", "east,north")
 
 
 def piped(data: bytes, *args: object) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-c", "from ckm.cli import main; main()", *map(str, args)]
+    command = [sys.executable, "-c", "from ckm._cli.app import main; main()", *map(str, args)]
     return subprocess.run(command, input=data, capture_output=True, timeout=120, check=False)
 
 
@@ -45,7 +54,10 @@ def test_standard_input(X: np.ndarray) -> None:
     run("fit", "data.csv", "-k", 3, *COLUMNS, "-o", "a.csv", "--save-sketch", "a.ckm")
     data = Path("data.csv").read_bytes()
     done = piped(data, "fit", "-", "-k", 3, *COLUMNS, "-o", "b.csv", "--save-sketch", "b.ckm")
-    assert (done.returncode, done.stderr.decode()) == (0, "Found 3 centroids of 3,000 rows from 30 frequencies: b.csv\n")
+    assert (done.returncode, done.stderr.decode()) == (
+        0,
+        "Found 3 centroids of 3,000 rows from 30 frequencies: b.csv\n",
+    )
     assert Path("a.ckm").read_bytes() == Path("b.ckm").read_bytes()
     assert len(Path("b.csv").read_text().splitlines()) == 4
     done = piped(data, "predict", "-", "-c", "a.csv", "-o", "labels.npy")
@@ -56,13 +68,17 @@ def test_standard_input(X: np.ndarray) -> None:
         done = piped(data, "fit", "-", "-k", 3, *COLUMNS, *option)
         assert done.returncode == 2
         assert b"standard input comes once only" in " ".join(done.stderr.decode().split()).encode()
-    assert piped(b"", "fit", "-", "-k", 3).stderr.decode().startswith("Error: standard input is empty")
+    assert (
+        piped(b"", "fit", "-", "-k", 3).stderr.decode().startswith("Error: standard input is empty")
+    )
 
 
 def test_standard_input_is_not_a_terminal(X: np.ndarray) -> None:
     controller, terminal = os.openpty()
-    command = [sys.executable, "-c", "from ckm.cli import main; main()", "fit", "-", "-k", "3"]
-    done = subprocess.run(command, stdin=terminal, capture_output=True, text=True, timeout=120, check=False)
+    command = [sys.executable, "-c", "from ckm._cli.app import main; main()", "fit", "-", "-k", "3"]
+    done = subprocess.run(
+        command, stdin=terminal, capture_output=True, text=True, timeout=120, check=False
+    )
     os.close(controller), os.close(terminal)
     assert done.returncode == 1
     assert "is a terminal" in done.stderr
@@ -70,27 +86,51 @@ def test_standard_input_is_not_a_terminal(X: np.ndarray) -> None:
 
 def test_folders_keys_and_arrays_inside_files(X: np.ndarray) -> None:
     run("sketch", "folder", "-m", 20, *COLUMNS, "-o", "s.ckm")
-    assert ckm.load("s.ckm") == ckm.sketch("data.csv", sketch_size=20, columns=["east", "north"], random_state=0)
+    assert ckm.load("s.ckm") == ckm.sketch(
+        "data.csv", sketch_size=20, columns=["east", "north"], random_state=0
+    )
     run("sketch", "folder", "-m", 20, "--columns", "east,day", "-o", "t.ckm")
     assert ckm.load("t.ckm").upper[1] == 2
     run("sketch", "data.h5::a/rows", "-m", 20, "-o", "u.ckm")
     assert np.array_equal(ckm.load("u.ckm").tally.sums, ckm.load("s.ckm").tally.sums)
     assert "name one, as data.h5::a/rows" in fail("sketch", "data.h5", "-m", 20, "-o", "v.ckm")
-    assert "given twice" in fail("sketch", "folder", "folder/day=1/0.parquet", "-m", 20, "-o", "v.ckm")
+    assert "given twice" in fail(
+        "sketch", "folder", "folder/day=1/0.parquet", "-m", 20, "-o", "v.ckm"
+    )
 
 
 def test_columns_left_out_are_a_line_on_standard_error(X: np.ndarray) -> None:
     _, err = run("sketch", "data.csv", "-m", 20, "-o", "s.ckm")
-    assert err.splitlines()[0] == "Warning: Left out of data.csv: name (text); choose others with --columns A,B."
+    assert (
+        err.splitlines()[0]
+        == "Warning: Left out of data.csv: name (text); choose others with --columns A,B."
+    )
     assert ckm.load("s.ckm").columns == ("east", "north", "times")
-    assert "There is no column 'z'" in fail("sketch", "data.csv", "-m", 20, "--weight-column", "z", "-o", "t.ckm")
+    assert "There is no column 'z'" in fail(
+        "sketch", "data.csv", "-m", 20, "--weight-column", "z", "-o", "t.ckm"
+    )
 
 
 def test_weights_in_a_column(X: np.ndarray) -> None:
-    run("fit", "data.csv", "-k", 3, *COLUMNS, "--weight-column", "times", "--polish", 3, "-o", "a.csv")
+    run(
+        "fit",
+        "data.csv",
+        "-k",
+        3,
+        *COLUMNS,
+        "--weight-column",
+        "times",
+        "--polish",
+        3,
+        "-o",
+        "a.csv",
+    )
     np.save("repeated.npy", np.repeat(X, np.arange(len(X)) % 3, axis=0))
     run("fit", "repeated.npy", "-k", 3, "--polish", 3, "-o", "b.csv")
-    a, b = (np.sort(np.loadtxt(name, delimiter=",", skiprows=1)[:, 1:], axis=0) for name in ("a.csv", "b.csv"))
+    a, b = (
+        np.sort(np.loadtxt(name, delimiter=",", skiprows=1)[:, 1:], axis=0)
+        for name in ("a.csv", "b.csv")
+    )
     np.testing.assert_allclose(a, b, rtol=1e-9)
 
 
@@ -102,11 +142,17 @@ def test_missing_values(X: np.ndarray) -> None:
     assert "Row 7, column 'east' of gaps.csv holds NaN" in message
     assert "or use --nan drop." in message
     _, err = run("fit", "gaps.csv", "-k", 3, *COLUMNS, "--nan", "drop", "--sse", "-o", "a.csv")
-    assert err.splitlines()[0].startswith("Warning: Left out 1 of 3,000 rows, which have missing values; the first is row 7, column 'east'")
+    assert err.splitlines()[0].startswith(
+        "Warning: Left out 1 of 3,000 rows, which have missing values; the first is row 7, column 'east'"
+    )
     assert "2,999 rows" in err
-    assert "neither 'error' nor 'drop'" in fail("fit", "gaps.csv", "-k", 3, "--nan", "fill", status=2)
+    assert "neither 'error' nor 'drop'" in fail(
+        "fit", "gaps.csv", "-k", 3, "--nan", "fill", status=2
+    )
 
 
 def test_messages_speak_of_options() -> None:
     assert in_shell_words("name columns=['a', 'b c'].") == "name --columns a,b c."
-    assert in_shell_words("use nan='drop', or weight_column=") == "use --nan drop, or --weight-column"
+    assert (
+        in_shell_words("use nan='drop', or weight_column=") == "use --nan drop, or --weight-column"
+    )

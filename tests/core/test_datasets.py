@@ -17,7 +17,8 @@ def test_shapes_and_types() -> None:
 
 
 def test_rows_are_unit_gaussians_around_their_means() -> None:
-    mixture = gaussian_mixture(100_000, 5, 3, random_state=1)  # more than one of the pieces that rows are made in
+    # more than one of the pieces that rows are made in
+    mixture = gaussian_mixture(100_000, 5, 3, random_state=1)
     noise = mixture.rows - mixture.means[mixture.labels]
     for d in range(3):
         assert stats.kstest(noise[:, d], stats.norm.cdf).pvalue > 1e-4
@@ -28,7 +29,10 @@ def test_rows_are_unit_gaussians_around_their_means() -> None:
 @pytest.mark.parametrize(("K", "n", "separation"), [(2000, 3, 1.5), (500, 10, 4.0)])
 def test_means_have_the_papers_variance(K: int, n: int, separation: float) -> None:
     means = gaussian_mixture(1, K, n, separation=separation, random_state=0).means
-    assert stats.kstest(means.ravel(), stats.norm(0, np.sqrt(separation * K ** (1 / n))).cdf).pvalue > 1e-4
+    assert (
+        stats.kstest(means.ravel(), stats.norm(0, np.sqrt(separation * K ** (1 / n))).cdf).pvalue
+        > 1e-4
+    )
 
 
 def test_the_seed_decides() -> None:

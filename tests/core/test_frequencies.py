@@ -10,17 +10,20 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from ckm import Frequencies, draw_frequencies
-from ckm.distributions import DISTRIBUTIONS, adapted_radii, uniform_directions
+from ckm._core.laws import DISTRIBUTIONS, adapted_radii, uniform_directions
 from ckm.errors import ParameterError
 
-# With fixed seeds these are not about luck: a sound sampler fails a test at this level once in ten thousand choices of the seed.
+# With fixed seeds these are not about luck: a sound sampler fails a test at this level once in ten
+# thousand choices of the seed.
 LEVEL = 1e-4
 DEVIATIONS = 4.0
 
 
 @cache
 def radius_law(power: int = 0, upper: float = np.inf) -> float:
-    """Integral of R^power p(R) up to `upper`, p(R) proportional to sqrt(R^2 + R^4/4) exp(-R^2/2), by quadrature."""
+    """Integral of R^power p(R) up to `upper`, p(R) proportional to sqrt(R^2 + R^4/4) exp(-R^2/2),
+    by quadrature.
+    """
 
     def density(r: float) -> float:
         return float(np.sqrt(r**2 + r**4 / 4) * np.exp(-(r**2) / 2))
@@ -38,7 +41,8 @@ def radii() -> np.ndarray:
 def test_moments_of_the_adapted_radius(radii: np.ndarray, power: int, known: float) -> None:
     expected = radius_law(power)
     error = np.sqrt((radius_law(2 * power) - expected**2) / len(radii))
-    assert abs(known - expected) <= error + 5e-4  # the known values come from as many draws, rounded to three digits
+    # the known values come from as many draws, rounded to three digits
+    assert abs(known - expected) <= error + 5e-4
     assert abs((radii**power).mean() - expected) <= DEVIATIONS * error
 
 
@@ -76,21 +80,32 @@ def test_radii_of_the_other_laws(name: str, n: int, radius: object) -> None:
 def test_directions_are_uniform_and_do_not_depend_on_the_radius(name: str, n: int) -> None:
     omega = DISTRIBUTIONS[name](np.random.default_rng(n), 100_000, n)
     assert omega.shape == (100_000, n)
-    omega = omega[(omega != 0).any(axis=1)]  # in few dimensions, what is cut off a structured row may leave nothing
+    # in few dimensions, what is cut off a structured row may leave nothing
+    omega = omega[(omega != 0).any(axis=1)]
     assert len(omega) >= 95_000
     radius = np.linalg.norm(omega, axis=1)
     directions = omega / radius[:, None]
     far = radius > np.median(radius)
     for phi in (directions, directions[far], directions[~far]):
-        # A coordinate of a uniform direction has mean 0 and variance 1/n; products of two have variance at most 1.
-        assert np.abs(phi.mean(axis=0)).max() <= DEVIATIONS / np.sqrt(n * len(phi)) * np.sqrt(1 + np.log(n))
-        assert np.abs(phi.T @ phi / len(phi) - np.eye(n) / n).max() <= DEVIATIONS / np.sqrt(len(phi))
+        # A coordinate of a uniform direction has mean 0 and variance 1/n; products of two have
+        # variance at most 1.
+        assert np.abs(phi.mean(axis=0)).max() <= DEVIATIONS / np.sqrt(n * len(phi)) * np.sqrt(
+            1 + np.log(n)
+        )
+        assert np.abs(phi.T @ phi / len(phi) - np.eye(n) / n).max() <= DEVIATIONS / np.sqrt(
+            len(phi)
+        )
 
 
 def test_directions_have_the_distribution_of_the_sphere() -> None:
     rng = np.random.default_rng(11)
     plane, space = uniform_directions(rng, 50_000, 2), uniform_directions(rng, 50_000, 3)
-    assert stats.kstest(np.arctan2(plane[:, 1], plane[:, 0]), stats.uniform(-np.pi, 2 * np.pi).cdf).pvalue > LEVEL
+    assert (
+        stats.kstest(
+            np.arctan2(plane[:, 1], plane[:, 0]), stats.uniform(-np.pi, 2 * np.pi).cdf
+        ).pvalue
+        > LEVEL
+    )
     for d in range(3):  # Archimedes: each coordinate of a point on the sphere is uniform
         assert stats.kstest(space[:, d], stats.uniform(-1, 2).cdf).pvalue > LEVEL
     np.testing.assert_allclose(np.linalg.norm(space, axis=1), 1, rtol=1e-15 * 4)
@@ -99,7 +114,12 @@ def test_directions_have_the_distribution_of_the_sphere() -> None:
 # The value
 
 
-@given(m=st.integers(1, 20), n=st.integers(1, 8), seed=st.integers(0, 2**64 - 1), name=st.sampled_from(list(DISTRIBUTIONS)))
+@given(
+    m=st.integers(1, 20),
+    n=st.integers(1, 8),
+    seed=st.integers(0, 2**64 - 1),
+    name=st.sampled_from(list(DISTRIBUTIONS)),
+)
 def test_the_same_arguments_give_the_same_frequencies(m: int, n: int, seed: int, name: str) -> None:
     a, b = (draw_frequencies(m, n, distribution=name, seed=seed, scale=2.0) for _ in range(2))
     assert a == b
@@ -116,7 +136,10 @@ def test_the_fingerprint_knows_every_bit(data: st.DataObject, m: int, n: int) ->
     f = draw_frequencies(m, n, seed=1, origin=np.arange(1.0, n + 1))
     name, kind = data.draw(st.sampled_from([("turns", np.uint32), ("origin", np.uint64)]))
     bits = np.array(getattr(f, name)).view(kind)
-    place, bit = data.draw(st.integers(0, bits.size - 1)), data.draw(st.integers(0, 8 * bits.itemsize - 1))
+    place, bit = (
+        data.draw(st.integers(0, bits.size - 1)),
+        data.draw(st.integers(0, 8 * bits.itemsize - 1)),
+    )
     bits.ravel()[place] ^= kind(1 << bit)
     flipped = bits.view(getattr(f, name).dtype)
     if not np.isfinite(flipped).all():
@@ -149,8 +172,12 @@ def test_omega_is_defined_by_the_turns() -> None:
 
 @given(exponent=st.integers(-30, 30))
 def test_frequencies_scale_inversely_with_sigma(exponent: int) -> None:
-    unit, scaled = draw_frequencies(20, 3, seed=5), draw_frequencies(20, 3, seed=5, scale=4.0**exponent)
-    assert np.array_equal(scaled.turns * np.float32(2.0**exponent), unit.turns)  # powers of two round nothing
+    unit, scaled = (
+        draw_frequencies(20, 3, seed=5),
+        draw_frequencies(20, 3, seed=5, scale=4.0**exponent),
+    )
+    # powers of two round nothing
+    assert np.array_equal(scaled.turns * np.float32(2.0**exponent), unit.turns)
 
 
 def test_frequencies_are_frozen() -> None:
@@ -163,7 +190,11 @@ def test_frequencies_are_frozen() -> None:
             array[0] = 1
 
 
-@pytest.mark.parametrize("view", [lambda a: a, lambda a: a[:], lambda a: np.asfortranarray(a)], ids=["itself", "view", "fortran"])
+@pytest.mark.parametrize(
+    "view",
+    [lambda a: a, lambda a: a[:], lambda a: np.asfortranarray(a)],
+    ids=["itself", "view", "fortran"],
+)
 @pytest.mark.parametrize("writeable", [True, False])
 def test_frequencies_do_not_follow_the_callers_arrays(view: object, writeable: bool) -> None:
     base = np.ones((4, 2), np.float32)
@@ -190,7 +221,10 @@ def test_frequencies_do_not_follow_the_callers_arrays(view: object, writeable: b
         ({"m": 3, "n": 2, "scale": 1e-90}, "finite numbers in float32; rescale"),
         ({"m": 3, "n": 2, "origin": np.zeros(3)}, r"got \(3, 2\) and \(3,\)"),
         ({"m": 3, "n": 2, "origin": np.array([0.0, np.nan])}, "finite"),
-        ({"m": 3, "n": 2, "distribution": "cauchy"}, "no frequency distribution 'cauchy'; choose one of 'multiscale', 'adapted-radius'"),
+        (
+            {"m": 3, "n": 2, "distribution": "cauchy"},
+            "no frequency distribution 'cauchy'; choose one of 'multiscale', 'adapted-radius'",
+        ),
         ({"m": 3, "n": 2, "seed": -1}, "got -1"),
         ({"m": 3, "n": 2, "seed": "x"}, "got 'x'"),
     ],

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import ckm
-from ckm.frequencies import draw_frequencies
-from ckm.pool import Pool, distinct_rows
-from ckm.runners.local import BLOCK_ROWS, importance
+from ckm._core.frequencies import draw_frequencies
+from ckm._core.pool import Pool, distinct_rows
+from ckm._sketching.accumulate import importance
+from ckm._sources.blocks import BLOCK_ROWS
 
 F = draw_frequencies(2, 1, seed=0)
 LEVEL = 1e-4  # with a fixed seed, a sound sampler fails at this level for one seed in ten thousand
@@ -45,9 +46,12 @@ def test_no_pool_unless_asked_for() -> None:
 
 
 def test_every_row_is_as_likely() -> None:
-    counts = Counter(row for seed in range(400) for row in pool_of(numbered(50), 10, seed).rows[:, 0])
+    counts = Counter(
+        row for seed in range(400) for row in pool_of(numbered(50), 10, seed).rows[:, 0]
+    )
     observed = np.array([counts[i] for i in range(50)])
-    # Rows of one pool exclude each other, which makes counts less variable than chi-square's: the test is on the safe side both ways.
+    # Rows of one pool exclude each other, which makes counts less variable than chi-square's: the
+    # test is on the safe side both ways.
     assert stats.chisquare(observed).pvalue > LEVEL
     assert stats.chisquare(observed).pvalue < 1 - LEVEL
 
@@ -63,17 +67,29 @@ def test_merged_pools_are_uniform_over_all_rows() -> None:
     for seed in range(300):
         a, b = pool_of(numbered(30), 8, 2 * seed), pool_of(numbered(10, start=30), 8, 2 * seed + 1)
         counts.update((row < 30) for row in (a + b).rows[:, 0])
-    assert stats.chisquare([counts[True], counts[False]], [300 * 8 * 0.75, 300 * 8 * 0.25]).pvalue > LEVEL
+    assert (
+        stats.chisquare([counts[True], counts[False]], [300 * 8 * 0.75, 300 * 8 * 0.25]).pvalue
+        > LEVEL
+    )
 
 
 def test_weights_are_probabilities() -> None:
     weights = np.array([1.0, 2.0, 3.0, 4.0, 0.0])
-    firsts = Counter(pool_of(numbered(5), 1, seed, sample_weight=weights).rows[0, 0] for seed in range(1000))
+    firsts = Counter(
+        pool_of(numbered(5), 1, seed, sample_weight=weights).rows[0, 0] for seed in range(1000)
+    )
     assert firsts[4.0] == 0
-    assert stats.chisquare([firsts[float(i)] for i in range(4)], 1000 * weights[:4] / 10).pvalue > LEVEL
+    assert (
+        stats.chisquare([firsts[float(i)] for i in range(4)], 1000 * weights[:4] / 10).pvalue
+        > LEVEL
+    )
 
 
-@given(zeros=st.sets(st.integers(0, 29), max_size=29), capacity=st.integers(1, 40), seed=st.integers(0, 1000))
+@given(
+    zeros=st.sets(st.integers(0, 29), max_size=29),
+    capacity=st.integers(1, 40),
+    seed=st.integers(0, 1000),
+)
 def test_rows_of_weight_zero_are_never_sampled(zeros: set[int], capacity: int, seed: int) -> None:
     weights = np.ones(30)
     weights[list(zeros)] = 0
@@ -88,10 +104,16 @@ def test_rows_of_weight_zero_are_never_sampled(zeros: set[int], capacity: int, s
 # Merging
 
 
-@given(seed=st.integers(0, 10**6), shapes=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 15)), min_size=3, max_size=3))
+@given(
+    seed=st.integers(0, 10**6),
+    shapes=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 15)), min_size=3, max_size=3),
+)
 def test_merging_keeps_the_smallest_keys(seed: int, shapes: list[tuple[int, int]]) -> None:
     rng = np.random.default_rng(seed)
-    a, b, c = (Pool.draw(rng, numbered(count, 100 * i), None, capacity) for i, (count, capacity) in enumerate(shapes))
+    a, b, c = (
+        Pool.draw(rng, numbered(count, 100 * i), None, capacity)
+        for i, (count, capacity) in enumerate(shapes)
+    )
     merged = a + b + c
     capacity = min(a.capacity, b.capacity, c.capacity)
     assert merged.capacity == capacity
@@ -103,19 +125,27 @@ def test_merging_keeps_the_smallest_keys(seed: int, shapes: list[tuple[int, int]
 
 
 def test_parts_sketched_with_one_seed_do_not_keep_the_same_positions() -> None:
-    """Monday's and Tuesday's files are sketched by the same command; row 17 of one says nothing about row 17 of the other."""
+    """Monday's and Tuesday's files are sketched by the same command; row 17 of one says nothing
+    about row 17 of the other.
+    """
     noise = np.random.default_rng(0).normal(size=(2, 1000, 1))
     marked = [np.hstack([part, np.arange(1000.0)[:, None]]) for part in noise]
-    a, b = (ckm.sketch(part, sketch_size=4, scale=1.0, pool=10, random_state=0).pool for part in marked)
+    a, b = (
+        ckm.sketch(part, sketch_size=4, scale=1.0, pool=10, random_state=0).pool for part in marked
+    )
     assert len(set((a + b).rows[:, 1])) == 10
     same = ckm.sketch(3 * marked[0] + 7, sketch_size=4, scale=1.0, pool=10, random_state=0).pool
-    assert np.array_equal(same.rows[:, 1], 3 * a.rows[:, 1] + 7), "a change of units and origin keeps the sample"
+    assert np.array_equal(same.rows[:, 1], 3 * a.rows[:, 1] + 7), (
+        "a change of units and origin keeps the sample"
+    )
 
 
 def test_sketches_merge_their_pools() -> None:
     a, b = (ckm.sketch(numbered(30, 30 * i), like=F, pool=8, random_state=i) for i in range(2))
     assert np.array_equal((a + b).pool.rows, (a.pool + b.pool).rows)
-    assert (a + b.without_pool()).pool is None, "a sample of some of the rows is not a sample of all"
+    assert (a + b.without_pool()).pool is None, (
+        "a sample of some of the rows is not a sample of all"
+    )
 
 
 def test_taking_rows_away_drops_the_pool() -> None:
@@ -152,7 +182,9 @@ def test_a_pool_is_a_copy() -> None:
 
 
 def test_distinct_rows_sum_weights() -> None:
-    rows, weights = distinct_rows(np.array([[2.0, 1.0], [1.0, 5.0], [2.0, 1.0]]), np.array([1.0, 2.0, 4.0]))
+    rows, weights = distinct_rows(
+        np.array([[2.0, 1.0], [1.0, 5.0], [2.0, 1.0]]), np.array([1.0, 2.0, 4.0])
+    )
     assert rows.tolist() == [[1.0, 5.0], [2.0, 1.0]]
     assert weights.tolist() == [2.0, 5.0]
 
@@ -187,26 +219,37 @@ def test_a_pool_estimates_sums_over_all_rows(like: ckm.Frequencies, weighted: bo
     for moment in (0, 1, 2):
         found = []
         for seed in range(200):
-            rows, weights, _, _ = ckm.sketch(X, like=like, pool=100, random_state=seed, **options).pool.estimate()
+            rows, weights, _, _ = ckm.sketch(
+                X, like=like, pool=100, random_state=seed, **options
+            ).pool.estimate()
             found.append(weights @ rows[:, 0] ** moment)
         assert stats.ttest_1samp(found, beta @ X[:, 0] ** moment).pvalue > LEVEL, f"moment {moment}"
 
 
 def test_rows_far_out_are_more_likely() -> None:
     X = np.vstack([np.random.default_rng(0).normal(size=(20_000, 1)), [[60.0]]])
-    kept = [60.0 in ckm.sketch(X, like=HEAVY, pool=100, random_state=seed).pool.rows for seed in range(20)]
+    kept = [
+        60.0 in ckm.sketch(X, like=HEAVY, pool=100, random_state=seed).pool.rows
+        for seed in range(20)
+    ]
     assert sum(kept) >= 19  # the chance of one is 1 - exp(-100 / 2.09e4 * 1800) = 0.9998
-    kept = [60.0 in ckm.sketch(X, like=F, pool=100, random_state=seed).pool.rows for seed in range(20)]
+    kept = [
+        60.0 in ckm.sketch(X, like=F, pool=100, random_state=seed).pool.rows for seed in range(20)
+    ]
     assert sum(kept) <= 2  # 0.005
 
 
 def test_an_even_sample_says_as_much_as_its_rows() -> None:
-    assert pool_of(numbered(50), 11).estimate().size == pytest.approx(10)  # one row marks where the pool ends
+    # one row marks where the pool ends
+    assert pool_of(numbered(50), 11).estimate().size == pytest.approx(10)
     rows, weights, chances, size = pool_of(np.zeros((50, 1)), 11).estimate()
     assert (rows.tolist(), size) == ([[0.0]], pytest.approx(10))
     assert weights[0] * chances[0] == pytest.approx(10)
     assert HEAVY.spread == 1.0
-    assert ckm.sketch(heavy_tailed(2000), like=HEAVY, pool=101, random_state=0).pool.estimate().size < 95
+    assert (
+        ckm.sketch(heavy_tailed(2000), like=HEAVY, pool=101, random_state=0).pool.estimate().size
+        < 95
+    )
 
 
 def test_one_sampled_row_stands_for_itself() -> None:

@@ -1,4 +1,6 @@
-"""A sketch is a value: adding sketches is adding rows, and what rides along (names, bounds, moments) rides correctly."""
+"""A sketch is a value: adding sketches is adding rows, and what rides along (names, bounds,
+moments) rides correctly.
+"""
 
 import copy
 import pickle
@@ -13,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ckm
+from ckm._core.frequencies import Frequencies, draw_frequencies
+from ckm._core.sketch import Sketch
+from ckm._core.storage import deserialise, serialise
+from ckm._sources.blocks import BLOCK_ROWS
 from ckm.errors import DataError, MismatchError, ParameterError
-from ckm.frequencies import Frequencies, draw_frequencies
-from ckm.runners.local import BLOCK_ROWS
-from ckm.sketches import Sketch
-from ckm.storage import deserialise, serialise
 
 F = draw_frequencies(12, 3, origin=np.array([1.0, -2.0, 0.5]), seed=4)
 NAMES = ("a", "b", "c")
@@ -28,12 +30,16 @@ def rows(count: int, seed: int) -> np.ndarray:
 
 
 def sketch_of(count: int, seed: int, weighted: bool = False) -> ckm.Sketch:
-    """A sketch of `count` rows; unweighted and exact, or with whole-number weights, whose sums are exact as well."""
+    """A sketch of `count` rows; unweighted and exact, or with whole-number weights, whose sums are
+    exact as well.
+    """
     weights = np.random.default_rng(seed).integers(1, 9, size=count) if weighted else None
     return ckm.sketch(rows(count, seed), like=F, sample_weight=weights)
 
 
-sketches = st.builds(sketch_of, count=st.integers(0, 30), seed=st.integers(0, 10**6), weighted=st.booleans())
+sketches = st.builds(
+    sketch_of, count=st.integers(0, 30), seed=st.integers(0, 10**6), weighted=st.booleans()
+)
 exact_sketches = st.builds(sketch_of, count=st.integers(0, 30), seed=st.integers(0, 10**6))
 
 
@@ -41,7 +47,9 @@ exact_sketches = st.builds(sketch_of, count=st.integers(0, 30), seed=st.integers
 
 
 @given(a=sketches, b=sketches, c=sketches)
-def test_addition_is_associative_and_commutative(a: ckm.Sketch, b: ckm.Sketch, c: ckm.Sketch) -> None:
+def test_addition_is_associative_and_commutative(
+    a: ckm.Sketch, b: ckm.Sketch, c: ckm.Sketch
+) -> None:
     assert (a + b) + c == a + (b + c)
     assert a + b == b + a
     assert ckm.merge([a, b, c]) == ckm.merge(iter([c, a, b]))
@@ -90,15 +98,36 @@ def test_equality_sees_every_part() -> None:
     assert s != "a sketch"
 
 
-@pytest.mark.parametrize("through", [lambda s: s, lambda s: pickle.loads(pickle.dumps(s)), copy.deepcopy], ids=["itself", "pickle", "copy"])
+@pytest.mark.parametrize(
+    "through",
+    [lambda s: s, lambda s: pickle.loads(pickle.dumps(s)), copy.deepcopy],
+    ids=["itself", "pickle", "copy"],
+)
 def test_a_sketch_is_frozen(through: Callable[[ckm.Sketch], ckm.Sketch]) -> None:
     original = ckm.sketch(rows(20, 0), like=F, pool=5, random_state=0)
     s = through(original)
     assert s == original
     with pytest.raises(FrozenInstanceError):
         s.columns = NAMES  # type: ignore[misc]
-    arrays = [s.z, s.mean, s.covariance, s.lower, s.upper, s.tally.sums, s.tally.first, s.tally.second]
-    for array in (*arrays, s.pool.rows, s.pool.weights, s.pool.keys, s.frequencies.turns, s.frequencies.origin, s.frequencies.omega):
+    arrays = [
+        s.z,
+        s.mean,
+        s.covariance,
+        s.lower,
+        s.upper,
+        s.tally.sums,
+        s.tally.first,
+        s.tally.second,
+    ]
+    for array in (
+        *arrays,
+        s.pool.rows,
+        s.pool.weights,
+        s.pool.keys,
+        s.frequencies.turns,
+        s.frequencies.origin,
+        s.frequencies.omega,
+    ):
         assert not array.flags.writeable
 
 
@@ -181,7 +210,9 @@ def test_like_puts_columns_in_order() -> None:
 
 def test_like_wants_its_columns() -> None:
     with pytest.raises(MismatchError, match=r"no column 'c'.*x, a, b.*Give the same columns"):
-        ckm.sketch(table(0).rename(columns={"c": "x"})[["x", "a", "b"]], like=ckm.sketch(table(0), like=F))
+        ckm.sketch(
+            table(0).rename(columns={"c": "x"})[["x", "a", "b"]], like=ckm.sketch(table(0), like=F)
+        )
 
 
 def test_columns_choose_and_order() -> None:
@@ -194,7 +225,11 @@ def test_columns_choose_and_order() -> None:
 
 
 @settings(max_examples=20)
-@given(seed=st.integers(0, 1000), cuts=st.lists(st.integers(0, 700), max_size=5), offset=st.sampled_from([0.0, 1e6]))
+@given(
+    seed=st.integers(0, 1000),
+    cuts=st.lists(st.integers(0, 700), max_size=5),
+    offset=st.sampled_from([0.0, 1e6]),
+)
 def test_mean_and_covariance_for_any_split(seed: int, cuts: list[int], offset: float) -> None:
     X = offset + rows(700, seed)
     whole = ckm.sketch(X, sketch_size=12, scale=1.0, random_state=seed)
@@ -204,8 +239,11 @@ def test_mean_and_covariance_for_any_split(seed: int, cuts: list[int], offset: f
         assert np.array_equal(s.lower, X.min(axis=0))
         assert np.array_equal(s.upper, X.max(axis=0))
         np.testing.assert_allclose(s.mean, exact_mean, rtol=1e-12, atol=1e-12)
-        # Rows at 1e6 are themselves 1e-10 apart, so NumPy's own covariance is good to that only; the sketch's two agree to 1e-12.
-        np.testing.assert_allclose(s.covariance, np.cov(X.T, bias=True), rtol=0, atol=1e-12 if offset == 0 else 1e-9)
+        # Rows at 1e6 are themselves 1e-10 apart, so NumPy's own covariance is good to that only;
+        # the sketch's two agree to 1e-12.
+        np.testing.assert_allclose(
+            s.covariance, np.cov(X.T, bias=True), rtol=0, atol=1e-12 if offset == 0 else 1e-9
+        )
     np.testing.assert_allclose(parts.covariance, whole.covariance, rtol=0, atol=1e-12)
     np.testing.assert_allclose(parts.mean, whole.mean, rtol=1e-12, atol=1e-12)
 
@@ -222,22 +260,31 @@ def test_weighted_moments() -> None:
     X, w = rows(50, 0), np.random.default_rng(0).uniform(0, 3, size=50)
     s = ckm.sketch(X, like=F, sample_weight=w)
     np.testing.assert_allclose(s.mean, np.average(X, axis=0, weights=w), rtol=1e-12)
-    np.testing.assert_allclose(s.covariance, np.cov(X.T, aweights=w, bias=True), rtol=1e-11)  # NumPy centres first, we afterwards
+    # NumPy centres first, we afterwards
+    np.testing.assert_allclose(s.covariance, np.cov(X.T, aweights=w, bias=True), rtol=1e-11)
 
 
-@pytest.mark.parametrize(("n", "m", "full"), [(3, 12, True), (3, 11, False), (1, 2, True), (1, 1, False)])
-def test_the_full_covariance_while_it_is_small_beside_the_sketch(n: int, m: int, full: bool) -> None:
+@pytest.mark.parametrize(
+    ("n", "m", "full"), [(3, 12, True), (3, 11, False), (1, 2, True), (1, 1, False)]
+)
+def test_the_full_covariance_while_it_is_small_beside_the_sketch(
+    n: int, m: int, full: bool
+) -> None:
     X = np.random.default_rng(0).normal(size=(50, n))
     s = ckm.sketch(X, sketch_size=m, scale=1.0, random_state=0)
     expected = np.atleast_2d(np.cov(X.T, bias=True))
     assert s.covariance.shape == ((n, n) if full else (n,))
-    np.testing.assert_allclose(s.covariance, expected if full else np.diag(expected), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(
+        s.covariance, expected if full else np.diag(expected), rtol=1e-11, atol=1e-13
+    )
 
 
 @settings(max_examples=10)
 @given(seed=st.integers(0, 1000), sign=st.sampled_from([-1.0, 1.0]))
 def test_data_far_from_zero_loses_nothing(seed: int, sign: float) -> None:
-    """A million standard deviations away, with frequencies around its own mean, the sketch is the same to 1e-6."""
+    """A million standard deviations away, with frequencies around its own mean, the sketch is the
+    same to 1e-6.
+    """
     X = np.round(rows(500, seed) * 2**20) / 2**20  # so that the translation itself rounds nothing
     near = ckm.sketch(X, sketch_size=12, scale=0.1, random_state=seed)
     far = ckm.sketch(X + sign * 2.0**20, sketch_size=12, scale=0.1, random_state=seed)
@@ -281,16 +328,22 @@ def test_scaled_weighs_every_row_less() -> None:
     assert half.covariance == pytest.approx(s.covariance)
     assert s.scaled(1) == s
     assert Sketch.empty(s.frequencies).scaled(0.3) == Sketch.empty(s.frequencies)
-    assert half.pool.estimate().weights.sum() == pytest.approx(0.5 * s.pool.estimate().weights.sum())
+    assert half.pool.estimate().weights.sum() == pytest.approx(
+        0.5 * s.pool.estimate().weights.sum()
+    )
     assert deserialise(serialise(half)) == half
 
 
 def test_a_faded_past_gives_way_to_the_present() -> None:
     rng = np.random.default_rng(0)
-    first = ckm.sketch(rng.normal(size=(1000, 2)), n_clusters=2, scale=1.0, pool=200, random_state=0)
+    first = ckm.sketch(
+        rng.normal(size=(1000, 2)), n_clusters=2, scale=1.0, pool=200, random_state=0
+    )
     so_far = first
     for i in range(60):
-        so_far = so_far.scaled(0.8) + ckm.sketch(rng.normal(size=(100, 2)) + 9, like=first, pool=200, random_state=i)
+        so_far = so_far.scaled(0.8) + ckm.sketch(
+            rng.normal(size=(100, 2)) + 9, like=first, pool=200, random_state=i
+        )
     assert so_far.weight == pytest.approx(500, rel=0.01)
     assert 500 <= so_far.count <= 506, "rounding up adds at most 1 / (1 - factor) rows"
     assert so_far.mean == pytest.approx([9, 9], abs=0.2)

@@ -15,20 +15,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
+from sketch_files import LEFT_OUT, canonical, forge, header_of, metadata_of, mutations, with_header
 
 import ckm
+from ckm._core.frequencies import draw_frequencies
+from ckm._core.sketch import Sketch
+from ckm._core.storage import deserialise, serialise
 from ckm.errors import MissingFileError, OutputError, SketchFileError
-from ckm.frequencies import draw_frequencies
-from ckm.sketches import Sketch
-from ckm.storage import deserialise, serialise
-from sketch_files import LEFT_OUT, canonical, forge, header_of, metadata_of, mutations, with_header
 
 GOLDEN = Path(__file__).parent / "golden" / "v1.ckm"
 
 
 def small(**options: Any) -> Sketch:
     X = np.random.default_rng(0).normal(size=(20, 2))
-    return ckm.sketch(X, **({"sketch_size": 6, "pool": 3, "random_state": 0, "n_jobs": 1} | options))
+    return ckm.sketch(
+        X, **({"sketch_size": 6, "pool": 3, "random_state": 0, "n_jobs": 1} | options)
+    )
 
 
 DATA = serialise(small())
@@ -77,13 +79,29 @@ def refused(data: bytes, match: str | None = None) -> str:
     seed=st.integers(0, 2**64 - 1),
 )
 def test_what_is_saved_comes_back(
-    m: int, n: int, count: int, pool: int, weighted: bool, names: list[str] | None, law: str, seed: int
+    m: int,
+    n: int,
+    count: int,
+    pool: int,
+    weighted: bool,
+    names: list[str] | None,
+    law: str,
+    seed: int,
 ) -> None:
     rng = np.random.default_rng(seed)
-    f = draw_frequencies(m, n, distribution=law, seed=seed, scale=float(rng.gamma(1)) + 1e-3, origin=rng.normal(size=n))
+    f = draw_frequencies(
+        m,
+        n,
+        distribution=law,
+        seed=seed,
+        scale=float(rng.gamma(1)) + 1e-3,
+        origin=rng.normal(size=n),
+    )
     like = Sketch.empty(f, None if names is None else names[:n])
     weights = rng.uniform(0, 2, size=count) if weighted else None
-    s = ckm.sketch(rng.normal(size=(count, n)), like=like, pool=pool, sample_weight=weights, random_state=seed)
+    s = ckm.sketch(
+        rng.normal(size=(count, n)), like=like, pool=pool, sample_weight=weights, random_state=seed
+    )
     data = serialise(s)
     again = deserialise(data)
     assert_identical(s, again)
@@ -115,7 +133,10 @@ def test_a_loaded_sketch_goes_on(tmp_path: Path) -> None:
     monday = small()
     monday.save(tmp_path / "s.ckm")
     X = np.random.default_rng(1).normal(size=(9, 2))
-    assert ckm.sketch(X, like=tmp_path / "s.ckm") + ckm.load(tmp_path / "s.ckm") == ckm.sketch(X, like=monday) + monday
+    assert (
+        ckm.sketch(X, like=tmp_path / "s.ckm") + ckm.load(tmp_path / "s.ckm")
+        == ckm.sketch(X, like=monday) + monday
+    )
 
 
 def test_the_order_of_rows_does_not_change_what_is_exact() -> None:
@@ -125,27 +146,42 @@ def test_the_order_of_rows_does_not_change_what_is_exact() -> None:
 
 
 def test_numpy_seeds_can_be_saved() -> None:
-    assert serialise(Sketch.empty(draw_frequencies(3, 2, seed=np.int64(7)))) == serialise(Sketch.empty(draw_frequencies(3, 2, seed=7)))
+    assert serialise(Sketch.empty(draw_frequencies(3, 2, seed=np.int64(7)))) == serialise(
+        Sketch.empty(draw_frequencies(3, 2, seed=7))
+    )
 
 
 def test_rows_are_written_only_with_a_pool() -> None:
     assert any(name.startswith("pool") for name in header_of(DATA)[0])
-    assert not any(name.startswith("pool") for name in header_of(serialise(small().without_pool()))[0])
+    assert not any(
+        name.startswith("pool") for name in header_of(serialise(small().without_pool()))[0]
+    )
 
 
 # Golden files
 
 
 def test_golden_file_of_version_1() -> None:
-    """Written by the first version; never write it again. It must load, mean the same, and give the same bytes."""
+    """Written by the first version; never write it again. It must load, mean the same, and give the
+    same bytes.
+    """
     data = GOLDEN.read_bytes()
     s = ckm.load(GOLDEN)
     assert serialise(s, version=1) == data
     assert metadata_of(data)["version"] == 1
     assert deserialise(serialise(s)) == s, "written again, it is a file of today"
-    assert (s.count, s.weight, s.exact, s.frequencies.m, s.frequencies.n) == (300, 300.0, True, 8, 2)
+    assert (s.count, s.weight, s.exact, s.frequencies.m, s.frequencies.n) == (
+        300,
+        300.0,
+        True,
+        8,
+        2,
+    )
     assert s.columns == ("größe", "重さ")
-    assert s.frequencies.fingerprint == "8e580e958b7384bd3b4c6c930deb4f3b1554c373da6ce88209d8b03bd68b1a90"
+    assert (
+        s.frequencies.fingerprint
+        == "8e580e958b7384bd3b4c6c930deb4f3b1554c373da6ce88209d8b03bd68b1a90"
+    )
     assert s.tally.sums[:, 0].tolist() == [-321930431, -605070437]
     assert (s.pool.capacity, s.pool.seen, len(s.pool)) == (10, 300, 10)
     assert s.lower.tolist() == [-7.967193603515625, -7.9914703369140625]
@@ -160,7 +196,9 @@ def test_golden_file_of_version_2() -> None:
     assert serialise(s) == path.read_bytes()
     assert metadata_of(path.read_bytes())["version"] == 2
     assert (s.frequencies.spread, s.frequencies.units.tolist()) == (12.5, [1.0, 2.5])
-    assert s.tally.sums[:, 0].tolist() == [-321930431, -605070437], "those of version 1: units do not change what is summed"
+    assert s.tally.sums[:, 0].tolist() == [-321930431, -605070437], (
+        "those of version 1: units do not change what is summed"
+    )
     assert s.pool.odds[0] == pytest.approx(1.361428478450328)
 
 
@@ -168,7 +206,10 @@ def test_golden_file_of_structured_frequencies() -> None:
     path = GOLDEN.with_name("v2-structured.ckm")
     s = ckm.load(path)
     assert serialise(s) == path.read_bytes()
-    assert s.frequencies.fingerprint == "36eac69394756ab0c53a0acebafe3a5b73b12aca6cfbab73a038cbbffb230b21"
+    assert (
+        s.frequencies.fingerprint
+        == "36eac69394756ab0c53a0acebafe3a5b73b12aca6cfbab73a038cbbffb230b21"
+    )
     assert (s.frequencies.m, s.frequencies.n, s.frequencies.turns.shape) == (12, 5, (12,))
     assert s.tally.sums[:, 0].tolist() == [1175510751, 3436946]
 
@@ -221,9 +262,18 @@ def test_foreign_files_are_refused_for_what_they_are() -> None:
     assert "is not a sketch" in refused(b"a,b\n1,2\n3,4\n")
     assert "is not a sketch" in refused(pickle.dumps({"a": 1}, protocol=4))
     assert "is not a sketch" in refused(b"\x93NUMPY\x01\x00v\x00{'descr': '<f8'}")
-    assert "safetensors file, but not a sketch" in refused(save_tensors({"sums": np.zeros((2, 6), np.int64)}))
-    assert "safetensors file, but not a sketch" in refused(save_tensors({"x": np.zeros(2)}, metadata={"format": "pt"}))
-    for message in (refused(b""), refused(b"a,b\n1,2\n"), refused(save_tensors({"x": np.zeros(2)})), refused(DATA[:50])):
+    assert "safetensors file, but not a sketch" in refused(
+        save_tensors({"sums": np.zeros((2, 6), np.int64)})
+    )
+    assert "safetensors file, but not a sketch" in refused(
+        save_tensors({"x": np.zeros(2)}, metadata={"format": "pt"})
+    )
+    for message in (
+        refused(b""),
+        refused(b"a,b\n1,2\n"),
+        refused(save_tensors({"x": np.zeros(2)})),
+        refused(DATA[:50]),
+    ):
         assert "make it again with ckm.sketch" in message
     assert "truncated" in refused(DATA[:50])
     assert "checksum" in refused(DATA[:-1] + bytes([DATA[-1] ^ 1]))
@@ -265,18 +315,26 @@ def rewritten_headers() -> dict[str, str]:
     metadata = json.loads(own)
 
     def dump(text: str, **options: Any) -> str:
-        return json.dumps(header | {"__metadata__": {"ckm": text}}, **({"separators": (",", ":")} | options))
+        return json.dumps(
+            header | {"__metadata__": {"ckm": text}}, **({"separators": (",", ":")} | options)
+        )
 
     return {
         "spaces in the header": dump(own, separators=(", ", ": ")),
         "a space after the header": dump(own) + " " * 8,
-        "tensors in another order": json.dumps(dict(reversed(header.items())), separators=(",", ":")),
+        "tensors in another order": json.dumps(
+            dict(reversed(header.items())), separators=(",", ":")
+        ),
         "spaces in the metadata": dump(json.dumps(metadata, sort_keys=True)),
-        "metadata in another order": dump(json.dumps(dict(reversed(metadata.items())), separators=(",", ":"))),
+        "metadata in another order": dump(
+            json.dumps(dict(reversed(metadata.items())), separators=(",", ":"))
+        ),
         "a number written otherwise": dump(own.replace('"weight":20.0', '"weight":2e1')),
         "a key given twice": dump(own.replace('"weight":20.0', '"weight":20.0,"weight":20.0')),
         "an escape for a letter": dump(own.replace('"seed"', '"\\u0073eed"')),
-        "metadata beside ours": json.dumps(header | {"__metadata__": {"ckm": own, "note": "x"}}, separators=(",", ":")),
+        "metadata beside ours": json.dumps(
+            header | {"__metadata__": {"ckm": own, "note": "x"}}, separators=(",", ":")
+        ),
     }
 
 
@@ -314,7 +372,9 @@ T = dict(sorted(load_tensors(DATA).items()))
         {"pool.keys": T["pool.keys"][::-1].copy()},
         {"more": np.zeros(3)},
     ],
-    ids=lambda tensors: "+".join(f"{k} {'missing' if v is LEFT_OUT else f'{v.dtype}{v.shape}'}" for k, v in tensors.items()),
+    ids=lambda tensors: "+".join(
+        f"{k} {'missing' if v is LEFT_OUT else f'{v.dtype}{v.shape}'}" for k, v in tensors.items()
+    ),
 )
 def test_forged_tensors_are_refused(tensors: dict[str, Any]) -> None:
     refused(forge(DATA, tensors=tensors))
@@ -326,14 +386,27 @@ def test_forged_tensors_are_refused(tensors: dict[str, Any]) -> None:
         *((name, LEFT_OUT) for name in metadata_of(DATA) if name != "sha256"),
         *(("scale", value) for value in (0, -1.0, "1", None, [1], float("nan"), float("inf"))),
         *(("count", value) for value in (-1, 0, 20.0, "20", None, True, 7, 10**400)),
-        *(("weight", value) for value in (0, -1.0, "20", None, 20, 7.0, 10**400, float("nan"), float("inf"))),
+        *(
+            ("weight", value)
+            for value in (0, -1.0, "20", None, 20, 7.0, 10**400, float("nan"), float("inf"))
+        ),
         *(("seed", value) for value in (-1, 1.5, "x", {"a": 1}, True)),
         *(("tight", value) for value in ("yes", 0, None)),
-        *(("columns", value) for value in ("ab", ["a"], ["a", 1], ["a", "b", "c"], {}, [["a"], ["b"]])),
+        *(
+            ("columns", value)
+            for value in ("ab", ["a"], ["a", 1], ["a", "b", "c"], {}, [["a"], ["b"]])
+        ),
         *(("distribution", value) for value in (1, None)),
         *(
             ("pool", value)
-            for value in (None, {}, "x", {"capacity": 2, "seen": 20}, {"capacity": 3, "seen": 2}, {"capacity": 3.0, "seen": 20})
+            for value in (
+                None,
+                {},
+                "x",
+                {"capacity": 2, "seen": 20},
+                {"capacity": 3, "seen": 2},
+                {"capacity": 3.0, "seen": 20},
+            )
         ),
         ("pool", {"capacity": 3, "seen": 21}),
         ("pool", {"capacity": 3, "seen": 20, "more": 1}),
@@ -346,7 +419,13 @@ def test_forged_metadata_is_refused(name: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "tensors", [{"lower": np.full(2, np.nan)}, {"lower": np.zeros(2)}, {"sums": np.ones((2, 6), np.int64)}, {"first": np.ones(2)}]
+    "tensors",
+    [
+        {"lower": np.full(2, np.nan)},
+        {"lower": np.zeros(2)},
+        {"sums": np.ones((2, 6), np.int64)},
+        {"first": np.ones(2)},
+    ],
 )
 def test_a_forged_sketch_of_no_rows_is_refused(tensors: dict[str, Any]) -> None:
     """It would pass for the identity, and spoil what it is added to."""
@@ -382,8 +461,14 @@ def test_a_huge_foreign_file_is_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["replace", "fsync"])
-@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), KeyboardInterrupt()], ids=["full disk", "interrupt"])
-def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, error: BaseException) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), KeyboardInterrupt()],
+    ids=["full disk", "interrupt"],
+)
+def test_a_failed_save_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, error: BaseException
+) -> None:
     path = tmp_path / "s.ckm"
     path.write_bytes(b"old")
 
@@ -392,7 +477,12 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(os, step, fail)
     expected = OutputError if isinstance(error, OSError) else KeyboardInterrupt
-    with pytest.raises(expected, match=r"Cannot write .*s\.ckm: No space left on device; choose" if expected is OutputError else None):
+    with pytest.raises(
+        expected,
+        match=r"Cannot write .*s\.ckm: No space left on device; choose"
+        if expected is OutputError
+        else None,
+    ):
         small().save(path)
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["s.ckm"]
@@ -415,7 +505,11 @@ def test_saving_replaces_and_respects_the_umask(tmp_path: Path) -> None:
     [
         ("", "is a directory", "name a file in it"),
         ("missing/s.ckm", "folder .*missing does not exist", "make it first"),
-        ("file/s.ckm", "folder .*file does not exist|not a folder|Not a directory", "make it first|choose another"),
+        (
+            "file/s.ckm",
+            "folder .*file does not exist|not a folder|Not a directory",
+            "make it first|choose another",
+        ),
         ("a" * 300, "too long", "choose another"),
         ("fifo", "not a (regular )?file", "choose another"),
     ],
@@ -426,12 +520,15 @@ def test_places_that_cannot_be_written(tmp_path: Path, name: str, seen: str, rem
     with pytest.raises(OutputError, match=rf"Cannot write (?s:.*)({seen})(?s:.*)({remedy})"):
         small().save(tmp_path / name)
     assert sorted(os.listdir(tmp_path)) == ["fifo", "file"]
-    assert stat.S_ISFIFO((tmp_path / "fifo").stat().st_mode), "a pipe or device is not replaced by a file"
+    assert stat.S_ISFIFO((tmp_path / "fifo").stat().st_mode), (
+        "a pipe or device is not replaced by a file"
+    )
 
 
 def test_a_read_only_file_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "s.ckm").write_bytes(b"old")
-    monkeypatch.setattr(os, "access", lambda path, mode: False)  # nothing is read-only for root, who may run this
+    # nothing is read-only for root, who may run this
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(OutputError, match=r"s\.ckm: the file is read-only; choose another"):
         small().save(tmp_path / "s.ckm")
     assert (tmp_path / "s.ckm").read_bytes() == b"old"
@@ -443,5 +540,7 @@ def test_a_read_only_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
     monkeypatch.setattr(tempfile, "mkstemp", refuse)
-    with pytest.raises(OutputError, match=r"Cannot write .*s\.ckm: Permission denied.*choose another"):
+    with pytest.raises(
+        OutputError, match=r"Cannot write .*s\.ckm: Permission denied.*choose another"
+    ):
         small().save(tmp_path / "s.ckm")

@@ -1,4 +1,6 @@
-"""Decoding by torch, on the CPU and on a card where there is one: the objectives and the k-means of the numba decoder, to rounding."""
+"""Decoding by torch, on the CPU and on a card where there is one: the objectives and the k-means of
+the numba decoder, to rounding.
+"""
 
 import logging
 from collections import Counter
@@ -9,14 +11,21 @@ import numpy as np
 import pytest
 
 import ckm
-from ckm import atoms, decoding, quantise
-from ckm.atoms import Problem
-from ckm.cloud import Cloud
+from ckm._decoding import api as decoding
+from ckm._decoding import objective as atoms
+from ckm._decoding.objective import Problem
+from ckm._kmeans import lloyd as quantise
+from ckm._kmeans.points import Cloud
+from ckm._util.device import current_card
 from ckm.errors import ParameterError
-from ckm.tensors import current_card
 
 torch = pytest.importorskip("torch")
-DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no card"))]
+DEVICES = [
+    "cpu",
+    pytest.param(
+        "cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no card")
+    ),
+]
 
 
 @pytest.fixture(params=DEVICES)
@@ -28,15 +37,17 @@ def device(request: pytest.FixtureRequest) -> object:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that there are several."""
-    monkeypatch.setattr("ckm.atoms_card._PAIRS", 500)
-    monkeypatch.setattr("ckm.cloud_card._PAIRS", 5000)
+    monkeypatch.setattr("ckm._decoding.objective_gpu._PAIRS", 500)
+    monkeypatch.setattr("ckm._kmeans.points_gpu._PAIRS", 5000)
 
 
 @pytest.fixture
 def everything_there(monkeypatch: pytest.MonkeyPatch, device: object) -> Counter[str]:
-    """However small it is, and even if the card is the CPU; how often costs and clouds were made there."""
-    from ckm.atoms_card import CardCosts
-    from ckm.cloud_card import CardCloud
+    """However small it is, and even if the card is the CPU; how often costs and clouds were made
+    there.
+    """
+    from ckm._decoding.objective_gpu import CardCosts
+    from ckm._kmeans.points_gpu import CardCloud
 
     made = Counter[str]()
 
@@ -52,12 +63,14 @@ def everything_there(monkeypatch: pytest.MonkeyPatch, device: object) -> Counter
 
     monkeypatch.setattr(decoding, "_WORTH_A_CARD", 0)
     monkeypatch.setattr(decoding, "current_card", lambda: device)
-    monkeypatch.setattr("ckm.atoms_card.CardCosts", Costs)
-    monkeypatch.setattr("ckm.cloud_card.CardCloud", Counted)
+    monkeypatch.setattr("ckm._decoding.objective_gpu.CardCosts", Costs)
+    monkeypatch.setattr("ckm._kmeans.points_gpu.CardCloud", Counted)
     return made
 
 
-def make_sketch(K: int = 6, n: int = 3, distribution: str = "multiscale", pool: int = 0, separation: float = 2.5) -> ckm.Sketch:
+def make_sketch(
+    K: int = 6, n: int = 3, distribution: str = "multiscale", pool: int = 0, separation: float = 2.5
+) -> ckm.Sketch:
     X = ckm.datasets.gaussian_mixture(5000, K, n, separation=separation, random_state=0).rows
     return ckm.sketch(X, n_clusters=K, distribution=distribution, pool=pool, random_state=0)
 
@@ -74,9 +87,16 @@ def test_costs_and_gradients_are_those_of_the_cpu(device: object, K: int) -> Non
         (atoms.residual, (C, alpha, 0.2)),
         (atoms.correlations, (here.z, C)),
     ):
-        expected, found = (np.hstack([np.ravel(part) for part in _parts(function(problem, *arguments))]) for problem in (here, there))
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10, err_msg=function.__name__)
-    np.testing.assert_allclose(atoms.fit_weights(there, C, 0.2), atoms.fit_weights(here, C, 0.2), rtol=1e-7, atol=1e-9)
+        expected, found = (
+            np.hstack([np.ravel(part) for part in _parts(function(problem, *arguments))])
+            for problem in (here, there)
+        )
+        np.testing.assert_allclose(
+            found, expected, rtol=1e-9, atol=1e-10, err_msg=function.__name__
+        )
+    np.testing.assert_allclose(
+        atoms.fit_weights(there, C, 0.2), atoms.fit_weights(here, C, 0.2), rtol=1e-7, atol=1e-9
+    )
 
 
 def _parts(found: object) -> tuple[object, ...]:
@@ -86,29 +106,43 @@ def _parts(found: object) -> tuple[object, ...]:
 def test_stages_and_parts_of_a_problem_stay_there(device: object) -> None:
     problem = Problem.of(make_sketch(), device)
     assert all(stage.card is not None for stage in problem.stages)
-    assert problem.without(problem.mean[None], np.array([0.1]), problem.lower, problem.upper).card is not None
+    assert (
+        problem.without(problem.mean[None], np.array([0.1]), problem.lower, problem.upper).card
+        is not None
+    )
 
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("K", [1, 9, 60])
 def test_k_means_asks_a_card_as_it_asks_the_cpu(device: object, K: int) -> None:
-    from ckm.cloud_card import CardCloud
+    from ckm._kmeans.points_gpu import CardCloud
 
     rng = np.random.default_rng(K)
-    points, beta, C = rng.normal(size=(2000, 3)), rng.integers(0, 3, 2000).astype(float), rng.normal(size=(K, 3))
+    points, beta, C = (
+        rng.normal(size=(2000, 3)),
+        rng.integers(0, 3, 2000).astype(float),
+        rng.normal(size=(K, 3)),
+    )
     here, there = Cloud(points, beta), CardCloud(points, beta, device)
-    for expected, found in zip((*here.nearest(C), *here.sums(C)), (*there.nearest(C), *there.sums(C)), strict=True):
+    for expected, found in zip(
+        (*here.nearest(C), *here.sums(C)), (*there.nearest(C), *there.sums(C)), strict=True
+    ):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
     if K > 1:
         for expected, found in zip(here.two_nearest(C), there.two_nearest(C), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-    np.testing.assert_array_equal(there.seeds(K, np.random.default_rng(0)), here.seeds(K, np.random.default_rng(0)))
+    np.testing.assert_array_equal(
+        there.seeds(K, np.random.default_rng(0)), here.seeds(K, np.random.default_rng(0))
+    )
 
 
 @pytest.mark.parametrize("distinct", [1, 2, 5])
 def test_fewer_distinct_points_than_centroids(device: object, distinct: int) -> None:
     points = np.repeat(np.random.default_rng(0).normal(size=(distinct, 2)), 10, axis=0)
-    here, there = (quantise.place(points, None, 7, np.random.default_rng(0), device=where) for where in (None, device))
+    here, there = (
+        quantise.place(points, None, 7, np.random.default_rng(0), device=where)
+        for where in (None, device)
+    )
     found, expected = (np.unique(C.round(12), axis=0) for C in (there[0], here[0]))
     np.testing.assert_array_equal(found, expected)
     assert len(found) == distinct
@@ -116,15 +150,20 @@ def test_fewer_distinct_points_than_centroids(device: object, distinct: int) -> 
 
 
 def test_far_out_squared_distances_do_not_cancel(device: object) -> None:
-    from ckm.cloud_card import CardCloud
+    from ckm._kmeans.points_gpu import CardCloud
 
     points = 1e8 + np.random.default_rng(0).normal(size=(40, 2))
     labels, squares = CardCloud(points, np.ones(40), device).nearest(points[:1])
     np.testing.assert_array_equal(labels, np.zeros(40))
-    np.testing.assert_allclose(squares, Cloud(points, np.ones(40)).nearest(points[:1])[1], rtol=1e-14)
+    np.testing.assert_allclose(
+        squares, Cloud(points, np.ones(40)).nearest(points[:1])[1], rtol=1e-14
+    )
 
 
-@pytest.mark.parametrize(("decoder", "pool", "separation"), [("density", 0, 6.0), ("density", 300, 1.5), ("clompr", 0, 2.5)])
+@pytest.mark.parametrize(
+    ("decoder", "pool", "separation"),
+    [("density", 0, 6.0), ("density", 300, 1.5), ("clompr", 0, 2.5)],
+)
 def test_decoding_there_is_as_good_and_gives_the_same_bits_again(
     everything_there: Counter[str], decoder: str, pool: int, separation: float
 ) -> None:
@@ -133,7 +172,10 @@ def test_decoding_there_is_as_good_and_gives_the_same_bits_again(
     sketch = make_sketch(K, 3, pool=pool, separation=separation)
     here = ckm.decode(sketch, K, decoder=decoder, random_state=0)
     assert not everything_there
-    there, again = (ckm.decode(sketch, K, decoder=decoder, random_state=0, kernel="torch", n_jobs=jobs) for jobs in (1, 2))
+    there, again = (
+        ckm.decode(sketch, K, decoder=decoder, random_state=0, kernel="torch", n_jobs=jobs)
+        for jobs in (1, 2)
+    )
     assert everything_there["costs"] >= 2
     assert decoder == "clompr" or everything_there["clouds"] >= 2
     np.testing.assert_array_equal(there.centroids, again.centroids)
@@ -157,19 +199,29 @@ def test_without_a_card_there_is_none() -> None:
     assert (current_card() is None) is not torch.cuda.is_available()
 
 
-@pytest.mark.parametrize("message", ["CUDA out of memory. Tried to allocate", "an illegal memory access"])
+@pytest.mark.parametrize(
+    "message", ["CUDA out of memory. Tried to allocate", "an illegal memory access"]
+)
 def test_a_card_that_is_full_leaves_it_to_the_cpu(
-    everything_there: Counter[str], message: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    everything_there: Counter[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     def fail(*args: object) -> None:
         raise RuntimeError(message)
 
-    monkeypatch.setattr("ckm.atoms_card.CardCosts.of", fail)
+    monkeypatch.setattr("ckm._decoding.objective_gpu.CardCosts.of", fail)
     sketch, full = make_sketch(3, 2), "out of memory" in message
-    with nullcontext() if full else pytest.raises(RuntimeError, match="illegal"), caplog.at_level(logging.WARNING):
+    with (
+        nullcontext() if full else pytest.raises(RuntimeError, match="illegal"),
+        caplog.at_level(logging.WARNING),
+    ):
         found = ckm.decode(sketch, 3, random_state=0, kernel="torch")
     if full:
-        np.testing.assert_array_equal(found.centroids, ckm.decode(sketch, 3, random_state=0).centroids)
+        np.testing.assert_array_equal(
+            found.centroids, ckm.decode(sketch, 3, random_state=0).centroids
+        )
         assert "too little memory left" in caplog.text
 
 
@@ -179,7 +231,9 @@ def test_an_unknown_kernel_is_refused() -> None:
 
 
 @pytest.mark.parametrize("kernel", ["auto", "torch", "numba"])
-def test_the_estimator_decodes_where_its_rows_are(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_estimator_decodes_where_its_rows_are(
+    kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked, there = [], list[object]()
 
     def decode(*args: object, kernel: str, **search: object) -> object:
@@ -191,8 +245,8 @@ def test_the_estimator_decodes_where_its_rows_are(kernel: str, monkeypatch: pyte
         there[:] = [device]
         yield
 
-    monkeypatch.setattr("ckm.estimator.decode", decode)
-    monkeypatch.setattr("ckm.estimator.current", current)
+    monkeypatch.setattr("ckm.estimators.decode", decode)
+    monkeypatch.setattr("ckm.estimators.current", current)
     X = ckm.datasets.gaussian_mixture(500, 3, 2, random_state=0).rows
     model = ckm.CompressiveKMeans(3, kernel=kernel, random_state=0).fit(X)
     model._decode("cuda:1")

@@ -1,4 +1,6 @@
-"""Our decoder: it explains the sketch down to the noise floor, and its centroids have the SSE of k-means."""
+"""Our decoder: it explains the sketch down to the noise floor, and its centroids have the SSE of
+k-means.
+"""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,14 +13,22 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import ckm
-from ckm import decoding, ensemble
-from ckm.assignment import assign
-from ckm.atoms import Problem, blurred_cost, gaussian_cost, moment_misfit
-from ckm.cloud import Cloud
-from ckm.density import Mixture, Prior, begin_mixture, descend_particles, make_prior, recover_mixture
-from ckm.diagnosis import Status
-from ckm.ensemble import recover_measure
-from ckm.quantise import _breathe, lloyd, place
+from ckm._decoding import api as decoding
+from ckm._decoding import ensemble
+from ckm._decoding.diagnosis import Status
+from ckm._decoding.ensemble import recover_measure
+from ckm._decoding.objective import Problem, blurred_cost, gaussian_cost, moment_misfit
+from ckm._decoding.search import (
+    Mixture,
+    Prior,
+    begin_mixture,
+    descend_particles,
+    make_prior,
+    recover_mixture,
+)
+from ckm._kmeans.assign import assign
+from ckm._kmeans.lloyd import _breathe, lloyd, place
+from ckm._kmeans.points import Cloud
 
 
 def relative_sse(X: np.ndarray, centroids: np.ndarray) -> float:
@@ -26,8 +36,11 @@ def relative_sse(X: np.ndarray, centroids: np.ndarray) -> float:
     return assign(X, centroids)[1] / best.inertia_
 
 
-# Trials on other seeds exceeded k-means by 0.0011, 0.0001, 0.0019 and 0.0001 at most; benchmarks/quality.py reports medians and worsts.
-@pytest.mark.parametrize(("K", "n", "bound"), [(5, 2, 1.005), (10, 10, 1.002), (20, 5, 1.006), (5, 30, 1.002)])
+# Trials on other seeds exceeded k-means by 0.0011, 0.0001, 0.0019 and 0.0001 at most;
+# benchmarks/quality.py reports medians and worsts.
+@pytest.mark.parametrize(
+    ("K", "n", "bound"), [(5, 2, 1.005), (10, 10, 1.002), (20, 5, 1.006), (5, 30, 1.002)]
+)
 @pytest.mark.parametrize("pool", [0, 500])
 def test_the_sse_of_k_means_from_the_sketch(K: int, n: int, bound: float, pool: int) -> None:
     X = ckm.datasets.gaussian_mixture(50_000, K, n, random_state=K + n).rows
@@ -40,7 +53,10 @@ def test_the_sse_of_k_means_from_the_sketch(K: int, n: int, bound: float, pool: 
 def test_better_than_the_papers_decoder() -> None:
     X = ckm.datasets.gaussian_mixture(50_000, random_state=3).rows
     s = ckm.sketch(X, sketch_size=1000, random_state=0)
-    ours, papers = (relative_sse(X, ckm.decode(s, 10, decoder=name, random_state=0).centroids) for name in ("density", "clompr"))
+    ours, papers = (
+        relative_sse(X, ckm.decode(s, 10, decoder=name, random_state=0).centroids)
+        for name in ("density", "clompr")
+    )
     assert ours < 1.002 < papers
 
 
@@ -53,7 +69,9 @@ def test_clusters_that_are_no_gaussians() -> None:
     X += np.where(which == 1, 6.0, 0.0)[:, None] + 0.1 * rng.normal(size=X.shape)
     found = ckm.decode(ckm.sketch(X, sketch_size=200, random_state=0), 6, random_state=0)
     assert relative_sse(X, found.centroids) < 1.08
-    with_rows = ckm.decode(ckm.sketch(X, sketch_size=200, pool=500, random_state=0), 6, random_state=0)
+    with_rows = ckm.decode(
+        ckm.sketch(X, sketch_size=200, pool=500, random_state=0), 6, random_state=0
+    )
     assert relative_sse(X, with_rows.centroids) < 1.05
 
 
@@ -71,7 +89,9 @@ def test_the_mixture_finds_the_width_of_clusters() -> None:
     found = recover_mixture(problem, begin_mixture(problem, 6, prior, rng), prior, rng)
     assert found.width * s.frequencies.scale == pytest.approx(1, abs=0.02)
     assert found.cost < problem.noise
-    assert found.cost == pytest.approx(blurred_cost(problem, found.C, found.alpha, found.width)[0], rel=1e-9)
+    assert found.cost == pytest.approx(
+        blurred_cost(problem, found.C, found.alpha, found.width)[0], rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("n", [2, 40])
@@ -86,7 +106,9 @@ def test_particles_take_on_the_sketch_and_the_moments(n: int) -> None:
 
     def misfit(Y: np.ndarray) -> tuple[float, float]:
         covariance = np.cov(Y.T, bias=True) if problem.covariance.ndim == 2 else Y.var(axis=0)
-        return blurred_cost(problem, Y, np.full(400, 1 / 400), 0.0)[0], float(np.abs(covariance - problem.covariance).max())
+        return blurred_cost(problem, Y, np.full(400, 1 / 400), 0.0)[0], float(
+            np.abs(covariance - problem.covariance).max()
+        )
 
     before, after = misfit(start), misfit(points)
     assert after[0] < before[0] / 10
@@ -96,7 +118,11 @@ def test_particles_take_on_the_sketch_and_the_moments(n: int) -> None:
 
 
 def test_threads_of_libraries_change_no_bit() -> None:
-    s = ckm.sketch(ckm.datasets.gaussian_mixture(20_000, 5, 4, random_state=0).rows, n_clusters=5, random_state=0)
+    s = ckm.sketch(
+        ckm.datasets.gaussian_mixture(20_000, 5, 4, random_state=0).rows,
+        n_clusters=5,
+        random_state=0,
+    )
     found = []
     for limit in (1, 2):
         with threadpool_limits(limits=limit):
@@ -128,10 +154,15 @@ def test_repeated_rows_keep_their_multiplicity() -> None:
 
 
 def test_decodings_may_overlap() -> None:
-    s = ckm.sketch(ckm.datasets.gaussian_mixture(5000, 3, 2, random_state=0).rows, n_clusters=3, random_state=0)
+    s = ckm.sketch(
+        ckm.datasets.gaussian_mixture(5000, 3, 2, random_state=0).rows, n_clusters=3, random_state=0
+    )
     limits = [library["num_threads"] for library in threadpool_info()]
     with ThreadPoolExecutor(4) as executor:
-        found = {f.centroids.tobytes() for f in executor.map(lambda _: ckm.decode(s, 3, random_state=0), range(6))}
+        found = {
+            f.centroids.tobytes()
+            for f in executor.map(lambda _: ckm.decode(s, 3, random_state=0), range(6))
+        }
     assert len(found) == 1
     assert [library["num_threads"] for library in threadpool_info()] == limits
 
@@ -139,14 +170,23 @@ def test_decodings_may_overlap() -> None:
 def problem_and_mixture(n: int, seed: int) -> tuple[Problem, np.ndarray, np.ndarray, np.ndarray]:
     """A problem, whose sketch holds only variances where n is large, and a mixture of four atoms."""
     rng = np.random.default_rng(seed)
-    problem = Problem.of(ckm.sketch(rng.gamma(2, size=(2000, n)), sketch_size=300, random_state=seed))
+    problem = Problem.of(
+        ckm.sketch(rng.gamma(2, size=(2000, n)), sketch_size=300, random_state=seed)
+    )
     assert problem.covariance.ndim == (2 if n < 20 else 1)
-    return problem, rng.normal(size=(4, n)), rng.uniform(0.1, 0.4, size=4), rng.uniform(0.1, 2, size=(4, n))
+    return (
+        problem,
+        rng.normal(size=(4, n)),
+        rng.uniform(0.1, 0.4, size=4),
+        rng.uniform(0.1, 2, size=(4, n)),
+    )
 
 
 @pytest.mark.parametrize("function", [gaussian_cost, moment_misfit])
 @pytest.mark.parametrize("n", [1, 3, 40])
-def test_gradients_are_finite_differences(function: Callable[..., tuple[float, ...]], n: int) -> None:
+def test_gradients_are_finite_differences(
+    function: Callable[..., tuple[float, ...]], n: int
+) -> None:
     problem, *mixture = problem_and_mixture(n, n)
     _, *gradients = function(problem, *mixture)
     step = 1e-6
@@ -157,16 +197,28 @@ def test_gradients_are_finite_differences(function: Callable[..., tuple[float, .
                 moved = [x.copy() for x in mixture]
                 moved[part][tuple(index)] += sign * step
                 values.append(function(problem, *moved)[0])
-            assert gradient[tuple(index)] == pytest.approx((values[1] - values[0]) / (2 * step), rel=1e-5, abs=1e-7)
+            assert gradient[tuple(index)] == pytest.approx(
+                (values[1] - values[0]) / (2 * step), rel=1e-5, abs=1e-7
+            )
 
 
 @pytest.mark.parametrize("n", [3, 20])
 def test_atoms_with_widths_are_the_sketches_of_gaussians(n: int) -> None:
-    """The cost of a mixture is that of the complex sum, written out; and of one width, that of `blurred_cost`."""
+    """The cost of a mixture is that of the complex sum, written out; and of one width, that of
+    `blurred_cost`.
+    """
     problem, C, alpha, widths = problem_and_mixture(n, 0)
-    model = sum(a * np.exp(-1j * problem.omega @ c - problem.omega**2 @ w / 2) for c, a, w in zip(C, alpha, widths, strict=True))
-    assert gaussian_cost(problem, C, alpha, widths)[0] == pytest.approx(float((np.abs(problem.z - model) ** 2).sum()), rel=1e-9)
-    shared = gaussian_cost(problem, C, alpha, np.full(C.shape, 0.7)), blurred_cost(problem, C, alpha, 0.7)
+    model = sum(
+        a * np.exp(-1j * problem.omega @ c - problem.omega**2 @ w / 2)
+        for c, a, w in zip(C, alpha, widths, strict=True)
+    )
+    assert gaussian_cost(problem, C, alpha, widths)[0] == pytest.approx(
+        float((np.abs(problem.z - model) ** 2).sum()), rel=1e-9
+    )
+    shared = (
+        gaussian_cost(problem, C, alpha, np.full(C.shape, 0.7)),
+        blurred_cost(problem, C, alpha, 0.7),
+    )
     assert shared[0][0] == pytest.approx(shared[1][0], rel=1e-9)
     np.testing.assert_allclose(shared[0][1], shared[1][1], atol=1e-9)
     assert shared[0][3].sum() == pytest.approx(shared[1][3], rel=1e-9)
@@ -182,13 +234,21 @@ def test_moments_of_a_mixture() -> None:
 
 
 @pytest.mark.parametrize(("n", "pool"), [(3, 0), (3, 300), (20, 0)])
-def test_the_number_of_threads_changes_no_bit(n: int, pool: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On data that takes the ensemble, whose members are what threads share; wide data goes through matrix products."""
+def test_the_number_of_threads_changes_no_bit(
+    n: int, pool: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On data that takes the ensemble, whose members are what threads share; wide data goes through
+    matrix products.
+    """
     used = []
-    monkeypatch.setattr(decoding, "recover_measure", lambda *args: used.append(args[-1]) or recover_measure(*args))
+    monkeypatch.setattr(
+        decoding, "recover_measure", lambda *args: used.append(args[-1]) or recover_measure(*args)
+    )
     X = np.random.default_rng(0).gamma(2, size=(5000, n))
     s = ckm.sketch(X, n_clusters=3, pool=pool, random_state=0)
-    found = [ckm.decode(s, 3, random_state=0, n_jobs=n_jobs).centroids.tobytes() for n_jobs in (1, 2, 3)]
+    found = [
+        ckm.decode(s, 3, random_state=0, n_jobs=n_jobs).centroids.tobytes() for n_jobs in (1, 2, 3)
+    ]
     assert used == [1, 2, 3]
     assert found[0] == found[1] == found[2]
 
@@ -199,19 +259,34 @@ def test_members_that_ended_in_a_poor_place_are_left_out(monkeypatch: pytest.Mon
     def member(problem: Problem, Q: int, prior: Prior, rng: np.random.Generator) -> Mixture:
         """Atoms at a corner, and the farther from the sketch they are said to be, the farther out."""
         corner = problem.lower if len(made) % 4 == 1 else problem.mean
-        made.append(Mixture(np.tile(corner, (Q, 1)), np.full(Q, 1 / Q), np.zeros((Q, problem.n)), float(len(made) % 4 == 1)))
+        made.append(
+            Mixture(
+                np.tile(corner, (Q, 1)),
+                np.full(Q, 1 / Q),
+                np.zeros((Q, problem.n)),
+                float(len(made) % 4 == 1),
+            )
+        )
         return made[-1]
 
     monkeypatch.setattr(ensemble, "_member", member)
-    problem = Problem.of(ckm.sketch(np.random.default_rng(0).gamma(2, size=(5000, 2)), n_clusters=3, random_state=0))
-    measure = recover_measure(problem, 3, make_prior(problem, None), None, np.random.default_rng(0), 1)
+    problem = Problem.of(
+        ckm.sketch(np.random.default_rng(0).gamma(2, size=(5000, 2)), n_clusters=3, random_state=0)
+    )
+    measure = recover_measure(
+        problem, 3, make_prior(problem, None), None, np.random.default_rng(0), 1
+    )
     assert len(made) == 24
     assert_array_equal(measure.points, np.tile(problem.mean, (len(measure.points), 1)))
 
 
 @pytest.mark.parametrize("seed", [2, 3, 8])
-def test_specks_of_unequal_widths_among_scattered_rows(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some of them are close to another. Mixtures that miss one and follow the scattered rows instead lead to 1.4 to 3.9 times the SSE."""
+def test_specks_of_unequal_widths_among_scattered_rows(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some of them are close to another. Mixtures that miss one and follow the scattered rows
+    instead lead to 1.4 to 3.9 times the SSE.
+    """
     monkeypatch.setattr(ensemble, "_MOST", 4)  # members do, and take less time
     K, n, N, rng = 10, 10, 5000, np.random.default_rng(seed)
     means = rng.standard_normal((K, n))
@@ -248,9 +323,8 @@ def test_clusters_that_are_specks_in_the_data(width: float) -> None:
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_few_rows_very_far_out_do_not_spoil_the_rest(seed: int) -> None:
-    """Their variance is all that the moments see, so these are not matched: two centroids go to them, the others to the bulk as if they
-    were not there.
-    """
+    """Their variance is all that the moments see, so these are not matched: two centroids go to
+    them, the others to the bulk as if they were not there."""
     bulk = ckm.datasets.gaussian_mixture(30_000, 5, 3, random_state=0).rows
     X = np.vstack([bulk, [[3000.0, 0, 0], [-2500.0, 100, 0]]])
     s = ckm.sketch(X, n_clusters=7, random_state=seed)
@@ -266,11 +340,15 @@ def test_a_few_rows_very_far_out_do_not_spoil_the_rest(seed: int) -> None:
 
 
 def far_clusters() -> np.ndarray:
-    """Four clusters of nearly all rows, and two of ten and of six rows that have most of the variance."""
+    """Four clusters of nearly all rows, and two of ten and of six rows that have most of the
+    variance.
+    """
     rng = np.random.default_rng(0)
     means = np.array([[0.0, 0, 0], [6, 0, 0], [0, 6, 0], [0, 0, 6]])
     bulk = means[rng.integers(4, size=40_000)] + rng.normal(size=(40_000, 3))
-    far = np.array([[500.0, 0, 0], [0, -400, 200]])[[0] * 10 + [1] * 6] + 5 * rng.normal(size=(16, 3))
+    far = np.array([[500.0, 0, 0], [0, -400, 200]])[[0] * 10 + [1] * 6] + 5 * rng.normal(
+        size=(16, 3)
+    )
     return np.vstack([far, bulk])
 
 
@@ -290,10 +368,14 @@ def test_what_is_left_once_some_rows_are_known() -> None:
     rest = ckm.sketch(bulk, like=s)
     expected = Problem.of(rest)
     found = Problem.of(s).without(
-        (X[:16] - s.frequencies.origin) / np.sqrt(s.frequencies.scale), np.full(16, 1 / len(X)), expected.lower, expected.upper
+        (X[:16] - s.frequencies.origin) / np.sqrt(s.frequencies.scale),
+        np.full(16, 1 / len(X)),
+        expected.lower,
+        expected.upper,
     )
     assert found.z == pytest.approx(expected.z, abs=1e-6)  # the sketch's own rounding
-    assert found.mean == pytest.approx(expected.mean, abs=1e-3)  # moments are rounded to a share of the whole variance
+    # moments are rounded to a share of the whole variance
+    assert found.mean == pytest.approx(expected.mean, abs=1e-3)
     assert found.covariance == pytest.approx(expected.covariance, rel=0.01, abs=0.01)
     assert found.size == pytest.approx(expected.size)
     assert found.noise == pytest.approx(expected.noise, rel=1e-5)
@@ -304,7 +386,9 @@ def test_what_is_left_once_some_rows_are_known() -> None:
 def test_a_search_leaves_local_minima_of_k_means() -> None:
     """Two centroids in one blob and one for two blobs: Lloyd stays there, the search does not."""
     rng = np.random.default_rng(0)
-    points = np.repeat([[0.0, 0.0], [20.0, 0.0], [24.0, 0.0]], 200, axis=0) + rng.normal(size=(600, 2))
+    points = np.repeat([[0.0, 0.0], [20.0, 0.0], [24.0, 0.0]], 200, axis=0) + rng.normal(
+        size=(600, 2)
+    )
     for weights in (np.ones(600), rng.uniform(0.5, 2, size=600)):
         cloud = Cloud(points, weights)
         trap = lloyd(cloud, np.array([[-1.0, 0.0], [1.0, 0.0], [22.0, 0.0]]))
@@ -335,4 +419,10 @@ def test_a_heavy_cluster_is_split_where_that_is_worth_a_light_one() -> None:
     weights = np.geomspace(0.5, 0.002, 10)
     means = ckm.datasets.gaussian_mixture(0, 10, 10, random_state=5).means
     X = means[rng.choice(10, 50_000, p=weights / weights.sum())] + rng.standard_normal((50_000, 10))
-    assert relative_sse(X, ckm.decode(ckm.sketch(X, n_clusters=10, random_state=5), 10, random_state=5).centroids) < 1.01
+    assert (
+        relative_sse(
+            X,
+            ckm.decode(ckm.sketch(X, n_clusters=10, random_state=5), 10, random_state=5).centroids,
+        )
+        < 1.01
+    )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, nnls, rosen, rosen_der
 
-from ckm.descent import Limits, descend
+from ckm._decoding.lbfgs import Limits, descend
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -18,7 +18,9 @@ def test_nonnegative_least_squares(seed: int) -> None:
         r = A @ x - b
         return float(r @ r), 2 * A.T @ r
 
-    found = descend(cost, np.full(30, 1.0), np.zeros(30), np.full(30, np.inf), Limits(500, 1e-14, 1e-10))
+    found = descend(
+        cost, np.full(30, 1.0), np.zeros(30), np.full(30, np.inf), Limits(500, 1e-14, 1e-10)
+    )
     assert found.value == pytest.approx(norm**2, rel=1e-10)
     np.testing.assert_allclose(found.x, expected, atol=1e-5)
     assert (expected == 0).sum() > 5
@@ -38,7 +40,13 @@ def test_a_curved_valley_within_a_box() -> None:
 
     start = np.array([-1.5, 1, 1, -1, 9])  # the last one is outside
     found = descend(cost, start, lower, upper, Limits(300, 1e-12, 1e-9))
-    theirs = minimize(rosen, np.clip(start, lower, upper), jac=rosen_der, method="L-BFGS-B", bounds=list(zip(lower, upper, strict=True)))
+    theirs = minimize(
+        rosen,
+        np.clip(start, lower, upper),
+        jac=rosen_der,
+        method="L-BFGS-B",
+        bounds=list(zip(lower, upper, strict=True)),
+    )
     assert found.value <= theirs.fun * (1 + 1e-6)
     assert evaluations < 2 * theirs.nfev
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import ckm
-from ckm.assignment import assign
-from ckm.atoms import Problem, moment_misfit
-from ckm.diagnosis import Status
-from ckm.outskirts import _tail, imagine_rows
+from ckm._decoding.diagnosis import Status
+from ckm._decoding.objective import Problem, moment_misfit
+from ckm._decoding.outliers import _tail, imagine_rows
+from ckm._kmeans.assign import assign
 
 N = 20_000
 
@@ -23,7 +23,9 @@ def bulk_rows(n: int = 3) -> np.ndarray:
 def imagined(X: np.ndarray, bulk: np.ndarray, m: int = 200) -> tuple[np.ndarray, np.ndarray]:
     """Rows in the data's coordinates and their number, given a perfect measure of the bulk."""
     s = ckm.sketch(X, n_clusters=5, sketch_size=m, random_state=0)
-    rows, shares = imagine_rows(Problem.of(s), Problem.of(s).narrowed(), s.frequencies.relative(bulk))
+    rows, shares = imagine_rows(
+        Problem.of(s), Problem.of(s).narrowed(), s.frequencies.relative(bulk)
+    )
     return s.frequencies.absolute(rows), shares * len(X)
 
 
@@ -44,7 +46,9 @@ def test_a_group_is_told_from_a_bulk_without_tail() -> None:
     assert (counts * rows[:, 1] ** 2).sum() == pytest.approx(6 * 1000**2, rel=0.03)
 
 
-@pytest.mark.parametrize(("edge", "count"), [(0, 1), (0, 3), (1, 1), (1, 1.2), (1, 4), (30, 3), (99, 2), (100, 1)])
+@pytest.mark.parametrize(
+    ("edge", "count"), [(0, 1), (0, 3), (1, 1), (1, 1.2), (1, 4), (30, 3), (99, 2), (100, 1)]
+)
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_a_tail_has_the_squares_that_are_missing(edge: float, count: float, sign: int) -> None:
     along, counts = _tail(sign * 100.0, edge, count, 12)
@@ -97,9 +101,14 @@ def test_the_misfit_of_some_columns_has_its_gradient() -> None:
     C, widths, alpha = x[0].T[:, :3], x[1].T[:, :3], np.full(4, 0.25)
     value, by_C, _, by_widths = moment_misfit(problem, C, alpha, widths)
     assert value > 0
-    for gradient, moved in ((by_C, lambda d: (C + d, alpha, widths)), (by_widths, lambda d: (C, alpha, widths + d))):
+    for gradient, moved in (
+        (by_C, lambda d: (C + d, alpha, widths)),
+        (by_widths, lambda d: (C, alpha, widths + d)),
+    ):
         for place in np.ndindex(4, 3):
             d = np.zeros((4, 3))
             d[place] = step
-            slope = (moment_misfit(problem, *moved(d))[0] - moment_misfit(problem, *moved(-d))[0]) / (2 * step)
+            slope = (
+                moment_misfit(problem, *moved(d))[0] - moment_misfit(problem, *moved(-d))[0]
+            ) / (2 * step)
             assert gradient[place] == pytest.approx(slope, rel=1e-5, abs=1e-9)

@@ -1,4 +1,6 @@
-"""What every engine is held to: the same rows in partitions of all kinds, and what may come back from them."""
+"""What every engine is held to: the same rows in partitions of all kinds, and what may come back
+from them.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +12,8 @@ import ckm
 NAMES = ["east", "north", "height"]
 SIZE = 60  # frequencies
 
-# Where rows are cut into partitions: even, skewed, with empty ones at both ends and in between, of one row, all in one.
+# Where rows are cut into partitions: even, skewed, with empty ones at both ends and in between, of
+# one row, all in one.
 CUTS = {
     "even": [500, 1000, 1500, 2000],
     "skewed": [3, 5, 2400],
@@ -23,7 +26,9 @@ CUTS = {
 def values(count: int = 2500) -> np.ndarray:
     """Rows in three clusters, read-only."""
     rng = np.random.default_rng(7)
-    X = np.array([[0.0, 0, 0], [10, 0, 5], [0, 12, -3]])[rng.integers(3, size=count)] + rng.normal(size=(count, 3))
+    X = np.array([[0.0, 0, 0], [10, 0, 5], [0, 12, -3]])[rng.integers(3, size=count)] + rng.normal(
+        size=(count, 3)
+    )
     X.flags.writeable = False
     return X
 
@@ -38,7 +43,9 @@ def local_sketch(X: np.ndarray) -> ckm.Sketch:
 
 
 def assert_same(found: ckm.Sketch, expected: ckm.Sketch) -> None:
-    """The same bits, apart from column names; moments are rounded sums, and merged in another order."""
+    """The same bits, apart from column names; moments are rounded sums, and merged in another
+    order.
+    """
     assert found.frequencies.fingerprint == expected.frequencies.fingerprint
     assert found.exact
     assert found.tally.sums.tobytes() == expected.tally.sums.tobytes()

@@ -19,13 +19,30 @@ distributed = pytest.importorskip("distributed")
 import dask.array as da  # noqa: E402
 import dask.bag as db  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
-from partitions import CUTS, NAMES, SIZE, assert_same, first_time, local_sketch, pieces, rows_in, values  # noqa: E402
+from ckm.runners import local  # noqa: E402
+from partitions import (  # noqa: E402
+    CUTS,
+    NAMES,
+    SIZE,
+    assert_same,
+    first_time,
+    local_sketch,
+    pieces,
+    rows_in,
+    values,
+)
 
 import ckm  # noqa: E402
 from ckm import CompressiveKMeans  # noqa: E402
-from ckm.errors import ColumnsWarning, DataError, MissingRowsWarning, NonFiniteError, ParameterError, ScaleWarning  # noqa: E402
-from ckm.runners import local  # noqa: E402
-from ckm.sources.partitioned import FAN_IN  # noqa: E402
+from ckm._sources.engines.base import FAN_IN  # noqa: E402
+from ckm.errors import (  # noqa: E402
+    ColumnsWarning,
+    DataError,
+    MissingRowsWarning,
+    NonFiniteError,
+    ParameterError,
+    ScaleWarning,
+)
 
 X = values()
 LOCAL = local_sketch(X)
@@ -41,23 +58,35 @@ def threads() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
+        ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
         yield client
 
 
 def as_array(parts: list[np.ndarray]) -> Any:
-    return da.concatenate([da.from_delayed(dask.delayed(part), part.shape, part.dtype) for part in parts])
+    return da.concatenate(
+        [da.from_delayed(dask.delayed(part), part.shape, part.dtype) for part in parts]
+    )
 
 
 def as_frame(parts: list[np.ndarray]) -> Any:
-    return dd.from_delayed([dask.delayed(pd.DataFrame)(part, columns=NAMES) for part in parts], meta=pd.DataFrame(X[:0], columns=NAMES))
+    return dd.from_delayed(
+        [dask.delayed(pd.DataFrame)(part, columns=NAMES) for part in parts],
+        meta=pd.DataFrame(X[:0], columns=NAMES),
+    )
 
 
 def as_bag(parts: list[np.ndarray]) -> Any:
     """A partition is a few batches, the first of them empty; an empty partition has none."""
-    return db.from_delayed([dask.delayed([part[:0], part[:1], part[1:]] if len(part) else [], traverse=False) for part in parts])
+    return db.from_delayed(
+        [
+            dask.delayed([part[:0], part[:1], part[1:]] if len(part) else [], traverse=False)
+            for part in parts
+        ]
+    )
 
 
 COLLECTIONS = {"array": as_array, "frame": as_frame, "bag": as_bag}
@@ -77,13 +106,18 @@ def test_the_sketch_is_the_local_one_however_rows_are_partitioned(kind: str, cut
 @pytest.mark.parametrize("kind", COLLECTIONS)
 def test_in_processes(kind: str) -> None:
     with dask.config.set(scheduler="processes", num_workers=2):
-        assert_same(ckm.sketch(COLLECTIONS[kind](pieces(X, CUTS["empty"])), like=LOCAL.frequencies), LOCAL)
+        assert_same(
+            ckm.sketch(COLLECTIONS[kind](pieces(X, CUTS["empty"])), like=LOCAL.frequencies), LOCAL
+        )
 
 
 def test_the_kernel_for_cards_on_a_cluster(cluster: Any) -> None:
     pytest.importorskip("torch")
     with cluster.as_current(), dask.config.set(scheduler=cluster):
-        assert_same(ckm.sketch(as_array(pieces(X, CUTS["empty"])), like=LOCAL.frequencies, kernel="torch"), LOCAL)
+        assert_same(
+            ckm.sketch(as_array(pieces(X, CUTS["empty"])), like=LOCAL.frequencies, kernel="torch"),
+            LOCAL,
+        )
 
 
 @pytest.mark.parametrize("kind", COLLECTIONS)
@@ -104,7 +138,10 @@ def test_columns_in_chunks_of_their_own() -> None:
 
 
 def test_a_batch_may_be_a_frame() -> None:
-    bag = db.from_sequence([pd.DataFrame(part, columns=NAMES).assign(label="a") for part in pieces(X, [100, 1000])], npartitions=2)
+    bag = db.from_sequence(
+        [pd.DataFrame(part, columns=NAMES).assign(label="a") for part in pieces(X, [100, 1000])],
+        npartitions=2,
+    )
     with pytest.warns(ColumnsWarning, match="label"):
         found = ckm.sketch(bag, like=LOCAL.frequencies)
     assert found.columns == tuple(NAMES)
@@ -132,14 +169,20 @@ def test_a_survey_that_found_hardly_any_rows_looks_everywhere() -> None:
     """All rows are in one of a hundred partitions, which a survey of some will miss for most seeds."""
     for seed in range(3):
         array = as_array([*([X[:0]] * 60), X, *([X[:0]] * 39)])
-        assert ckm.sketch(array, sketch_size=SIZE, random_state=seed).frequencies.scale == pytest.approx(LOCAL.frequencies.scale, rel=0.2)
+        assert ckm.sketch(
+            array, sketch_size=SIZE, random_state=seed
+        ).frequencies.scale == pytest.approx(LOCAL.frequencies.scale, rel=0.2)
 
 
 def test_standardised_columns() -> None:
     wide = X * [1.0, 1000.0, 0.01]
-    model = CompressiveKMeans(3, standardize=True, random_state=0).fit(da.from_array(wide, chunks=(400, 3)))
+    model = CompressiveKMeans(3, standardize=True, random_state=0).fit(
+        da.from_array(wide, chunks=(400, 3))
+    )
     np.testing.assert_allclose(model.sketch_.frequencies.units, wide.std(axis=0), rtol=0.05)
-    assert np.array_equal(model.predict(da.from_array(wide, chunks=(400, 3))).compute(), model.predict(wide))
+    assert np.array_equal(
+        model.predict(da.from_array(wide, chunks=(400, 3))).compute(), model.predict(wide)
+    )
     assert model.score(da.from_array(wide, chunks=(400, 3))) == pytest.approx(model.score(wide))
 
 
@@ -149,17 +192,23 @@ def test_fit_and_predict(kind: str) -> None:
     model = CompressiveKMeans(3, random_state=0).fit(data)
     assert model.score(here(kind)) >= 1.001 * CompressiveKMeans(3, random_state=0).fit(X).score(X)
     assert not hasattr(model, "labels_")
-    assert np.array_equal(CompressiveKMeans(3, random_state=0).fit_predict(data).compute(), model.predict(data).compute())
+    assert np.array_equal(
+        CompressiveKMeans(3, random_state=0).fit_predict(data).compute(),
+        model.predict(data).compute(),
+    )
     assert model.score(data) == pytest.approx(model.score(here(kind)))
 
 
 def test_a_pool_is_a_sample_of_all_partitions() -> None:
-    pool = ckm.sketch(as_array(pieces(X, CUTS["one-row"])), like=LOCAL.frequencies, pool=200, random_state=0).pool
+    pool = ckm.sketch(
+        as_array(pieces(X, CUTS["one-row"])), like=LOCAL.frequencies, pool=200, random_state=0
+    ).pool
     assert pool is not None
     assert (len(pool), pool.seen) == (200, len(X))
     places = [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in pool.rows]
     assert len(set(places)) == 200
-    assert 0 < sum(place < 69 for place in places) < 30  # 6 are expected from the partitions of one row
+    # 6 are expected from the partitions of one row
+    assert 0 < sum(place < 69 for place in places) < 30
 
 
 @pytest.fixture
@@ -196,7 +245,10 @@ def test_a_worker_killed_in_the_middle_counts_once(cluster: Any, tmp_path: Path)
         return part
 
     with cluster.as_current(), dask.config.set(scheduler=cluster):
-        parts = [da.from_delayed(dask.delayed(partition)(i, part), part.shape, part.dtype) for i, part in enumerate(np.array_split(X, 12))]
+        parts = [
+            da.from_delayed(dask.delayed(partition)(i, part), part.shape, part.dtype)
+            for i, part in enumerate(np.array_split(X, 12))
+        ]
         assert_same(ckm.sketch(da.concatenate(parts), like=LOCAL.frequencies), LOCAL)
     assert (tmp_path / "killed").exists()
 
@@ -214,7 +266,9 @@ def test_a_missing_value_is_found_with_its_place() -> None:
     bad[1234, 1] = np.nan
     frame = dd.from_pandas(pd.DataFrame(bad, columns=NAMES), npartitions=5)
     for options in ({"like": LOCAL.frequencies}, {"sketch_size": SIZE}):
-        with pytest.raises(NonFiniteError, match="Row 234, column 'north' of partition 2 holds NaN"):
+        with pytest.raises(
+            NonFiniteError, match="Row 234, column 'north' of partition 2 holds NaN"
+        ):
             ckm.sketch(frame, **options)
     with pytest.warns(MissingRowsWarning, match="Left out 1 of 2,500 rows"):
         found = ckm.sketch(frame, like=LOCAL.frequencies, nan="drop")
@@ -231,9 +285,13 @@ def test_no_rows_at_all() -> None:
 
 def test_what_cannot_be_done_is_said() -> None:
     array = da.from_array(X, chunks=(500, 3))
-    with pytest.raises(ParameterError, match=r"keep weights in a column, for ckm.sketch\(\.\.\., weight_column=\)"):
+    with pytest.raises(
+        ParameterError, match=r"keep weights in a column, for ckm.sketch\(\.\.\., weight_column=\)"
+    ):
         ckm.sketch(array, sketch_size=SIZE, sample_weight=np.ones(len(X)))
-    with pytest.raises(ParameterError, match="polish=1 visits all rows again, and these stay with Dask"):
+    with pytest.raises(
+        ParameterError, match="polish=1 visits all rows again, and these stay with Dask"
+    ):
         CompressiveKMeans(3, polish=1).fit(array)
     with pytest.raises(DataError, match="These rows stay with Dask"):
         CompressiveKMeans(3).partial_fit(array)

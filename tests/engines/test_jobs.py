@@ -1,4 +1,6 @@
-"""The jobs of `examples/clusters`, with their configuration files, on clusters of processes as they would be started by hand."""
+"""The jobs of `examples/clusters`, with their configuration files, on clusters of processes as they
+would be started by hand.
+"""
 
 import os
 import shutil
@@ -45,7 +47,9 @@ def data(tmp_path: Path) -> Path:
 @contextmanager
 def running(*command: str | Path, environment: dict[str, str]) -> Iterator[None]:
     """A program that runs until it is told to stop."""
-    process = subprocess.Popen([*map(str, command)], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [*map(str, command)], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         yield
     finally:
@@ -55,11 +59,21 @@ def running(*command: str | Path, environment: dict[str, str]) -> Iterator[None]
 
 def finish(command: Sequence[str | Path], environment: dict[str, str], output: Path) -> None:
     """Run the job; its centroids must be those of the clusters."""
-    done = subprocess.run([*map(str, command)], env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [*map(str, command)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     assert output.read_text().splitlines()[0] == ",".join(NAMES)
     found = np.loadtxt(output, delimiter=",", skiprows=1)
-    cost, best = (((MIXTURE.rows[:, None] - C) ** 2).sum(axis=2).min(axis=1).mean() for C in (found, MIXTURE.means))
+    cost, best = (
+        ((MIXTURE.rows[:, None] - C) ** 2).sum(axis=2).min(axis=1).mean()
+        for C in (found, MIXTURE.means)
+    )
     assert cost < 1.05 * best
 
 
@@ -82,18 +96,28 @@ def test_dask(data: Path, tmp_path: Path) -> None:
     environment = os.environ | {"DASK_CONFIG": str(JOBS)}
     common = ["--scheduler-file", scheduler_file, "--no-dashboard"]
     with ExitStack() as cluster:
-        cluster.enter_context(running(BIN / "dask", "scheduler", "--port", "0", *common, environment=environment))
+        cluster.enter_context(
+            running(BIN / "dask", "scheduler", "--port", "0", *common, environment=environment)
+        )
         wait_for(scheduler_file)
         workers = ["--nworkers", "2", "--nthreads", "1", "--local-directory", tmp_path]
-        cluster.enter_context(running(BIN / "dask", "worker", *workers, *common, environment=environment))
-        finish([sys.executable, JOBS / "dask_job.py", scheduler_file, data, output], environment, output)
+        cluster.enter_context(
+            running(BIN / "dask", "worker", *workers, *common, environment=environment)
+        )
+        finish(
+            [sys.executable, JOBS / "dask_job.py", scheduler_file, data, output],
+            environment,
+            output,
+        )
 
 
 def test_dask_reads_its_settings() -> None:
     needs("dask")
     code = "import dask, distributed; print(dask.config.get('distributed.scheduler.worker-saturation'))"
     environment = os.environ | {"DASK_CONFIG": str(JOBS)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
     settings = yaml.safe_load((JOBS / "dask.yaml").read_text())
     assert float(done.stdout) == settings["distributed"]["scheduler"]["worker-saturation"]
 
@@ -102,10 +126,23 @@ def test_spark(data: Path, tmp_path: Path) -> None:
     needs("pyspark")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Spark needs Java 17, for example: apt-get install openjdk-17-jre-headless")
-    output, environment = tmp_path / "centroids.csv", os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    cluster = ["--master", "local-cluster[2,1,1024]", "--properties-file", JOBS / "spark.conf"]  # two executors, processes of their own
-    settings = ["--conf", "spark.ui.enabled=false", "--conf", f"spark.pyspark.python={sys.executable}"]
-    finish([BIN / "spark-submit", *cluster, *settings, JOBS / "spark_job.py", data, output], environment, output)
+    output, environment = (
+        tmp_path / "centroids.csv",
+        os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+    )
+    # two executors, processes of their own
+    cluster = ["--master", "local-cluster[2,1,1024]", "--properties-file", JOBS / "spark.conf"]
+    settings = [
+        "--conf",
+        "spark.ui.enabled=false",
+        "--conf",
+        f"spark.pyspark.python={sys.executable}",
+    ]
+    finish(
+        [BIN / "spark-submit", *cluster, *settings, JOBS / "spark_job.py", data, output],
+        environment,
+        output,
+    )
 
 
 @pytest.fixture
@@ -117,10 +154,22 @@ def short() -> Iterator[Path]:
 def test_ray(data: Path, tmp_path: Path, short: Path) -> None:
     needs("ray")
     secret = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": uuid4().hex}
-    # A short folder of its own: Ray leaves behind where its last cluster was, and has sockets there whose names must not be long.
-    environment = os.environ | secret | {"RAY_TMPDIR": str(short), "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+    # A short folder of its own: Ray leaves behind where its last cluster was, and has sockets there
+    # whose names must not be long.
+    environment = (
+        os.environ | secret | {"RAY_TMPDIR": str(short), "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+    )
     port, output = free_port(), tmp_path / "centroids.csv"
-    head = ["--head", "--num-cpus", "2", "--port", str(port), "--include-dashboard", "false", "--block"]
+    head = [
+        "--head",
+        "--num-cpus",
+        "2",
+        "--port",
+        str(port),
+        "--include-dashboard",
+        "false",
+        "--block",
+    ]
     with running(BIN / "ray", "start", *head, environment=environment):
         limit = time.monotonic() + 60
         while True:
@@ -129,4 +178,15 @@ def test_ray(data: Path, tmp_path: Path, short: Path) -> None:
                     break
             assert time.monotonic() < limit, "Ray did not start"
             time.sleep(0.2)
-        finish([sys.executable, JOBS / "ray_job.py", f"127.0.0.1:{port}", JOBS / "ray.yaml", data, output], environment, output)
+        finish(
+            [
+                sys.executable,
+                JOBS / "ray_job.py",
+                f"127.0.0.1:{port}",
+                JOBS / "ray.yaml",
+                data,
+                output,
+            ],
+            environment,
+            output,
+        )

@@ -17,7 +17,17 @@ ray = pytest.importorskip("ray")
 pytest.importorskip("ray.data")
 
 import partitions  # noqa: E402
-from partitions import CUTS, NAMES, SIZE, assert_same, first_time, local_sketch, pieces, rows_in, values  # noqa: E402
+from partitions import (  # noqa: E402
+    CUTS,
+    NAMES,
+    SIZE,
+    assert_same,
+    first_time,
+    local_sketch,
+    pieces,
+    rows_in,
+    values,
+)
 
 import ckm  # noqa: E402
 from ckm import CompressiveKMeans  # noqa: E402
@@ -39,7 +49,9 @@ FRAME = pd.DataFrame(X, columns=NAMES)
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
-    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
+    ray.init(
+        "local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error"
+    )
     ray.cloudpickle.register_pickle_by_value(partitions)  # workers know nothing of the tests
     ray.data.DataContext.get_current().enable_progress_bars = False
     yield
@@ -51,7 +63,9 @@ def as_tensors(parts: list[np.ndarray]) -> Any:
 
 
 def as_tables(parts: list[np.ndarray]) -> Any:
-    return ray.data.from_arrow([pa.table({name: part[:, i] for i, name in enumerate(NAMES)}) for part in parts])
+    return ray.data.from_arrow(
+        [pa.table({name: part[:, i] for i, name in enumerate(NAMES)}) for part in parts]
+    )
 
 
 def as_frames(parts: list[np.ndarray]) -> Any:
@@ -70,12 +84,19 @@ def test_the_sketch_is_the_local_one_however_rows_are_in_blocks(kind: str, cuts:
 def test_the_kernel_for_cards() -> None:
     pytest.importorskip("torch")
     kind = next(iter(DATASETS))
-    assert_same(ckm.sketch(DATASETS[kind](pieces(X, CUTS["skewed"])), like=LOCAL.frequencies, kernel="torch"), LOCAL)
+    assert_same(
+        ckm.sketch(
+            DATASETS[kind](pieces(X, CUTS["skewed"])), like=LOCAL.frequencies, kernel="torch"
+        ),
+        LOCAL,
+    )
 
 
 def test_files_read_by_ray(tmp_path: Path) -> None:
     for i, part in enumerate(pieces(X, CUTS["skewed"])):
-        table = pa.table({name: part[:, j] for j, name in enumerate(NAMES)} | {"label": ["a"] * len(part)})
+        table = pa.table(
+            {name: part[:, j] for j, name in enumerate(NAMES)} | {"label": ["a"] * len(part)}
+        )
         pq.write_table(table, tmp_path / f"{i}.parquet")
     with pytest.warns(ColumnsWarning, match="label"):
         found = ckm.sketch(ray.data.read_parquet(str(tmp_path)), like=LOCAL.frequencies)
@@ -85,7 +106,11 @@ def test_files_read_by_ray(tmp_path: Path) -> None:
 
 def test_whole_weights_are_repetition() -> None:
     beta = np.arange(len(X)) % 3
-    found = ckm.sketch(ray.data.from_pandas(FRAME.assign(times=beta)), like=LOCAL.frequencies, weight_column="times")
+    found = ckm.sketch(
+        ray.data.from_pandas(FRAME.assign(times=beta)),
+        like=LOCAL.frequencies,
+        weight_column="times",
+    )
     expected = ckm.sketch(np.repeat(X, beta, axis=0), like=LOCAL.frequencies)
     assert np.array_equal(found.tally.sums, expected.tally.sums)
     assert found.weight == expected.weight
@@ -100,7 +125,9 @@ def test_fit_and_predict(kind: str) -> None:
     labelled = model.predict(data).to_pandas()
     first = np.stack(labelled["data"]) if kind == "tensors" else labelled[NAMES].to_numpy()
     assert len(first) == len(X)
-    assert np.array_equal(labelled["cluster"], model.predict(first if kind == "tensors" else labelled[NAMES]))
+    assert np.array_equal(
+        labelled["cluster"], model.predict(first if kind == "tensors" else labelled[NAMES])
+    )
 
 
 def test_frequencies_come_from_the_data_and_the_seed() -> None:
@@ -163,7 +190,9 @@ def test_a_missing_value_is_found_with_its_place() -> None:
 
 def test_what_cannot_be_done_is_said() -> None:
     data = as_tensors([X])
-    with pytest.raises(ParameterError, match=r"keep weights in a column, for ckm.sketch\(\.\.\., weight_column=\)"):
+    with pytest.raises(
+        ParameterError, match=r"keep weights in a column, for ckm.sketch\(\.\.\., weight_column=\)"
+    ):
         ckm.sketch(data, sketch_size=SIZE, sample_weight=np.ones(len(X)))
     with pytest.raises(ParameterError, match="these stay with Ray"):
         CompressiveKMeans(3, polish=1).fit(data)

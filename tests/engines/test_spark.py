@@ -1,4 +1,6 @@
-"""Spark, with two workers on this machine: the classic session. `test_spark_connect.py` runs the other kind."""
+"""Spark, with two workers on this machine: the classic session. `test_spark_connect.py` runs the
+other kind.
+"""
 
 import os
 import pickle
@@ -13,7 +15,10 @@ import pytest
 
 pyspark = pytest.importorskip("pyspark")
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-    pytest.skip("Spark needs Java 17, for example: apt-get install openjdk-17-jre-headless", allow_module_level=True)
+    pytest.skip(
+        "Spark needs Java 17, for example: apt-get install openjdk-17-jre-headless",
+        allow_module_level=True,
+    )
 
 from partitions import CUTS, NAMES, SIZE, assert_same, local_sketch, rows_in, values  # noqa: E402
 from pyspark import TaskContext  # noqa: E402
@@ -22,16 +27,22 @@ from pyspark.sql import functions as F  # noqa: E402
 
 import ckm  # noqa: E402
 from ckm import CompressiveKMeans  # noqa: E402
+from ckm._sketching.jobs import SketchJob, unpack  # noqa: E402
+from ckm._sources import open_source  # noqa: E402
+from ckm._sources.engines.base import FAN_IN  # noqa: E402
+from ckm._sources.engines.spark import _widths  # noqa: E402
 from ckm.errors import ColumnsWarning, DataError, MissingRowsWarning, NonFiniteError, ParameterError  # noqa: E402
-from ckm.runners.parts import SketchJob, unpack  # noqa: E402
-from ckm.runners.spark import _widths  # noqa: E402
-from ckm.sources import open_source  # noqa: E402
-from ckm.sources.partitioned import FAN_IN  # noqa: E402
 
 # Spark's own code, which is not ours to mend.
 pytestmark = [
     pytest.mark.filterwarnings(f"ignore::{kind}")
-    for kind in ("DeprecationWarning", "FutureWarning", "ResourceWarning", "UserWarning:pyspark", "pytest.PytestUnraisableExceptionWarning")
+    for kind in (
+        "DeprecationWarning",
+        "FutureWarning",
+        "ResourceWarning",
+        "UserWarning:pyspark",
+        "pytest.PytestUnraisableExceptionWarning",
+    )
 ]
 
 X = values()
@@ -42,7 +53,12 @@ COLUMNS = ", ".join(f"{name} double" for name in NAMES)
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g", "spark.log.level": "OFF"}
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.memory": "1g",
+        "spark.log.level": "OFF",
+    }
     builder = SparkSession.builder.master("local[2,3]")  # a task may fail twice
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -79,7 +95,9 @@ def test_the_sketch_is_the_local_one_however_rows_are_partitioned(spark: Any, cu
 
 
 def test_past_a_few_partitions_results_are_merged_in_rounds() -> None:
-    """Each round leaves at most one result for every `FAN_IN`, and the last task merges at most as many."""
+    """Each round leaves at most one result for every `FAN_IN`, and the last task merges at most as
+    many.
+    """
     for partitions in (1, FAN_IN, FAN_IN + 1, 5000, 10**6):
         widths, before = _widths(partitions), partitions
         for width in widths:
@@ -116,7 +134,9 @@ def test_other_columns_are_left_out_and_kept(spark: Any) -> None:
 
 
 def test_whole_weights_are_repetition(spark: Any) -> None:
-    frame = as_frame(spark, CUTS["skewed"]).withColumn("times", F.when(F.col("east") > 5, 2).otherwise(1))
+    frame = as_frame(spark, CUTS["skewed"]).withColumn(
+        "times", F.when(F.col("east") > 5, 2).otherwise(1)
+    )
     found = ckm.sketch(frame, like=LOCAL.frequencies, weight_column="times")
     expected = ckm.sketch(np.repeat(X, np.where(X[:, 0] > 5, 2, 1), axis=0), like=LOCAL.frequencies)
     assert np.array_equal(found.tally.sums, expected.tally.sums)
@@ -128,10 +148,14 @@ def test_fit_and_predict(spark: Any) -> None:
     model = CompressiveKMeans(3, random_state=0, standardize=True).fit(frame)
     table = pa.table({name: X[:, i] for i, name in enumerate(NAMES)})
     here = CompressiveKMeans(3, random_state=0, standardize=True).fit(table)
-    np.testing.assert_allclose(np.sort(model.cluster_centers_, axis=0), np.sort(here.cluster_centers_, axis=0), atol=0.3)
+    np.testing.assert_allclose(
+        np.sort(model.cluster_centers_, axis=0), np.sort(here.cluster_centers_, axis=0), atol=0.3
+    )
     assert model.score(frame) == pytest.approx(model.score(table))
     found = collected(model.predict(frame))
-    assert np.array_equal(found["cluster"], model.predict(pa.table({name: found[name] for name in NAMES})))
+    assert np.array_equal(
+        found["cluster"], model.predict(pa.table({name: found[name] for name in NAMES}))
+    )
     assert len(found["cluster"]) == len(X)
 
 
@@ -146,7 +170,9 @@ def test_frequencies_come_from_the_data_and_the_seed(spark: Any) -> None:
 
 def test_a_survey_reads_only_some_partitions(spark: Any) -> None:
     job = SketchJob(LOCAL.frequencies)
-    _, state = unpack(open_source(as_frame(spark, CUTS["skewed"])).run(job, np.array([1, 3])), LOCAL.frequencies)
+    _, state = unpack(
+        open_source(as_frame(spark, CUTS["skewed"])).run(job, np.array([1, 3])), LOCAL.frequencies
+    )
     assert state.rows == 2 + 100
 
 
@@ -175,10 +201,16 @@ def test_a_task_that_fails_its_first_attempt_counts_once(spark: Any) -> None:
     def pass_on(batches: Iterator[Any]) -> Iterator[Any]:
         context = TaskContext.get()
         yield from batches
-        if context.partitionId() == 2 and context.attemptNumber() == 0:  # after its rows were handed on
+        # after its rows were handed on
+        if context.partitionId() == 2 and context.attemptNumber() == 0:
             raise RuntimeError("lost")
 
-    assert_same(ckm.sketch(as_frame(spark, CUTS["even"]).mapInArrow(pass_on, COLUMNS), like=LOCAL.frequencies), LOCAL)
+    assert_same(
+        ckm.sketch(
+            as_frame(spark, CUTS["even"]).mapInArrow(pass_on, COLUMNS), like=LOCAL.frequencies
+        ),
+        LOCAL,
+    )
 
 
 def test_a_missing_value_is_found_with_its_place(spark: Any) -> None:
@@ -186,7 +218,9 @@ def test_a_missing_value_is_found_with_its_place(spark: Any) -> None:
     bad[1234, 1] = np.nan
     frame = as_frame(spark, CUTS["even"], bad)
     for options in ({"like": LOCAL.frequencies}, {"sketch_size": SIZE}):
-        with pytest.raises(NonFiniteError, match="Row 234, column 'north' of partition 2 holds NaN"):
+        with pytest.raises(
+            NonFiniteError, match="Row 234, column 'north' of partition 2 holds NaN"
+        ):
             ckm.sketch(frame, **options)
     with pytest.warns(MissingRowsWarning, match="Left out 1 of 2,500 rows"):
         found = ckm.sketch(frame, like=LOCAL.frequencies, nan="drop")
@@ -195,7 +229,9 @@ def test_a_missing_value_is_found_with_its_place(spark: Any) -> None:
 
 def test_what_cannot_be_done_is_said(spark: Any) -> None:
     frame = as_frame(spark, [])
-    with pytest.raises(ParameterError, match=r"keep weights in a column, for ckm.sketch\(\.\.\., weight_column=\)"):
+    with pytest.raises(
+        ParameterError, match=r"keep weights in a column, for ckm.sketch\(\.\.\., weight_column=\)"
+    ):
         ckm.sketch(frame, sketch_size=SIZE, sample_weight=np.ones(len(X)))
     with pytest.raises(ParameterError, match="these stay with Spark"):
         CompressiveKMeans(3, polish=1).fit(frame)

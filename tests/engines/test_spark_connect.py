@@ -1,4 +1,6 @@
-"""Spark Connect, in a process of its own: one that has begun with a classic session cannot have both."""
+"""Spark Connect, in a process of its own: one that has begun with a classic session cannot have
+both.
+"""
 
 import os
 import subprocess
@@ -33,8 +35,16 @@ print("the same")
 
 def test_the_sketch_is_the_local_one() -> None:
     paths = [str(Path(__file__).parent), *sys.path]
-    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+    environment = os.environ | {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+    }
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", SCRIPT], env=environment, capture_output=True, text=True, timeout=500, check=False
+        [sys.executable, "-W", "ignore", "-c", SCRIPT],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
     )
     assert "the same" in done.stdout, done.stderr[-3000:]

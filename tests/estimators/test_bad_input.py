@@ -12,8 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import save as save_tensors
+from sketch_files import forge
 
 import ckm
+from ckm._sources.blocks import BLOCK_ROWS
 from ckm.errors import (
     CkmError,
     DataError,
@@ -27,12 +29,19 @@ from ckm.errors import (
     SketchFileError,
     SmallSketchWarning,
 )
-from ckm.runners.local import BLOCK_ROWS
-from sketch_files import forge
 
 
-def fail(error: type[CkmError], seen: str, remedy: str, call: Callable[..., Any], *args: Any, **options: Any) -> str:
-    """The message of a call that must fail with exactly this class, saying what was seen and what to do (two fragments of it)."""
+def fail(
+    error: type[CkmError],
+    seen: str,
+    remedy: str,
+    call: Callable[..., Any],
+    *args: Any,
+    **options: Any,
+) -> str:
+    """The message of a call that must fail with exactly this class, saying what was seen and what
+    to do (two fragments of it).
+    """
     with pytest.raises(CkmError) as caught:
         call(*args, **options)
     message = str(caught.value)
@@ -77,7 +86,9 @@ BAD_VALUES = [
 
 @pytest.mark.parametrize(("value", "seen", "remedy"), BAD_VALUES)
 @pytest.mark.parametrize("row", [0, 7, 199])
-def test_values_that_are_not_finite(X: np.ndarray, kernel: str, row: int, value: float, seen: str, remedy: str) -> None:
+def test_values_that_are_not_finite(
+    X: np.ndarray, kernel: str, row: int, value: float, seen: str, remedy: str
+) -> None:
     like = sketch(X)
     X[row, 1] = value
     for options in ({}, {"like": like, "n_clusters": None}):
@@ -87,7 +98,9 @@ def test_values_that_are_not_finite(X: np.ndarray, kernel: str, row: int, value:
 
 @pytest.mark.parametrize(("value", "seen", "remedy"), BAD_VALUES[:2])
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_the_place_is_right_in_later_blocks(value: float, seen: str, remedy: str, n_jobs: int) -> None:
+def test_the_place_is_right_in_later_blocks(
+    value: float, seen: str, remedy: str, n_jobs: int
+) -> None:
     X = np.zeros((2 * BLOCK_ROWS + 10, 2))
     like = ckm.draw_frequencies(4, 2)
     X[BLOCK_ROWS + 300, 1] = X[BLOCK_ROWS + 300, 0] = X[-1, 0] = value
@@ -99,7 +112,15 @@ def test_the_place_is_right_among_rows_of_weight_zero(X: np.ndarray, s: ckm.Sket
     X[[3, 9]] = np.nan
     weights = np.ones(200)
     weights[:9] = 0
-    fail(NonFiniteError, "Row 9, column 0", "drop or fill", ckm.sketch, X, like=s, sample_weight=weights)
+    fail(
+        NonFiniteError,
+        "Row 9, column 0",
+        "drop or fill",
+        ckm.sketch,
+        X,
+        like=s,
+        sample_weight=weights,
+    )
     fail(NonFiniteError, "Row 9, column 0", "drop or fill", sketch, X, sample_weight=weights)
     weights[9] = 0
     assert ckm.sketch(X, like=s, sample_weight=weights).count == 190
@@ -110,10 +131,21 @@ def test_columns_are_named(X: np.ndarray, folder: Path) -> None:
     table = pa.table({"east": X[:, 0], "north": pa.array(X[:, 1], from_pandas=True)})
     pq.write_table(table, "x.parquet")
     table.to_pandas().to_csv("x.csv", index=False)
-    for data in [table, table.to_pandas(), table.to_pandas().convert_dtypes(), pl.from_arrow(table)]:
+    for data in [
+        table,
+        table.to_pandas(),
+        table.to_pandas().convert_dtypes(),
+        pl.from_arrow(table),
+    ]:
         fail(NonFiniteError, "Row 7, column 'north' holds NaN", "drop or fill", sketch, data)
     for data in ["x.parquet", "x.csv"]:
-        fail(NonFiniteError, f"Row 7, column 'north' of {data} holds NaN", "drop or fill", sketch, data)
+        fail(
+            NonFiniteError,
+            f"Row 7, column 'north' of {data} holds NaN",
+            "drop or fill",
+            sketch,
+            data,
+        )
 
 
 def test_a_bad_value_knows_where_it_is(X: np.ndarray) -> None:
@@ -122,7 +154,13 @@ def test_a_bad_value_knows_where_it_is(X: np.ndarray) -> None:
         sketch(X)
     again = pickle.loads(pickle.dumps(caught.value))
     for error in (caught.value, again):
-        assert (error.row, error.column, error.value, error.name, error.file) == (7, 1, np.inf, None, None)
+        assert (error.row, error.column, error.value, error.name, error.file) == (
+            7,
+            1,
+            np.inf,
+            None,
+            None,
+        )
         assert isinstance(error, ValueError)
     assert str(again) == str(caught.value)
 
@@ -133,7 +171,9 @@ def test_large_values_that_fit_once_centred(X: np.ndarray) -> None:
 
 def test_phases_beyond_float32_are_warned_of(X: np.ndarray, s: ckm.Sketch) -> None:
     X[0] = 1e9
-    with pytest.warns(PhaseWarning, match=r"turns of phase.*Remove outliers, or give a larger scale="):
+    with pytest.warns(
+        PhaseWarning, match=r"turns of phase.*Remove outliers, or give a larger scale="
+    ):
         ckm.sketch(X, like=s)
 
 
@@ -160,7 +200,11 @@ def test_phases_beyond_float32_are_warned_of(X: np.ndarray, s: ckm.Sketch) -> No
         (pd.DataFrame({"b": ["x", "y"]}), "no column holds numbers (b: text)", "convert one"),
         (pl.DataFrame({"b": ["x", "y"]}), "no column holds numbers (b: text)", "convert one"),
         (pa.table({"b": ["x", "y"]}), "no column holds numbers (b: text)", "convert one"),
-        (pd.DataFrame({"a": pd.to_datetime(["2020", "2021"])}), "no column holds numbers (a: dates)", "convert one"),
+        (
+            pd.DataFrame({"a": pd.to_datetime(["2020", "2021"])}),
+            "no column holds numbers (a: dates)",
+            "convert one",
+        ),
         (pd.DataFrame(np.eye(2), columns=["a", "a"]), "'a'", "once"),
         (pd.DataFrame(index=range(3)), "(3, 0)", "at least one"),
         (pl.LazyFrame({"a": ["x"]}), "no column holds numbers (a: text)", "convert one"),
@@ -176,7 +220,14 @@ def test_sparse_matrices(X: np.ndarray) -> None:
     from scipy.sparse import csr_array
 
     fail(DataError, "The sparse matrix holds complex numbers", "convert", sketch, csr_array(X * 1j))
-    fail(ParameterError, "A sparse matrix has no column names", "leave out columns=", sketch, csr_array(X), columns=["a"])
+    fail(
+        ParameterError,
+        "A sparse matrix has no column names",
+        "leave out columns=",
+        sketch,
+        csr_array(X),
+        columns=["a"],
+    )
 
 
 def test_columns_that_are_not_there(X: np.ndarray) -> None:
@@ -203,27 +254,79 @@ def test_one_row_and_equal_rows(X: np.ndarray) -> None:
 
 
 def test_fewer_rows_than_clusters(X: np.ndarray) -> None:
-    fail(DataError, "3 rows (n_samples=3), too few for n_clusters=5", "at most 3", ckm.decode, sketch(X[:3], n_clusters=5), 5)
-    fail(DataError, "1 row (n_samples=1), too few", "at most 1", ckm.decode, sketch(X[:1], scale=1.0), 2)
+    fail(
+        DataError,
+        "3 rows (n_samples=3), too few for n_clusters=5",
+        "at most 3",
+        ckm.decode,
+        sketch(X[:3], n_clusters=5),
+        5,
+    )
+    fail(
+        DataError,
+        "1 row (n_samples=1), too few",
+        "at most 1",
+        ckm.decode,
+        sketch(X[:1], scale=1.0),
+        2,
+    )
 
 
 @pytest.mark.parametrize("K", [0, -1, 2.0, 2.5, "2", None, True, np.nan, [2]])
 def test_impossible_numbers_of_clusters(X: np.ndarray, s: ckm.Sketch, K: Any) -> None:
-    fail(ParameterError, f"got {K!r}", "n_clusters must be a whole number, at least 1", ckm.decode, s, K)
+    fail(
+        ParameterError,
+        f"got {K!r}",
+        "n_clusters must be a whole number, at least 1",
+        ckm.decode,
+        s,
+        K,
+    )
     if K is not None:
-        fail(ParameterError, f"got {K!r}", "n_clusters must be a whole number, at least 1", ckm.sketch, X, n_clusters=K)
+        fail(
+            ParameterError,
+            f"got {K!r}",
+            "n_clusters must be a whole number, at least 1",
+            ckm.sketch,
+            X,
+            n_clusters=K,
+        )
 
 
 def test_numpy_integers_are_whole_numbers(s: ckm.Sketch) -> None:
-    assert len(ckm.decode(s, np.int32(2), n_init=np.uint8(1), random_state=np.int64(3)).weights) == 2
+    assert (
+        len(ckm.decode(s, np.int32(2), n_init=np.uint8(1), random_state=np.int64(3)).weights) == 2
+    )
 
 
 def test_sizes_of_the_sketch(X: np.ndarray, s: ckm.Sketch) -> None:
     fail(ParameterError, "not known", "n_clusters=K", ckm.sketch, X)
-    fail(ParameterError, "m = 3 frequencies is too small for 4 clusters", "sketch_size=40", ckm.sketch, X, n_clusters=4, sketch_size=3)
-    fail(ParameterError, "too small for 50 clusters in dimension 2 (150 unknowns)", "fewer clusters", ckm.decode, s, 50)
+    fail(
+        ParameterError,
+        "m = 3 frequencies is too small for 4 clusters",
+        "sketch_size=40",
+        ckm.sketch,
+        X,
+        n_clusters=4,
+        sketch_size=3,
+    )
+    fail(
+        ParameterError,
+        "too small for 50 clusters in dimension 2 (150 unknowns)",
+        "fewer clusters",
+        ckm.decode,
+        s,
+        50,
+    )
     for size in (0, -5, 2.5, "many", True):
-        fail(ParameterError, f"got {size!r}", "sketch_size must be a whole number, at least 1", ckm.sketch, X, sketch_size=size)
+        fail(
+            ParameterError,
+            f"got {size!r}",
+            "sketch_size must be a whole number, at least 1",
+            ckm.sketch,
+            X,
+            sketch_size=size,
+        )
 
 
 # What does not belong together
@@ -231,13 +334,51 @@ def test_sizes_of_the_sketch(X: np.ndarray, s: ckm.Sketch) -> None:
 
 def test_data_that_does_not_fit_like(X: np.ndarray, s: ckm.Sketch) -> None:
     named = sketch(pd.DataFrame(X, columns=["a", "b"]))
-    fail(MismatchError, "3 columns where the sketch given as like= has 2", "same columns", ckm.sketch, np.zeros((5, 3)), like=s)
-    message = fail(MismatchError, "no column 'b'", "same columns", ckm.sketch, pd.DataFrame(X, columns=["a", "c"]), like=named)
+    fail(
+        MismatchError,
+        "3 columns where the sketch given as like= has 2",
+        "same columns",
+        ckm.sketch,
+        np.zeros((5, 3)),
+        like=s,
+    )
+    message = fail(
+        MismatchError,
+        "no column 'b'",
+        "same columns",
+        ckm.sketch,
+        pd.DataFrame(X, columns=["a", "c"]),
+        like=named,
+    )
     assert "a, c" in message
     assert "a, b" in message
-    fail(ParameterError, "sketch_size=7 contradicts like=", "leave it out", ckm.sketch, X, like=s, sketch_size=7)
-    fail(ParameterError, "scale=7.0 contradicts like=", "leave it out", ckm.sketch, X, like=s, scale=7.0)
-    fail(ParameterError, "distribution='gaussian' contradicts like=", "leave it out", ckm.sketch, X, like=s, distribution="gaussian")
+    fail(
+        ParameterError,
+        "sketch_size=7 contradicts like=",
+        "leave it out",
+        ckm.sketch,
+        X,
+        like=s,
+        sketch_size=7,
+    )
+    fail(
+        ParameterError,
+        "scale=7.0 contradicts like=",
+        "leave it out",
+        ckm.sketch,
+        X,
+        like=s,
+        scale=7.0,
+    )
+    fail(
+        ParameterError,
+        "distribution='gaussian' contradicts like=",
+        "leave it out",
+        ckm.sketch,
+        X,
+        like=s,
+        distribution="gaussian",
+    )
     fail(ParameterError, "like= takes a sketch", "got int", ckm.sketch, X, like=3)
 
 
@@ -259,10 +400,20 @@ def test_merging_different_frequencies(X: np.ndarray, s: ckm.Sketch) -> None:
         ({"columns": ["a"]}, slice(None), "columns a, b and a"),
     ],
 )
-def test_what_sets_sketches_apart_is_named(X: np.ndarray, options: dict[str, Any], rows: slice, seen: str) -> None:
+def test_what_sets_sketches_apart_is_named(
+    X: np.ndarray, options: dict[str, Any], rows: slice, seen: str
+) -> None:
     frame = pd.DataFrame(X, columns=["a", "b"])
-    fail(MismatchError, seen, "like=first", ckm.merge, [sketch(frame), sketch(frame[rows], **options)])
-    assert "2 and 1 columns" in fail(MismatchError, "different", "like=first", ckm.merge, [sketch(X), sketch(X[:, :1])])
+    fail(
+        MismatchError,
+        seen,
+        "like=first",
+        ckm.merge,
+        [sketch(frame), sketch(frame[rows], **options)],
+    )
+    assert "2 and 1 columns" in fail(
+        MismatchError, "different", "like=first", ckm.merge, [sketch(X), sketch(X[:, :1])]
+    )
 
 
 def test_merge_takes_several(s: ckm.Sketch) -> None:
@@ -287,7 +438,12 @@ def test_addresses_are_not_names() -> None:
         ("n_jobs", True, "got True", "positive number of threads"),
         ("kernel", "cuda", "no kernel 'cuda'", "choose one of 'auto'"),
         ("kernel", ["numba"], "no kernel ['numba']", "choose one of"),
-        ("distribution", "cauchy", "no frequency distribution 'cauchy'", "choose one of 'multiscale', 'adapted-radius'"),
+        (
+            "distribution",
+            "cauchy",
+            "no frequency distribution 'cauchy'",
+            "choose one of 'multiscale', 'adapted-radius'",
+        ),
         ("distribution", None, "no frequency distribution None", "choose one of"),
         ("scale", 0, "got 0", "positive, finite variance"),
         ("scale", -1.0, "got -1.0", "positive, finite variance"),
@@ -308,7 +464,9 @@ def test_addresses_are_not_names() -> None:
         ("random_state", "x", "got 'x'", "an integer from 0"),
     ],
 )
-def test_bad_arguments_of_sketch(X: np.ndarray, option: str, value: Any, seen: str, remedy: str) -> None:
+def test_bad_arguments_of_sketch(
+    X: np.ndarray, option: str, value: Any, seen: str, remedy: str
+) -> None:
     fail(ParameterError, seen, remedy, sketch, X, **{option: value})
 
 
@@ -329,7 +487,9 @@ def test_bad_arguments_of_sketch(X: np.ndarray, option: str, value: Any, seen: s
         ("random_state", "x", "got 'x'", "an integer from 0"),
     ],
 )
-def test_bad_arguments_of_decode(s: ckm.Sketch, option: str, value: Any, seen: str, remedy: str) -> None:
+def test_bad_arguments_of_decode(
+    s: ckm.Sketch, option: str, value: Any, seen: str, remedy: str
+) -> None:
     fail(ParameterError, seen, remedy, ckm.decode, s, 2, **{option: value})
 
 
@@ -372,7 +532,18 @@ def test_bad_rows_to_start_from(s: ckm.Sketch, rows: Any, seen: str, remedy: str
         (np.full(200, 1e308), "sample_weight", "rescale"),
         (np.full(200, 1e-320), "sample_weight", "rescale"),
     ],
-    ids=["negative", "nan", "infinite", "too few", "too many", "column", "scalar", "text", "overflow", "underflow"],
+    ids=[
+        "negative",
+        "nan",
+        "infinite",
+        "too few",
+        "too many",
+        "column",
+        "scalar",
+        "text",
+        "overflow",
+        "underflow",
+    ],
 )
 def test_bad_weights(X: np.ndarray, s: ckm.Sketch, weights: Any, seen: str, remedy: str) -> None:
     for options in ({}, {"like": s, "n_clusters": None}):
@@ -380,11 +551,21 @@ def test_bad_weights(X: np.ndarray, s: ckm.Sketch, weights: Any, seen: str, reme
 
 
 @pytest.mark.parametrize("count", [199, 201])
-def test_weights_that_do_not_fit_a_csv(X: np.ndarray, folder: Path, s: ckm.Sketch, count: int) -> None:
+def test_weights_that_do_not_fit_a_csv(
+    X: np.ndarray, folder: Path, s: ckm.Sketch, count: int
+) -> None:
     """How many rows a CSV has is known only at its end."""
     pd.DataFrame(X, columns=["a", "b"]).to_csv("x.csv", index=False)
     for options in ({}, {"like": s, "n_clusters": None}, {"scale": 1.0}):
-        fail(DataError, f"({count},)", "one weight for each row", sketch, "x.csv", sample_weight=np.ones(count), **options)
+        fail(
+            DataError,
+            f"({count},)",
+            "one weight for each row",
+            sketch,
+            "x.csv",
+            sample_weight=np.ones(count),
+            **options,
+        )
 
 
 # Files
@@ -392,10 +573,18 @@ def test_weights_that_do_not_fit_a_csv(X: np.ndarray, folder: Path, s: ckm.Sketc
 
 def test_names_that_lead_nowhere(folder: Path) -> None:
     fail(MissingFileError, "There is no file none.npy", "check the name", sketch, "none.npy")
-    fail(MissingFileError, "No file matches none-*.parquet", "check the name", sketch, "none-*.parquet")
+    fail(
+        MissingFileError,
+        "No file matches none-*.parquet",
+        "check the name",
+        sketch,
+        "none-*.parquet",
+    )
     fail(MissingFileError, "none.csv", "check the name", sketch, ["none.csv"])
     assert issubclass(MissingFileError, FileNotFoundError)
-    fail(InputFileError, "is a directory without a file that can be read", ".parquet", sketch, folder)
+    fail(
+        InputFileError, "is a directory without a file that can be read", ".parquet", sketch, folder
+    )
     Path("empty.csv").touch()
     fail(InputFileError, "empty.csv is empty (0 bytes)", "leave it out", sketch, "empty.csv")
     Path("x.txt").write_text("1,2\n")
@@ -405,7 +594,13 @@ def test_names_that_lead_nowhere(folder: Path) -> None:
 def test_mixed_suffixes(X: np.ndarray, folder: Path) -> None:
     np.save("x.npy", X)
     pd.DataFrame(X).to_csv("x.csv", index=False)
-    fail(ParameterError, "several kinds (.csv, .npy)", "one kind at a time", sketch, ["x.npy", "x.csv"])
+    fail(
+        ParameterError,
+        "several kinds (.csv, .npy)",
+        "one kind at a time",
+        sketch,
+        ["x.npy", "x.csv"],
+    )
     fail(ParameterError, "no column names", "leave out columns=", sketch, "x.npy", columns=["a"])
 
 
@@ -424,19 +619,44 @@ def test_npy_files_that_are_none(X: np.ndarray, folder: Path) -> None:
     np.save("flat.npy", X[:, 0])
     fail(DataError, "flat.npy has shape (200,)", "reshape", sketch, "flat.npy")
     np.save("narrow.npy", X[:, :1])
-    fail(DataError, "narrow.npy has 1 columns where good.npy has 2", "one width", sketch, ["good.npy", "narrow.npy"])
+    fail(
+        DataError,
+        "narrow.npy has 1 columns where good.npy has 2",
+        "one width",
+        sketch,
+        ["good.npy", "narrow.npy"],
+    )
 
 
 def test_csv_files_that_are_none(X: np.ndarray, folder: Path) -> None:
     Path("text.csv").write_text("a,b,name\n1,2,x\n3,4,y\n")
-    fail(DataError, "Column 'name' of text.csv holds text", "columns=['a', 'b']", sketch, "text.csv", columns=["a", "name"])
+    fail(
+        DataError,
+        "Column 'name' of text.csv holds text",
+        "columns=['a', 'b']",
+        sketch,
+        "text.csv",
+        columns=["a", "name"],
+    )
     Path("late.csv").write_text("a,b\n" + "1,2\n" * 300_000 + "3,oops\n")
     message = fail(InputFileError, "late.csv", "check", sketch, "late.csv", scale=1.0)
     assert "oops" in message
     Path("ragged.csv").write_text("a,b\n1,2\n3\n")
-    fail(InputFileError, "Cannot read ragged.csv", "row 1 (line 3) has 1 fields where the first line has 2", sketch, "ragged.csv")
+    fail(
+        InputFileError,
+        "Cannot read ragged.csv",
+        "row 1 (line 3) has 1 fields where the first line has 2",
+        sketch,
+        "ragged.csv",
+    )
     Path("twice.csv").write_text("a,a\n1,2\n3,5\n")
-    fail(MismatchError, "twice.csv has more than one column 'a'", "each named once", sketch, "twice.csv")
+    fail(
+        MismatchError,
+        "twice.csv has more than one column 'a'",
+        "each named once",
+        sketch,
+        "twice.csv",
+    )
     Path("binary.csv").write_bytes(bytes(range(256)) * 8)
     fail(InputFileError, "Cannot read binary.csv", "check the file", sketch, "binary.csv")
 
@@ -448,7 +668,13 @@ def test_parquet_files_that_are_none(X: np.ndarray, folder: Path) -> None:
     Path("text.parquet").write_text("a,b\n1,2\n")
     Path("spoilt.parquet").write_bytes(good[:4] + b"\xff" * 40 + good[44:])
     for name in ("short", "text", "spoilt"):
-        fail(InputFileError, f"Cannot read {name}.parquet", "check the file", sketch, f"{name}.parquet")
+        fail(
+            InputFileError,
+            f"Cannot read {name}.parquet",
+            "check the file",
+            sketch,
+            f"{name}.parquet",
+        )
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -456,14 +682,20 @@ def test_files_of_one_set_must_agree(X: np.ndarray, folder: Path, suffix: str) -
     """The second file has other columns, or text where the first has numbers: it is named."""
 
     def write(name: str, frame: pd.DataFrame) -> str:
-        (frame.to_csv(name, index=False) if suffix == ".csv" else frame.to_parquet(name, index=False))
+        (
+            frame.to_csv(name, index=False)
+            if suffix == ".csv"
+            else frame.to_parquet(name, index=False)
+        )
         return name
 
     first = write(f"first{suffix}", pd.DataFrame(X, columns=["a", "b"]))
     other = write(f"other{suffix}", pd.DataFrame(X, columns=["a", "c"]))
     words = write(f"words{suffix}", pd.DataFrame({"a": ["one", "two"], "b": ["1.5", "2.5"]}))
     for options in ({}, {"columns": ["a", "b"]}):
-        with pytest.raises((DataError, InputFileError, MismatchError), match=rf"other{suffix}.*'?b'?"):
+        with pytest.raises(
+            (DataError, InputFileError, MismatchError), match=rf"other{suffix}.*'?b'?"
+        ):
             sketch([first, other], **options)
         with pytest.raises((DataError, InputFileError), match=rf"words{suffix}"):
             sketch([first, words], **options)
@@ -491,11 +723,26 @@ def test_sketch_files_that_are_none(folder: Path, s: ckm.Sketch, X: np.ndarray) 
     }
     for name, (data, seen) in files.items():
         Path(f"{name}.ckm").write_bytes(data)
-        message = fail(SketchFileError, seen, "make it again with ckm.sketch(...).save", ckm.load, f"{name}.ckm")
+        message = fail(
+            SketchFileError,
+            seen,
+            "make it again with ckm.sketch(...).save",
+            ckm.load,
+            f"{name}.ckm",
+        )
         assert message.startswith(f"{name}.ckm ")
-        assert fail(SketchFileError, seen, "make it again", ckm.sketch, X, like=f"{name}.ckm") == message
+        assert (
+            fail(SketchFileError, seen, "make it again", ckm.sketch, X, like=f"{name}.ckm")
+            == message
+        )
     Path("future.ckm").write_bytes(forge(good, {"version": 99}))
-    fail(SketchFileError, "file format 99", "pip install -U compressive-kmeans", ckm.load, "future.ckm")
+    fail(
+        SketchFileError,
+        "file format 99",
+        "pip install -U compressive-kmeans",
+        ckm.load,
+        "future.ckm",
+    )
     fail(MissingFileError, "There is no file none.ckm", "check the name", ckm.load, "none.ckm")
     fail(SketchFileError, "is a directory", "file", ckm.load, folder)
 
@@ -520,12 +767,21 @@ def test_outputs_that_cannot_be_written(folder: Path, s: ckm.Sketch) -> None:
     ],
 )
 def test_impossible_mixtures(options: dict[str, Any], seen: str) -> None:
-    fail(ParameterError, seen, "must be", ckm.datasets.gaussian_mixture, **({"n_samples": 10} | options))
+    fail(
+        ParameterError,
+        seen,
+        "must be",
+        ckm.datasets.gaussian_mixture,
+        **({"n_samples": 10} | options),
+    )
 
 
 def test_a_small_sketch_is_decoded_with_a_warning(X: np.ndarray) -> None:
     s = sketch(X, n_clusters=None, sketch_size=11)
-    with pytest.warns(SmallSketchWarning, match=r"11 frequencies; for 3 clusters in dimension 2 fewer than 2 K n = 12.*sketch_size=30"):
+    with pytest.warns(
+        SmallSketchWarning,
+        match=r"11 frequencies; for 3 clusters in dimension 2 fewer than 2 K n = 12.*sketch_size=30",
+    ):
         ckm.decode(s, 3, random_state=0)
 
 

@@ -1,4 +1,6 @@
-"""`CompressiveKMeans` does what plain NumPy says, and keeps scikit-learn's habits (its own checks are in test_sklearn.py)."""
+"""`CompressiveKMeans` does what plain NumPy says, and keeps scikit-learn's habits (its own checks
+are in test_sklearn.py).
+"""
 
 import pickle
 import warnings
@@ -6,6 +8,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
+import oracle
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -20,10 +23,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import ckm
-import oracle
 from ckm import CompressiveKMeans
-from ckm.errors import ClustersWarning, DataError, HeadWarning, MismatchError, NonFiniteError, ParameterError
-from ckm.runners.local import BLOCK_ROWS
+from ckm._sources.blocks import BLOCK_ROWS
+from ckm.errors import (
+    ClustersWarning,
+    DataError,
+    HeadWarning,
+    MismatchError,
+    NonFiniteError,
+    ParameterError,
+)
 
 
 def model(**options: Any) -> CompressiveKMeans:
@@ -55,7 +64,9 @@ def test_labels_distances_and_score(clusters: np.ndarray, fitted: CompressiveKMe
     assert fitted.inertia_ == pytest.approx((D.min(axis=1) ** 2).sum(), rel=1e-12)
     assert fitted.score(clusters) == -fitted.inertia_
     few = clusters[:20]
-    assert -fitted.score(few) == pytest.approx(oracle.sse(few.tolist(), fitted.cluster_centers_.tolist()), rel=1e-12)
+    assert -fitted.score(few) == pytest.approx(
+        oracle.sse(few.tolist(), fitted.cluster_centers_.tolist()), rel=1e-12
+    )
 
 
 def test_weighted_score(clusters: np.ndarray) -> None:
@@ -71,10 +82,13 @@ def test_weighted_score(clusters: np.ndarray) -> None:
 def test_the_clusters_are_found(clusters: np.ndarray) -> None:
     m = model(sketch_size=100, n_init=5).fit(clusters)
     found = m.cluster_centers_[np.argsort(m.cluster_centers_ @ [1.0, 2.0])]
-    # Diracs for clusters of width one: the cost itself is off by a few tenths of a standard deviation.
+    # Diracs for clusters of width one: the cost itself is off by a few tenths of a standard
+    # deviation.
     np.testing.assert_allclose(found, [[0, 0], [12, 0], [0, 12]], atol=0.6)
     assert m.weights_.sum() == pytest.approx(1)
-    np.testing.assert_allclose(m.weights_, np.bincount(m.labels_, minlength=3) / len(clusters), atol=0.1)
+    np.testing.assert_allclose(
+        m.weights_, np.bincount(m.labels_, minlength=3) / len(clusters), atol=0.1
+    )
 
 
 def test_fit_predict_and_fit_transform(clusters: np.ndarray, fitted: CompressiveKMeans) -> None:
@@ -82,7 +96,9 @@ def test_fit_predict_and_fit_transform(clusters: np.ndarray, fitted: Compressive
     assert np.array_equal(model().fit_transform(clusters), fitted.transform(clusters))
 
 
-def test_the_estimator_is_sketch_and_decode(clusters: np.ndarray, fitted: CompressiveKMeans) -> None:
+def test_the_estimator_is_sketch_and_decode(
+    clusters: np.ndarray, fitted: CompressiveKMeans
+) -> None:
     s = ckm.sketch(clusters, n_clusters=3, pool=1000, random_state=0)
     assert fitted.sketch_ == s
     found = ckm.decode(s, 3, random_state=0)
@@ -105,7 +121,10 @@ def test_whole_weights_are_repetition(options: dict[str, Any]) -> None:
 
 def test_scaled_weights_change_nothing(clusters: np.ndarray) -> None:
     X = clusters[:500]
-    assert_same_fit(model().fit(X, sample_weight=np.full(500, 2.0)), model().fit(X, sample_weight=np.full(500, 8.0)))
+    assert_same_fit(
+        model().fit(X, sample_weight=np.full(500, 2.0)),
+        model().fit(X, sample_weight=np.full(500, 8.0)),
+    )
 
 
 def test_unit_weights_change_nothing(clusters: np.ndarray) -> None:
@@ -121,19 +140,29 @@ def test_batches_make_the_sketch_of_the_whole(clusters: np.ndarray) -> None:
     m = model()
     for batch in batches:
         m.partial_fit(batch)
-    assert m.sketch_ == ckm.sketch(clusters, n_clusters=3, pool=1000, random_state=0), "few rows wait, and choose the frequencies together"
+    assert m.sketch_ == ckm.sketch(clusters, n_clusters=3, pool=1000, random_state=0), (
+        "few rows wait, and choose the frequencies together"
+    )
     assert m.sketch_.count == len(clusters)
     assert not hasattr(m, "labels_")
     for name, remedy in (("labels_", "predict"), ("inertia_", "score"), ("n_iter_", "polishes")):
-        with pytest.raises(AttributeError, match=f"This model has no {name}: fit leaves it.*{remedy}"):
+        with pytest.raises(
+            AttributeError, match=f"This model has no {name}: fit leaves it.*{remedy}"
+        ):
             getattr(m, name)
-    assert np.array_equal(m.predict(clusters), distances(clusters, m.cluster_centers_).argmin(axis=1))
+    assert np.array_equal(
+        m.predict(clusters), distances(clusters, m.cluster_centers_).argmin(axis=1)
+    )
 
 
-def test_batches_are_decoded_when_asked(clusters: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_are_decoded_when_asked(
+    clusters: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls = []
-    real = ckm.estimator.decode
-    monkeypatch.setattr("ckm.estimator.decode", lambda *args, **kwargs: calls.append(1) or real(*args, **kwargs))
+    real = ckm.estimators.decode
+    monkeypatch.setattr(
+        "ckm.estimators.decode", lambda *args, **kwargs: calls.append(1) or real(*args, **kwargs)
+    )
     m = model().partial_fit(clusters[:500]).partial_fit(clusters[500:])
     assert calls == []
     m.cluster_centers_, m.weights_, m.solution_, m.predict(clusters)
@@ -190,7 +219,9 @@ def test_from_sketch(clusters: np.ndarray, fitted: CompressiveKMeans) -> None:
 
 def test_from_sketch_knows_names(clusters: np.ndarray) -> None:
     frame = pd.DataFrame(clusters, columns=["east", "north"])
-    m = CompressiveKMeans.from_sketch(ckm.sketch(frame, n_clusters=3, random_state=0), 3, random_state=0)
+    m = CompressiveKMeans.from_sketch(
+        ckm.sketch(frame, n_clusters=3, random_state=0), 3, random_state=0
+    )
     assert m.feature_names_in_.tolist() == ["east", "north"]
     m.predict(frame)
     with pytest.raises(ValueError, match="feature names"):
@@ -206,7 +237,9 @@ def test_from_sketch_refuses_what_cannot_be_decoded(clusters: np.ndarray) -> Non
 
 
 def test_batches_after_a_sketch_with_another_width(clusters: np.ndarray) -> None:
-    m = CompressiveKMeans.from_sketch(ckm.sketch(clusters, n_clusters=3, random_state=0), 3, random_state=0)
+    m = CompressiveKMeans.from_sketch(
+        ckm.sketch(clusters, n_clusters=3, random_state=0), 3, random_state=0
+    )
     with pytest.raises(ValueError, match="X has 1 features, but CompressiveKMeans is expecting 2"):
         m.partial_fit(clusters[:, :1])
 
@@ -222,7 +255,9 @@ def test_unfitted() -> None:
     for method in ("predict", "transform", "score"):
         with pytest.raises(NotFittedError, match="not fitted"):
             getattr(m, method)(np.zeros((2, 2)))
-    with pytest.raises(NotFittedError, match="This model has no labels_ before fit; call that first"):
+    with pytest.raises(
+        NotFittedError, match="This model has no labels_ before fit; call that first"
+    ):
         m.labels_
 
 
@@ -242,7 +277,8 @@ def test_pickle(clusters: np.ndarray, batches: bool) -> None:
     assert again.sketch_ == m.sketch_
     assert np.array_equal(again.predict(clusters), m.predict(clusters))
     again.partial_fit(clusters)
-    with pytest.warns(HeadWarning) if batches else nullcontext():  # after fit, all of its rows have chosen the frequencies
+    # after fit, all of its rows have chosen the frequencies
+    with pytest.warns(HeadWarning) if batches else nullcontext():
         assert again.sketch_.count == 2 * len(clusters)
 
 
@@ -270,7 +306,9 @@ def test_starts_from_rows_need_no_pool_in_fit(clusters: np.ndarray) -> None:
         m = model(pool=0, init=init).fit(clusters)
         assert m.cluster_centers_.shape == (3, 2)
         assert m.sketch_.pool is None
-        with pytest.raises(ParameterError, match=rf"init='{init.replace('+', '[+]')}' starts from rows.*pool="):
+        with pytest.raises(
+            ParameterError, match=rf"init='{init.replace('+', '[+]')}' starts from rows.*pool="
+        ):
             model(pool=0, init=init).partial_fit(clusters)
 
 
@@ -300,7 +338,9 @@ def test_a_fit_that_fails_leaves_nothing_of_the_old_one(clusters: np.ndarray) ->
 
 def test_more_replicates_help_where_all_rows_are_at_hand() -> None:
     X = np.random.default_rng(0).normal(size=(900, 3))
-    one, ten = (CompressiveKMeans(40, n_init=n_init, random_state=0).fit(X).inertia_ for n_init in (1, 10))
+    one, ten = (
+        CompressiveKMeans(40, n_init=n_init, random_state=0).fit(X).inertia_ for n_init in (1, 10)
+    )
     assert ten < one
 
 
@@ -328,7 +368,9 @@ def test_single_precision_stays_single(clusters: np.ndarray) -> None:
     assert model().fit(clusters).cluster_centers_.dtype == np.float64
     assert model().fit(clusters.round().astype(int)).cluster_centers_.dtype == np.float64
     # The same rows in double precision are the same rows.
-    np.testing.assert_allclose(m.cluster_centers_, model().fit(X.astype(np.float64)).cluster_centers_, rtol=1e-6)
+    np.testing.assert_allclose(
+        m.cluster_centers_, model().fit(X.astype(np.float64)).cluster_centers_, rtol=1e-6
+    )
 
 
 # Frames
@@ -342,7 +384,9 @@ FRAMES = {
 
 
 @pytest.mark.parametrize("kind", FRAMES)
-def test_frames_give_what_arrays_give(clusters: np.ndarray, fitted: CompressiveKMeans, kind: str) -> None:
+def test_frames_give_what_arrays_give(
+    clusters: np.ndarray, fitted: CompressiveKMeans, kind: str
+) -> None:
     frame = FRAMES[kind](clusters)
     m = model().fit(frame)
     assert_same_fit(m, fitted)
@@ -375,8 +419,13 @@ def test_a_sketch_from_a_fit_refuses_other_columns(clusters: np.ndarray) -> None
         ckm.sketch(FRAMES["pandas"](clusters).rename(columns={"north": "up"}), like=m.sketch_)
 
 
-@pytest.mark.parametrize(("output", "kind"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame), ("default", np.ndarray)])
-def test_set_output(clusters: np.ndarray, fitted: CompressiveKMeans, output: str, kind: type) -> None:
+@pytest.mark.parametrize(
+    ("output", "kind"),
+    [("pandas", pd.DataFrame), ("polars", pl.DataFrame), ("default", np.ndarray)],
+)
+def test_set_output(
+    clusters: np.ndarray, fitted: CompressiveKMeans, output: str, kind: type
+) -> None:
     m = clone(fitted).set_output(transform=output).fit(clusters)
     D = m.transform(clusters)
     assert isinstance(D, kind)
@@ -400,7 +449,10 @@ def test_pipeline(clusters: np.ndarray) -> None:
     pipeline = make_pipeline(StandardScaler(), model()).fit(clusters)
     scaled = StandardScaler().fit_transform(clusters)
     assert np.array_equal(pipeline.predict(clusters), model().fit(scaled).labels_)
-    assert make_pipeline(model(), StandardScaler()).fit_transform(clusters).shape == (len(clusters), 3)
+    assert make_pipeline(model(), StandardScaler()).fit_transform(clusters).shape == (
+        len(clusters),
+        3,
+    )
 
 
 def test_grid_search(clusters: np.ndarray) -> None:
@@ -410,8 +462,14 @@ def test_grid_search(clusters: np.ndarray) -> None:
 
 def test_random_states(clusters: np.ndarray) -> None:
     X = clusters[:300]
-    assert_same_fit(model(random_state=np.random.RandomState(3)).fit(X), model(random_state=np.random.RandomState(3)).fit(X))
-    assert_same_fit(model(random_state=np.random.default_rng(3)).fit(X), model(random_state=np.random.default_rng(3)).fit(X))
+    assert_same_fit(
+        model(random_state=np.random.RandomState(3)).fit(X),
+        model(random_state=np.random.RandomState(3)).fit(X),
+    )
+    assert_same_fit(
+        model(random_state=np.random.default_rng(3)).fit(X),
+        model(random_state=np.random.default_rng(3)).fit(X),
+    )
     a, b = model(random_state=None).fit(X), model(random_state=None).fit(X)
     assert a.sketch_.frequencies != b.sketch_.frequencies
 
@@ -443,22 +501,43 @@ def test_bad_parameters(clusters: np.ndarray, options: dict[str, Any], message: 
         model(**options).partial_fit(clusters)
 
 
-def test_bad_parameters_are_found_before_the_pass(clusters: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ckm.estimator.make_sketch", lambda *args, **kwargs: pytest.fail("the data was read"))
-    for options in ({"decoder": "x"}, {"init": "x"}, {"n_init": 0}, {"n_clusters": 3000}, {"sketch_size": 2}):
+def test_bad_parameters_are_found_before_the_pass(
+    clusters: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "ckm.estimators.make_sketch", lambda *args, **kwargs: pytest.fail("the data was read")
+    )
+    for options in (
+        {"decoder": "x"},
+        {"init": "x"},
+        {"n_init": 0},
+        {"n_clusters": 3000},
+        {"sketch_size": 2},
+    ):
         with pytest.raises((ParameterError, DataError)):
             model(**options).fit(clusters)
 
 
 def test_bad_rows(clusters: np.ndarray) -> None:
-    for value, message in ((np.nan, r"NaN \(a missing value\); drop or fill such rows first"), (np.inf, r"inf \(infinity\); drop")):
+    for value, message in (
+        (np.nan, r"NaN \(a missing value\); drop or fill such rows first"),
+        (np.inf, r"inf \(infinity\); drop"),
+    ):
         X = clusters.copy()
         X[3, 1] = value
-        for data in (X, X.astype(np.float32), scipy.sparse.csr_array(X), pd.DataFrame(X, columns=["0", "1"])):
+        for data in (
+            X,
+            X.astype(np.float32),
+            scipy.sparse.csr_array(X),
+            pd.DataFrame(X, columns=["0", "1"]),
+        ):
             for method in (model().fit, model().partial_fit):
                 with pytest.raises(NonFiniteError, match=f"^Row 3, column '?1'? holds {message}"):
                     method(data)
-    with pytest.raises(DataError, match=r"The data has 2 rows \(n_samples=2\), too few for n_clusters=3; ask for at most 2"):
+    with pytest.raises(
+        DataError,
+        match=r"The data has 2 rows \(n_samples=2\), too few for n_clusters=3; ask for at most 2",
+    ):
         model().fit(clusters[:2])
     for weights, message in (
         (-np.ones(len(clusters)), "[Nn]egative"),
@@ -539,5 +618,7 @@ def test_callbacks_hear_of_every_stage(clusters: np.ndarray) -> None:
 
     listener = Listener()
     model().set_callbacks(listener).fit(clusters)
-    stages = [f"{name} {what}" for name in ("sketch", "decode", "label") for what in ("begins", "ends")]
+    stages = [
+        f"{name} {what}" for name in ("sketch", "decode", "label") for what in ("begins", "ends")
+    ]
     assert listener.heard == ["setup", "fit begins", *stages, "fit ends", "teardown"]

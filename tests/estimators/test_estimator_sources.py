@@ -35,13 +35,19 @@ def test_files_give_what_arrays_give(clusters: np.ndarray, files: str, polish: i
     from_files = model(polish=polish, pool=0).fit(files)
     in_memory = model(polish=polish, pool=0).fit(pd.DataFrame(clusters, columns=NAMES))
     assert from_files.sketch_.z.tobytes() == in_memory.sketch_.z.tobytes()
-    np.testing.assert_allclose(from_files.cluster_centers_, in_memory.cluster_centers_, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        from_files.cluster_centers_, in_memory.cluster_centers_, rtol=1e-6, atol=1e-6
+    )
     assert from_files.weights_ == pytest.approx(in_memory.weights_, rel=1e-6)
     assert list(from_files.feature_names_in_) == list(NAMES)
     assert (from_files.n_features_in_, from_files.n_iter_) == (2, in_memory.n_iter_)
     assert not hasattr(from_files, "labels_")
     assert np.array_equal(from_files.predict(files), in_memory.labels_)
-    np.testing.assert_allclose(from_files.transform(files), in_memory.transform(pd.DataFrame(clusters, columns=NAMES)), rtol=1e-5)
+    np.testing.assert_allclose(
+        from_files.transform(files),
+        in_memory.transform(pd.DataFrame(clusters, columns=NAMES)),
+        rtol=1e-5,
+    )
     assert from_files.score(files) == pytest.approx(-in_memory.inertia_, rel=1e-6)
     if polish:
         assert from_files.inertia_ == pytest.approx(in_memory.inertia_, rel=1e-6)
@@ -60,12 +66,19 @@ def test_many_kinds_of_data(clusters: np.ndarray, files: str) -> None:
         fitted = model().fit(make())
         assert fitted.cluster_centers_.tobytes() == expected.cluster_centers_.tobytes()
         assert np.array_equal(fitted.predict(make()), expected.labels_)
-        assert np.array_equal(fitted.predict(clusters) if not hasattr(fitted, "feature_names_in_") else expected.labels_, expected.labels_)
+        assert np.array_equal(
+            fitted.predict(clusters)
+            if not hasattr(fitted, "feature_names_in_")
+            else expected.labels_,
+            expected.labels_,
+        )
 
 
 @pytest.mark.parametrize("kind", ["csr_array", "csc_matrix", "coo_array"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_sparse_matrices_give_what_arrays_give(clusters: np.ndarray, kind: str, dtype: type) -> None:
+def test_sparse_matrices_give_what_arrays_give(
+    clusters: np.ndarray, kind: str, dtype: type
+) -> None:
     X = (clusters * (clusters > 3)).astype(dtype)
     A = getattr(scipy.sparse, kind)(X)
     w = np.arange(len(X)) % 3
@@ -81,7 +94,9 @@ def test_sparse_matrices_give_what_arrays_give(clusters: np.ndarray, kind: str, 
 
 
 def test_fit_predict_reads_twice_where_it_can(clusters: np.ndarray, files: str) -> None:
-    assert np.array_equal(model().fit_predict(files), model().fit_predict(pd.DataFrame(clusters, columns=NAMES)))
+    assert np.array_equal(
+        model().fit_predict(files), model().fit_predict(pd.DataFrame(clusters, columns=NAMES))
+    )
     assert np.array_equal(model().fit_predict([clusters]), model().fit_predict(clusters))
     weighted = model().fit_predict(files, sample_weight=np.ones(len(clusters)))
     assert len(weighted) == len(clusters)
@@ -103,10 +118,19 @@ def test_partial_fit_takes_files(clusters: np.ndarray, files: str) -> None:
 
 def test_columns_are_found_by_name(clusters: np.ndarray, files: str, tmp_path: Path) -> None:
     m = model().fit(files)
-    shuffled = pa.table({"more": ["x"] * 2000, "north": clusters[:, 1], "spare": clusters[:, 0], "east": clusters[:, 0]})
+    shuffled = pa.table(
+        {
+            "more": ["x"] * 2000,
+            "north": clusters[:, 1],
+            "spare": clusters[:, 0],
+            "east": clusters[:, 0],
+        }
+    )
     pq.write_table(shuffled, tmp_path / "shuffled")
     (tmp_path / "shuffled").rename(tmp_path / "other.parquet")
-    assert np.array_equal(m.predict(tmp_path / "other.parquet"), m.predict(str(tmp_path / "[ab].parquet")))
+    assert np.array_equal(
+        m.predict(tmp_path / "other.parquet"), m.predict(str(tmp_path / "[ab].parquet"))
+    )
     pq.write_table(shuffled.drop_columns("east"), tmp_path / "other.parquet")
     with pytest.raises(MismatchError, match="no column 'east', which this model was made with"):
         m.predict(tmp_path / "other.parquet")
@@ -117,5 +141,7 @@ def test_columns_are_found_by_name(clusters: np.ndarray, files: str, tmp_path: P
 
 def test_too_few_rows_are_found_before_the_pass(tmp_path: Path) -> None:
     np.save(tmp_path / "two.npy", np.eye(2))
-    with pytest.raises(DataError, match=r"The data has 2 rows \(n_samples=2\), too few for n_clusters=3"):
+    with pytest.raises(
+        DataError, match=r"The data has 2 rows \(n_samples=2\), too few for n_clusters=3"
+    ):
         model().fit(tmp_path / "two.npy")

@@ -1,17 +1,25 @@
-"""Rows on a card: the CPU's bits, wherever rows lie and however they are cut; and everything else as on the CPU."""
+"""Rows on a card: the CPU's bits, wherever rows lie and however they are cut; and everything else
+as on the CPU.
+"""
 
 import numpy as np
 import pytest
+from test_kernels import (
+    assert_moments_agree,
+    assert_same_bits,
+    golden_input,
+    make_frequencies,
+    make_rows,
+)
 
 import ckm
-from ckm.assignment import assign
+from ckm._core.frequencies import Frequencies
+from ckm._core.tally import UNIT, Tally
+from ckm._kernels import load_kernel
+from ckm._kmeans.assign import assign
+from ckm._sources import open_source
+from ckm._sources.adapters import Weighted
 from ckm.errors import DataError, NonFiniteError
-from ckm.frequencies import Frequencies
-from ckm.kernels import load_kernel
-from ckm.sources import open_source
-from ckm.sources.adapters import Weighted
-from ckm.tally import UNIT, Tally
-from test_kernels import assert_moments_agree, assert_same_bits, golden_input, make_frequencies, make_rows
 
 torch = pytest.importorskip("torch")
 if not torch.cuda.is_available():
@@ -19,7 +27,16 @@ if not torch.cuda.is_available():
 
 cpu, card = load_kernel("numba"), load_kernel("torch")
 
-SIZES = [(1, 7, 300), (2, 33, 1000), (3, 40, 257), (5, 90, 1), (10, 1000, 70001), (16, 500, 4000), (17, 600, 4000), (24, 130, 999)]
+SIZES = [
+    (1, 7, 300),
+    (2, 33, 1000),
+    (3, 40, 257),
+    (5, 90, 1),
+    (10, 1000, 70001),
+    (16, 500, 4000),
+    (17, 600, 4000),
+    (24, 130, 999),
+]
 SIZES += [(32, 1000, 5000), (33, 300, 3000), (64, 1000, 20000), (64, 4500, 3000), (63, 100, 3000)]
 
 
@@ -27,7 +44,10 @@ def calm(n: int, m: int, shift: float = 0.0) -> Frequencies:
     """Frequencies whose phases are a turn or so, as those of a sketch are."""
     rng = np.random.default_rng([n, m])
     return Frequencies(
-        rng.normal(size=(m, n)) * 0.3 / np.sqrt(n) * rng.uniform(0.3, 3, (m, 1)), shift + rng.normal(size=n), 1.0, "gaussian"
+        rng.normal(size=(m, n)) * 0.3 / np.sqrt(n) * rng.uniform(0.3, 3, (m, 1)),
+        shift + rng.normal(size=n),
+        1.0,
+        "gaussian",
     )
 
 
@@ -41,7 +61,9 @@ def z_of(tally: Tally) -> np.ndarray:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("n", "m", "count"), SIZES)
-def test_the_card_gives_the_bits_of_the_cpu(n: int, m: int, count: int, weighted: bool, dtype: type) -> None:
+def test_the_card_gives_the_bits_of_the_cpu(
+    n: int, m: int, count: int, weighted: bool, dtype: type
+) -> None:
     f, X = make_frequencies(n, m, n, 3.0), make_rows(n, count, m, dtype, 3.0)
     beta = np.random.default_rng(m).integers(1, 9, count).astype(np.float64) if weighted else None
     expected = cpu(f, X, beta)
@@ -63,14 +85,22 @@ def test_the_golden_input_has_the_golden_bits() -> None:
 
 def test_large_phases_and_tiny_numbers_have_the_bits_of_the_cpu() -> None:
     rng = np.random.default_rng(0)
-    f = Frequencies(rng.normal(size=(100, 4)) * 10.0 ** rng.uniform(-40, 5, (100, 4)), np.zeros(4), 1.0, "gaussian")
+    f = Frequencies(
+        rng.normal(size=(100, 4)) * 10.0 ** rng.uniform(-40, 5, (100, 4)),
+        np.zeros(4),
+        1.0,
+        "gaussian",
+    )
     X = (rng.normal(size=(5000, 4)) * 10.0 ** rng.uniform(-40, 4, (5000, 4))).astype(np.float32)
     assert_same_bits(card(f, torch.tensor(X, device="cuda"), None), cpu(f, X, None))
 
 
 @pytest.mark.parametrize("n", [3, 20, 50])
 def test_order_split_and_merge_change_no_bit(n: int) -> None:
-    f, X = make_frequencies(n, 200, 1), torch.tensor(make_rows(n, 9000, 1, np.float32), device="cuda")
+    f, X = (
+        make_frequencies(n, 200, 1),
+        torch.tensor(make_rows(n, 9000, 1, np.float32), device="cuda"),
+    )
     whole = card(f, X, None)
     assert whole.exact
     shuffled = X[torch.randperm(len(X), device="cuda")]
@@ -92,7 +122,10 @@ def test_however_rows_come_the_sketch_is_the_same() -> None:
 
 
 def test_rows_that_another_stream_writes_are_waited_for() -> None:
-    f, X = make_frequencies(4, 50, 2), torch.tensor(make_rows(4, 200_000, 2, np.float32), device="cuda")
+    f, X = (
+        make_frequencies(4, 50, 2),
+        torch.tensor(make_rows(4, 200_000, 2, np.float32), device="cuda"),
+    )
     expected = ckm.sketch(X, like=f)
 
     def batches():
@@ -106,7 +139,10 @@ def test_rows_that_another_stream_writes_are_waited_for() -> None:
 
 @pytest.mark.parametrize("kind", ["float16", "bfloat16", "int8", "int64", "bool"])
 def test_other_numbers(kind: str) -> None:
-    f, X = make_frequencies(3, 50, 2), torch.randint(0, 2, (1000, 3), device="cuda").to(getattr(torch, kind))
+    f, X = (
+        make_frequencies(3, 50, 2),
+        torch.randint(0, 2, (1000, 3), device="cuda").to(getattr(torch, kind)),
+    )
     assert ckm.sketch(X, like=f) == ckm.sketch(X.cpu().double().numpy(), like=f)
 
 
@@ -120,11 +156,22 @@ def test_other_libraries_by_dlpack(library: str) -> None:
 # Through the matrix units
 
 
-@pytest.mark.parametrize(("n", "shift"), [(65, 0.0), (100, 1e3), (256, 0.0), (256, 1e6), (1000, 0.0), (1024, 1e4)])
+@pytest.mark.parametrize(
+    ("n", "shift"), [(65, 0.0), (100, 1e3), (256, 0.0), (256, 1e6), (1000, 0.0), (1024, 1e4)]
+)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_many_columns_agree_to_a_millionth(n: int, shift: float, weighted: bool) -> None:
     f, count = calm(n, 300, shift), 50_000
-    X = torch.randn(count, n, dtype=torch.float64, device="cuda", generator=torch.Generator("cuda").manual_seed(n)) + shift
+    X = (
+        torch.randn(
+            count,
+            n,
+            dtype=torch.float64,
+            device="cuda",
+            generator=torch.Generator("cuda").manual_seed(n),
+        )
+        + shift
+    )
     beta = np.random.default_rng(n).uniform(0.5, 3, count) if weighted else None
     found, expected = card(f, X, beta), load_kernel("torch-plain")(f, X, beta)
     assert not found.exact
@@ -137,7 +184,7 @@ def test_many_columns_agree_to_a_millionth(n: int, shift: float, weighted: bool)
 
 
 def test_a_card_with_little_shared_memory_agrees_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ckm.kernels import card as launches
+    from ckm._kernels.gpu import launch as launches
 
     monkeypatch.setattr(launches, "split_of", lambda device: launches.SMALL)
     test_many_columns_agree_to_a_millionth(300, 10.0, False)
@@ -148,15 +195,20 @@ def test_columns_of_any_unit_and_outliers_agree_to_a_millionth() -> None:
     units = 10.0 ** np.linspace(-8, 8, 100)
     f = calm(100, 200)
     f = Frequencies(f.turns / units, f.origin * units, 1.0, "gaussian")
-    X = torch.randn(50_000, 100, dtype=torch.float64, device="cuda") * torch.tensor(units, device="cuda")
+    X = torch.randn(50_000, 100, dtype=torch.float64, device="cuda") * torch.tensor(
+        units, device="cuda"
+    )
     X[7, 5] *= 1000
-    assert np.abs(z_of(card(f, X, None)) - z_of(load_kernel("torch-plain")(f, X, None))).max() <= 1e-6
+    assert (
+        np.abs(z_of(card(f, X, None)) - z_of(load_kernel("torch-plain")(f, X, None))).max() <= 1e-6
+    )
 
 
 def test_structured_frequencies_agree_to_a_millionth() -> None:
     X = np.random.default_rng(0).normal(size=(20_000, 100)).astype(np.float32)
     there, here = (
-        ckm.sketch(rows, sketch_size=300, distribution="structured", random_state=0) for rows in (torch.tensor(X, device="cuda"), X)
+        ckm.sketch(rows, sketch_size=300, distribution="structured", random_state=0)
+        for rows in (torch.tensor(X, device="cuda"), X)
     )
     assert there.frequencies == here.frequencies
     assert not there.exact
@@ -176,7 +228,9 @@ def test_a_missing_value_is_refused_with_its_place() -> None:
     with pytest.raises(NonFiniteError, match="Row 345678, column 3 holds NaN"):
         ckm.sketch(there, n_clusters=3)
     with pytest.warns(ckm.errors.MissingRowsWarning, match="Left out 1 of"):
-        assert ckm.sketch(there, like=f, nan="drop") == ckm.sketch(np.delete(X, 345_678, axis=0), like=f)
+        assert ckm.sketch(there, like=f, nan="drop") == ckm.sketch(
+            np.delete(X, 345_678, axis=0), like=f
+        )
     X[345_678, 3] = np.inf
     with pytest.raises(NonFiniteError, match="infinity"):
         ckm.sketch(torch.tensor(X, device="cuda"), like=f)
@@ -203,7 +257,9 @@ def rows_in_clusters(count: int, K: int = 5, n: int = 4) -> np.ndarray:
 def test_fit_predict_and_score_on_the_card() -> None:
     X = rows_in_clusters(100_000)
     there = torch.tensor(X, device="cuda")
-    model, other = (ckm.CompressiveKMeans(n_clusters=5, random_state=0, pool=0).fit(rows) for rows in (there, X))
+    model, other = (
+        ckm.CompressiveKMeans(n_clusters=5, random_state=0, pool=0).fit(rows) for rows in (there, X)
+    )
     assert model.sketch_ == other.sketch_
     np.testing.assert_array_equal(model.cluster_centers_, other.cluster_centers_)
     assert model.labels_.device == there.device
@@ -211,14 +267,22 @@ def test_fit_predict_and_score_on_the_card() -> None:
     assert abs(model.inertia_ / other.inertia_ - 1) < 1e-12
     assert torch.equal(model.predict(there), model.labels_)
     assert abs(model.score(there) / other.score(X) - 1) < 1e-12
-    np.testing.assert_allclose(model.transform(there[:50]).cpu().numpy(), other.transform(X[:50]), rtol=1e-6)
-    assert torch.equal(ckm.CompressiveKMeans(n_clusters=5, random_state=0, pool=0).fit_predict(there), model.labels_)
+    np.testing.assert_allclose(
+        model.transform(there[:50]).cpu().numpy(), other.transform(X[:50]), rtol=1e-6
+    )
+    assert torch.equal(
+        ckm.CompressiveKMeans(n_clusters=5, random_state=0, pool=0).fit_predict(there),
+        model.labels_,
+    )
 
 
 def test_fit_with_a_pool_weights_units_and_polish() -> None:
     X = rows_in_clusters(50_000) * np.array([1, 10, 100, 1000], np.float32)
     beta = np.random.default_rng(0).integers(0, 3, len(X)).astype(np.float64)
-    there, options = torch.tensor(X, device="cuda"), {"n_clusters": 5, "random_state": 0, "standardize": True, "polish": 2}
+    there, options = (
+        torch.tensor(X, device="cuda"),
+        {"n_clusters": 5, "random_state": 0, "standardize": True, "polish": 2},
+    )
     for weights in (beta, torch.tensor(beta, device="cuda")):
         model = ckm.CompressiveKMeans(**options).fit(there, sample_weight=weights)
         other = ckm.CompressiveKMeans(**options).fit(X, sample_weight=beta)
@@ -237,11 +301,16 @@ def test_a_pool_is_the_rows_with_known_chances() -> None:
     assert abs(estimate.weights.sum() / 200_000 - 1) < 0.15
 
 
-@pytest.mark.parametrize(("n", "K"), [(1, 1), (2, 3), (7, 130), (16, 33), (17, 33), (40, 17), (64, 300)])
+@pytest.mark.parametrize(
+    ("n", "K"), [(1, 1), (2, 3), (7, 130), (16, 33), (17, 33), (40, 17), (64, 300)]
+)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_labels_are_those_of_distances_in_float64(n: int, K: int, dtype: torch.dtype) -> None:
     rng = np.random.default_rng([n, K])
-    X, C = torch.tensor(rng.normal(size=(5000, n)), device="cuda", dtype=dtype), rng.normal(size=(K, n))
+    X, C = (
+        torch.tensor(rng.normal(size=(5000, n)), device="cuda", dtype=dtype),
+        rng.normal(size=(K, n)),
+    )
     C[K // 2] = C[0]  # of equals, the first
     X[: K // 2] = torch.tensor((C[: K // 2] + C[-(K // 2) or K :]) / 2, dtype=dtype)  # halfway
     labels, sse = assign(open_source(X), C)
@@ -253,7 +322,11 @@ def test_labels_are_those_of_distances_in_float64(n: int, K: int, dtype: torch.d
 @pytest.mark.parametrize("n", [5, 30])
 def test_weighted_distances_and_labels_of_batches(n: int) -> None:
     rng = np.random.default_rng(n)
-    X, C, beta = rng.normal(size=(5000, n)).astype(np.float32), rng.normal(size=(20, n)), rng.gamma(1.0, size=5000)
+    X, C, beta = (
+        rng.normal(size=(5000, n)).astype(np.float32),
+        rng.normal(size=(20, n)),
+        rng.gamma(1.0, size=5000),
+    )
     there = torch.tensor(X, device="cuda")
     labels, sse = assign(Weighted(open_source(there), beta), C)
     expected, other = assign(X, C, beta)
@@ -275,7 +348,7 @@ def test_a_row_without_a_nearest_centroid_is_named(n: int, value: float) -> None
 def test_a_card_without_triton_gives_the_same_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     X, C = torch.randn(5000, 6, device="cuda"), np.random.default_rng(0).normal(size=(9, 6))
     expected, sse = assign(open_source(X), C)
-    monkeypatch.setattr("ckm.nearest_card.has_triton", lambda device: False)
+    monkeypatch.setattr("ckm._kmeans.nearest_gpu.has_triton", lambda device: False)
     labels, other = assign(open_source(X), C)
     assert torch.equal(labels, expected)
     assert sse == pytest.approx(other, rel=1e-12)

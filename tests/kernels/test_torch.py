@@ -1,4 +1,6 @@
-"""Torch without a card: tensors on the CPU are arrays, and plain torch agrees with the exact kernel."""
+"""Torch without a card: tensors on the CPU are arrays, and plain torch agrees with the exact
+kernel.
+"""
 
 import sys
 import threading
@@ -12,20 +14,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_kernels import make_frequencies, make_rows
 
 import ckm
-from ckm.assignment import assign, label
+from ckm._kernels import load_kernel
+from ckm._kmeans.assign import assign, label
+from ckm._sketching.accumulate import importance
+from ckm._sketching.jobs import SketchJob
+from ckm._sources.base import BEGINNING, Chunk, Place, Source
+from ckm._util.device import CardRows
 from ckm.errors import MissingPackageError, NonFiniteError
-from ckm.kernels import load_kernel
-from ckm.runners.local import importance
-from ckm.runners.parts import SketchJob
-from ckm.sources.base import BEGINNING, Chunk, Place, Source
-from ckm.tensors import CardRows
-from test_kernels import make_frequencies, make_rows
 
 
 def test_without_torch_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("ckm.kernels.torch", "ckm.kernels.plain"):
+    for name in ("ckm._kernels.gpu.sums", "ckm._kernels.torch"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "torch", None)
     for kernel in ("torch", "torch-plain"):
@@ -45,7 +47,10 @@ def test_a_tensor_on_the_cpu_is_summed_in_place_with_the_same_bits() -> None:
 
 def test_a_model_is_fitted_to_tensors_on_the_cpu(clusters: np.ndarray) -> None:
     torch = pytest.importorskip("torch")
-    here, there = (ckm.CompressiveKMeans(n_clusters=3, random_state=0).fit(rows) for rows in (clusters, torch.tensor(clusters)))
+    here, there = (
+        ckm.CompressiveKMeans(n_clusters=3, random_state=0).fit(rows)
+        for rows in (clusters, torch.tensor(clusters))
+    )
     assert here.sketch_ == there.sketch_
     np.testing.assert_array_equal(here.labels_, there.labels_)
 
@@ -55,7 +60,10 @@ def test_plain_torch_agrees_with_the_reference_and_says_so(weighted: bool) -> No
     torch = pytest.importorskip("torch")
     f, X = make_frequencies(7, 30, 0, 1e3), make_rows(7, 3000, 0, np.float32, 1e3)
     beta = np.random.default_rng(0).gamma(1.0, size=len(X)) if weighted else None
-    plain, reference = load_kernel("torch-plain")(f, torch.tensor(X), beta), load_kernel("reference")(f, X, beta)
+    plain, reference = (
+        load_kernel("torch-plain")(f, torch.tensor(X), beta),
+        load_kernel("reference")(f, X, beta),
+    )
     assert not plain.exact
     np.testing.assert_allclose(plain.sums, reference.sums, rtol=0, atol=1e-9 * 2**22 * len(X))
     np.testing.assert_array_equal(plain.lower, reference.lower)
@@ -87,7 +95,12 @@ class OnTheCard(Source):
         for low in range(start.row, self.n_rows, self._rows_at_once):
             part = slice(low, low + self._rows_at_once)
             beta = None if self._weights is None else self._weights[part]
-            yield Chunk(CardRows(self._rows[part]), beta, Place(row=low), Place(row=low + self._rows_at_once))
+            yield Chunk(
+                CardRows(self._rows[part]),
+                beta,
+                Place(row=low),
+                Place(row=low + self._rows_at_once),
+            )
 
 
 def torch_of(X: np.ndarray) -> Any:
@@ -120,10 +133,13 @@ def test_labels_without_triton_name_what_is_not_finite() -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_pool_without_triton_has_the_odds_of_the_cpu(weighted: bool) -> None:
     rng = np.random.default_rng(0)
-    X, f = rng.normal(size=(2000, 3)).astype(np.float32), ckm.draw_frequencies(20, 3, scale=0.5, spread=2.0, origin=np.ones(3))
+    X, f = (
+        rng.normal(size=(2000, 3)).astype(np.float32),
+        ckm.draw_frequencies(20, 3, scale=0.5, spread=2.0, origin=np.ones(3)),
+    )
     beta = rng.gamma(1.0, size=len(X)) if weighted else None
     pytest.importorskip("torch")
-    from ckm.runners.card import draw_pool
+    from ckm._kernels.gpu.sampling import draw_pool
 
     drawn = draw_pool(np.random.default_rng(1), CardRows(torch_of(X)), beta, 100, f)
     places = {row.tobytes(): i for i, row in enumerate(X)}
@@ -139,8 +155,8 @@ def test_a_pool_without_triton_has_the_odds_of_the_cpu(weighted: bool) -> None:
 def two_cards(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Two cards, without Triton, that the CPU plays; how many blocks each has summed."""
     torch = pytest.importorskip("torch")
-    from ckm.kernels import lanes
-    from ckm.kernels import torch as kernel
+    from ckm._kernels.gpu import streams as lanes
+    from ckm._kernels.gpu import sums as kernel
 
     used, plain = Counter[str](), kernel.plain.tally
 
@@ -180,7 +196,7 @@ def test_several_cards_share_the_blocks(two_cards: Counter[str]) -> None:
 
 
 def test_lanes_go_to_the_card_with_the_fewest(two_cards: Counter[str]) -> None:
-    from ckm.kernels.lanes import lane
+    from ckm._kernels.gpu.streams import lane
 
     with lane() as first, lane() as second, lane() as third:
         assert {str(first.device), str(second.device)} == {"cuda:0", "cuda:1"}
@@ -191,7 +207,7 @@ def test_lanes_go_to_the_card_with_the_fewest(two_cards: Counter[str]) -> None:
 
 def test_kernels_of_a_card_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
-    from ckm.kernels import lanes
+    from ckm._kernels.gpu import streams as lanes
 
     class Stream:
         """One for each thread, which writes down what it is told."""
@@ -226,8 +242,10 @@ def test_kernels_of_a_card_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     ]  # fmt: skip
 
 
-def test_rows_that_are_on_a_card_wait_for_their_turn(two_cards: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from ckm.kernels import torch as kernel
+def test_rows_that_are_on_a_card_wait_for_their_turn(
+    two_cards: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ckm._kernels.gpu import sums as kernel
 
     turns = list[str]()
 
@@ -248,6 +266,7 @@ def test_workers_without_a_card_use_the_cpu(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     f, X = make_frequencies(3, 20, 0), make_rows(3, 5000, 0, np.float32)
     there, here = (
-        SketchJob(f, kernel).of_partition(0, iter([Chunk(X, None, Place(), Place(row=len(X)))])) for kernel in ("torch", "numba")
+        SketchJob(f, kernel).of_partition(0, iter([Chunk(X, None, Place(), Place(row=len(X)))]))
+        for kernel in ("torch", "numba")
     )
     assert there == here

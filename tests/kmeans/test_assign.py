@@ -1,13 +1,13 @@
 """Nearest centroids, distances and SSE (equation 1)."""
 
 import numpy as np
+import oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import oracle
-from ckm.assignment import assign, distances
-from ckm.runners.local import BLOCK_ROWS
+from ckm._kmeans.assign import assign, distances
+from ckm._sources.blocks import BLOCK_ROWS
 
 
 @given(
@@ -18,7 +18,9 @@ from ckm.runners.local import BLOCK_ROWS
     dtype=st.sampled_from([np.float32, np.float64]),
     weighted=st.booleans(),
 )
-def test_against_plain_numpy_and_the_oracle(count: int, K: int, n: int, seed: int, dtype: type, weighted: bool) -> None:
+def test_against_plain_numpy_and_the_oracle(
+    count: int, K: int, n: int, seed: int, dtype: type, weighted: bool
+) -> None:
     rng = np.random.default_rng(seed)
     X, C = rng.normal(size=(count, n)).astype(dtype), rng.normal(size=(K, n))
     w = rng.uniform(0, 2, size=count) if weighted else None
@@ -28,7 +30,9 @@ def test_against_plain_numpy_and_the_oracle(count: int, K: int, n: int, seed: in
     labels, sse = assign(X, C, w)
     assert np.array_equal(labels, D.argmin(axis=1))
     assert labels.dtype == np.int32
-    assert sse == pytest.approx(oracle.sse(X.tolist(), C.tolist(), None if w is None else w.tolist()), rel=1e-12, abs=1e-300)
+    assert sse == pytest.approx(
+        oracle.sse(X.tolist(), C.tolist(), None if w is None else w.tolist()), rel=1e-12, abs=1e-300
+    )
     np.testing.assert_allclose(distances(X, C), D, rtol=1e-12)
 
 
@@ -40,7 +44,11 @@ def test_the_first_of_several_nearest_centroids_wins() -> None:
 
 def test_threads_change_nothing() -> None:
     rng = np.random.default_rng(0)
-    X, C, w = rng.normal(size=(3 * BLOCK_ROWS + 1, 2)), rng.normal(size=(7, 2)), rng.uniform(size=3 * BLOCK_ROWS + 1)
+    X, C, w = (
+        rng.normal(size=(3 * BLOCK_ROWS + 1, 2)),
+        rng.normal(size=(7, 2)),
+        rng.uniform(size=3 * BLOCK_ROWS + 1),
+    )
     one = assign(X, C, w, n_threads=1)
     for n_threads in (2, 4):
         labels, sse = assign(X, C, w, n_threads=n_threads)

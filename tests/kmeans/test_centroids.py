@@ -1,4 +1,6 @@
-"""Labels and SSE of any rows from a `Solution`: those of the estimator, in any order of columns, with missing values or without."""
+"""Labels and SSE of any rows from a `Solution`: those of the estimator, in any order of columns,
+with missing values or without.
+"""
 
 import copy
 import pickle
@@ -10,11 +12,11 @@ import polars as pl
 import pytest
 
 import ckm
-from ckm.assignment import label_rows
+from ckm._kmeans.assign import label_rows
+from ckm._kmeans.centroids import Clusters, MeasureJob, NearestCentroid
+from ckm._sources import open_source
+from ckm._sources.arrays import ArraySource
 from ckm.errors import DataError, MismatchError, NonFiniteError, ParameterError
-from ckm.labelling import Clusters, MeasureJob, NearestCentroid
-from ckm.sources import open_source
-from ckm.sources.arrays import ArraySource
 
 NAMES = ["east", "north"]
 
@@ -40,7 +42,9 @@ def rows(frame: pd.DataFrame, solution: ckm.Solution) -> pd.DataFrame:
     return frame if solution.units is None else frame.assign(north=100 * frame.north)
 
 
-def test_a_solution_labels_as_the_estimator_does(rows: pd.DataFrame, sketch: ckm.Sketch, solution: ckm.Solution, tmp_path: Path) -> None:
+def test_a_solution_labels_as_the_estimator_does(
+    rows: pd.DataFrame, sketch: ckm.Sketch, solution: ckm.Solution, tmp_path: Path
+) -> None:
     model = ckm.CompressiveKMeans.from_sketch(sketch, 3, random_state=0)
     expected = model.predict(rows)
     assert np.array_equal(solution.centroids, model.cluster_centers_)
@@ -61,22 +65,34 @@ def test_a_solution_labels_as_the_estimator_does(rows: pd.DataFrame, sketch: ckm
     units = 1.0 if solution.units is None else solution.units
     distances = ((rows.to_numpy()[:, None] - solution.centroids) / units) ** 2
     assert np.array_equal(distances.sum(axis=2).argmin(axis=1), expected)
-    assert solution.score(rows.to_numpy()) == pytest.approx(-distances.sum(axis=2).min(axis=1).sum())
+    assert solution.score(rows.to_numpy()) == pytest.approx(
+        -distances.sum(axis=2).min(axis=1).sum()
+    )
 
 
-def test_a_solution_that_travelled_labels_the_same(rows: pd.DataFrame, solution: ckm.Solution) -> None:
+def test_a_solution_that_travelled_labels_the_same(
+    rows: pd.DataFrame, solution: ckm.Solution
+) -> None:
     for again in (pickle.loads(pickle.dumps(solution)), copy.deepcopy(solution)):
         assert np.array_equal(again.predict(rows), solution.predict(rows))
 
 
-def test_rows_with_missing_values_keep_their_places(rows: pd.DataFrame, solution: ckm.Solution, tmp_path: Path) -> None:
+def test_rows_with_missing_values_keep_their_places(
+    rows: pd.DataFrame, solution: ckm.Solution, tmp_path: Path
+) -> None:
     gaps = rows.copy()
     gaps.iloc[[0, 7, 1999], [1, 0, 1]] = np.nan
     gaps.to_csv(tmp_path / "gaps.csv", index=False)
     expected = solution.predict(rows)
     expected[[0, 7, 1999]] = -1
-    for data in (gaps, gaps.to_numpy(np.float32 if solution.units is None else float), tmp_path / "gaps.csv"):
-        with pytest.raises(NonFiniteError, match=r"Row 0, column .* Solution.predict take nan='drop'"):
+    for data in (
+        gaps,
+        gaps.to_numpy(np.float32 if solution.units is None else float),
+        tmp_path / "gaps.csv",
+    ):
+        with pytest.raises(
+            NonFiniteError, match=r"Row 0, column .* Solution.predict take nan='drop'"
+        ):
             solution.predict(data)
         with pytest.raises(NonFiniteError):
             solution.score(data)
@@ -87,7 +103,9 @@ def test_rows_with_missing_values_keep_their_places(rows: pd.DataFrame, solution
     assert len(solution.predict(gaps[:0], nan="drop")) == 0
 
 
-def test_what_is_infinite_is_refused_all_the_same(rows: pd.DataFrame, solution: ckm.Solution) -> None:
+def test_what_is_infinite_is_refused_all_the_same(
+    rows: pd.DataFrame, solution: ckm.Solution
+) -> None:
     bad = rows.copy()
     bad.iloc[[3, 5], [1, 0]] = np.nan
     bad.iloc[5, 1] = np.inf
@@ -115,9 +133,15 @@ def test_workers_label_missing_rows_alike(clusters: np.ndarray) -> None:
     gaps = clusters.copy()
     gaps[5, 1] = np.nan
     nearest = NearestCentroid(clusters[:3], nan="drop")
-    assert np.array_equal(nearest(ArraySource(gaps).chunks()), Clusters(clusters[:3], nan="drop").label(ArraySource(gaps)))
+    assert np.array_equal(
+        nearest(ArraySource(gaps).chunks()),
+        Clusters(clusters[:3], nan="drop").label(ArraySource(gaps)),
+    )
     job = MeasureJob(nearest)
-    parts = [job.of_partition(i, ArraySource(part).chunks()) for i, part in enumerate(np.array_split(gaps, 3))]
+    parts = [
+        job.of_partition(i, ArraySource(part).chunks())
+        for i, part in enumerate(np.array_split(gaps, 3))
+    ]
     found = np.frombuffer(job.merge(parts)[1:]).reshape(3, -1)
     assert found[0, 0] == 1
     assert found[0].sum() == len(gaps)
@@ -133,23 +157,38 @@ def test_other_rows_than_it_was_made_for(rows: pd.DataFrame, solution: ckm.Solut
 
 
 @pytest.mark.parametrize("method", ["predict", "transform", "score"])
-def test_the_estimator_names_the_place(rows: pd.DataFrame, sketch: ckm.Sketch, method: str, tmp_path: Path) -> None:
+def test_the_estimator_names_the_place(
+    rows: pd.DataFrame, sketch: ckm.Sketch, method: str, tmp_path: Path
+) -> None:
     model, bad = ckm.CompressiveKMeans.from_sketch(sketch, 3, random_state=0), rows.copy()
     bad.iloc[7, 1] = np.nan
     bad.to_csv(tmp_path / "bad.csv", index=False)
     for data, file in ((bad, ""), (tmp_path / "bad.csv", " of .*bad.csv")):
-        with pytest.raises(NonFiniteError, match=f"^Row 7, column 'north'{file} holds NaN .*; drop or fill such rows first"):
+        with pytest.raises(
+            NonFiniteError,
+            match=f"^Row 7, column 'north'{file} holds NaN .*; drop or fill such rows first",
+        ):
             getattr(model, method)(data)
 
 
-def test_what_of_ours_is_not_rows(sketch: ckm.Sketch, solution: ckm.Solution, tmp_path: Path) -> None:
+def test_what_of_ours_is_not_rows(
+    sketch: ckm.Sketch, solution: ckm.Solution, tmp_path: Path
+) -> None:
     sketch.save(tmp_path / "s.ckm")
     for take in (ckm.CompressiveKMeans(3).fit, solution.predict, open_source):
-        with pytest.raises(DataError, match=r"Got a Sketch where rows are expected: ckm.decode .*, and CompressiveKMeans.from_sketch"):
+        with pytest.raises(
+            DataError,
+            match=r"Got a Sketch where rows are expected: ckm.decode .*, and CompressiveKMeans.from_sketch",
+        ):
             take(sketch)
-        with pytest.raises(ckm.errors.InputFileError, match=r"s.ckm holds a sketch where rows are expected; decode it"):
+        with pytest.raises(
+            ckm.errors.InputFileError,
+            match=r"s.ckm holds a sketch where rows are expected; decode it",
+        ):
             take(tmp_path / "s.ckm")
     with pytest.raises(DataError, match=r"Got a Solution .* its centroids are rows"):
         ckm.sketch(solution, n_clusters=3)
-    with pytest.raises(ParameterError, match=r"from_sketch takes a Sketch; got PosixPath. .* ckm.load reads one"):
+    with pytest.raises(
+        ParameterError, match=r"from_sketch takes a Sketch; got PosixPath. .* ckm.load reads one"
+    ):
         ckm.CompressiveKMeans.from_sketch(tmp_path / "s.ckm", 3)

@@ -1,4 +1,6 @@
-"""Labels are those of distances in float64, however much float32 has to guess; distances are good to float64's rounding."""
+"""Labels are those of distances in float64, however much float32 has to guess; distances are good
+to float64's rounding.
+"""
 
 import os
 import subprocess
@@ -10,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckm.nearest import PANEL, Targets, find_nearest
+from ckm._kmeans.nearest import PANEL, Targets, find_nearest
 
 
 def look_up(X: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -39,11 +41,16 @@ def plain(X: np.ndarray, C: np.ndarray) -> np.ndarray:
     dtype=st.sampled_from([np.float32, np.float64]),
     seed=st.integers(0, 100),
 )
-def test_labels_are_those_of_float64(N: int, K: int, n: int, scale: float, place: float, dtype: type, seed: int) -> None:
+def test_labels_are_those_of_float64(
+    N: int, K: int, n: int, scale: float, place: float, dtype: type, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     if dtype is np.float32:
         scale = float(np.clip(scale, 1e-30, 1e30))
-    X, C = (scale * (rng.normal(size=(N, n)) + place)).astype(dtype), scale * (rng.normal(size=(K, n)) + place)
+    X, C = (
+        (scale * (rng.normal(size=(N, n)) + place)).astype(dtype),
+        scale * (rng.normal(size=(K, n)) + place),
+    )
     labels, squares = look_up(X, C)
     D = plain(X, C)
     if scale > 1e-100:
@@ -55,7 +62,10 @@ def test_labels_are_those_of_float64(N: int, K: int, n: int, scale: float, place
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_on_a_lattice_the_first_of_equally_near_centroids_wins(n: int, dtype: type) -> None:
     rng = np.random.default_rng(0)
-    X, C = rng.integers(-4, 5, size=(2000, n)).astype(dtype), rng.integers(-4, 5, size=(30, n)).astype(np.float64)
+    X, C = (
+        rng.integers(-4, 5, size=(2000, n)).astype(dtype),
+        rng.integers(-4, 5, size=(30, n)).astype(np.float64),
+    )
     D = plain(X, C)
     ties = ((D.min(axis=1)[:, None] == D).sum(axis=1) > 1).mean()
     assert ties > 0.1
@@ -76,7 +86,14 @@ def test_centroids_that_float32_cannot_tell_apart(gap: float) -> None:
 def test_rows_far_from_all_centroids_and_a_centroid_far_from_the_others() -> None:
     rng = np.random.default_rng(0)
     C = np.concatenate([rng.normal(size=(9, 4)), [[1e7, 0, 0, 0]]])
-    X = np.concatenate([rng.normal(size=(300, 4)), 1e12 * rng.normal(size=(300, 4)), 1e25 * rng.normal(size=(300, 4)), C])
+    X = np.concatenate(
+        [
+            rng.normal(size=(300, 4)),
+            1e12 * rng.normal(size=(300, 4)),
+            1e25 * rng.normal(size=(300, 4)),
+            C,
+        ]
+    )
     assert np.array_equal(look_up(X, C)[0], plain(X, C).argmin(axis=1))
 
 
@@ -103,7 +120,7 @@ def test_inputs_stay_as_they_are() -> None:
 
 NARROW = """
 import numpy as np
-from ckm.nearest import Targets, find_nearest
+from ckm._kmeans.nearest import Targets, find_nearest
 rng = np.random.default_rng(0)
 X, C = rng.normal(size=(500, 21)), rng.normal(size=(23, 21))
 labels = np.empty(500, np.int32)
@@ -114,5 +131,11 @@ assert np.array_equal(labels, ((X[:, None] - C) ** 2).sum(axis=2).argmin(axis=1)
 
 def test_processors_with_shorter_vectors(tmp_path: Path) -> None:
     """In a process and a cache of its own."""
-    generic = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", NARROW], check=True, timeout=300, env={**os.environ, **generic})
+    generic = {
+        "NUMBA_CPU_NAME": "generic",
+        "NUMBA_CPU_FEATURES": "",
+        "NUMBA_CACHE_DIR": str(tmp_path),
+    }
+    subprocess.run(
+        [sys.executable, "-c", NARROW], check=True, timeout=300, env={**os.environ, **generic}
+    )

@@ -1,4 +1,6 @@
-"""Ways to give the same rows: as arrays, and as tables with columns of names and types. Each takes the rows and a folder to write to."""
+"""Ways to give the same rows: as arrays, and as tables with columns of names and types. Each takes
+the rows and a folder to write to.
+"""
 
 import sqlite3
 import sys
@@ -35,7 +37,10 @@ def as_table(X: np.ndarray, kind: Any = None, names: tuple[str, ...] = NAMES) ->
 def cuts(rows: Any) -> list[Any]:
     """Pieces of an array or a table: some rows, none, one, and the others."""
     places = [min(place, len(rows)) for place in (0, 10, 10, 11, len(rows))]
-    return [rows[low:high] if isinstance(rows, np.ndarray) else rows.slice(low, high - low) for low, high in pairwise(places)]
+    return [
+        rows[low:high] if isinstance(rows, np.ndarray) else rows.slice(low, high - low)
+        for low, high in pairwise(places)
+    ]
 
 
 # Tables
@@ -114,7 +119,9 @@ class OnlyArrow:
 
 
 def as_reader(table: pa.Table) -> pa.RecordBatchReader:
-    return pa.RecordBatchReader.from_batches(table.schema, (batch for part in cuts(table) for batch in part.to_batches()))
+    return pa.RecordBatchReader.from_batches(
+        table.schema, (batch for part in cuts(table) for batch in part.to_batches())
+    )
 
 
 def as_cursor(table: pa.Table) -> sqlite3.Cursor:
@@ -124,7 +131,10 @@ def as_cursor(table: pa.Table) -> sqlite3.Cursor:
     cursor = sqlite3.connect(":memory:").cursor()
     cursor.execute(f"create table rows ({', '.join(map(repr, table.column_names))})")
     marks = ", ".join("?" * table.num_columns)
-    cursor.executemany(f"insert into rows values ({marks})", zip(*([plain(v) for v in c.to_pylist()] for c in table.columns), strict=True))
+    cursor.executemany(
+        f"insert into rows values ({marks})",
+        zip(*([plain(v) for v in c.to_pylist()] for c in table.columns), strict=True),
+    )
     return cursor.execute("select * from rows")
 
 
@@ -156,9 +166,13 @@ TABLES: dict[str, Callable[[pa.Table, Path], Any]] = {
     "gz, standard input": lambda t, d: on_standard_input(write_compressed(t, d / "x.csv.gz")),
     "parquet": lambda t, d: write_parquet(t, d / "x.parquet"),
     "parquet, row groups": lambda t, d: write_parquet(t, d / "x.parquet", row_group_size=7),
-    "parquet, compressed": lambda t, d: write_parquet(t, d / "x.parquet", compression="zstd", use_dictionary=False),
+    "parquet, compressed": lambda t, d: write_parquet(
+        t, d / "x.parquet", compression="zstd", use_dictionary=False
+    ),
     "parquet, many": lambda t, d: parts(write_parquet, t, d, ".parquet"),
-    "parquet, pattern": lambda t, d: parts(write_parquet, t, d, ".parquet") and str(d / "*.parquet"),
+    "parquet, pattern": lambda t, d: (
+        parts(write_parquet, t, d, ".parquet") and str(d / "*.parquet")
+    ),
     "parquet, folder": lambda t, d: parts(write_parquet, t, d / "in" / "it", ".parquet") and str(d),
     "arrow": lambda t, d: write_arrow(t, d / "x.arrow"),
     "arrow, many": lambda t, d: parts(write_arrow, t, d, ".arrow"),
@@ -171,12 +185,20 @@ TABLES: dict[str, Callable[[pa.Table, Path], Any]] = {
     "pandas, odd index": lambda t, d: pandas_of(t).set_axis(np.arange(len(t))[::-1], axis=0),
     "pandas, arrow": lambda t, d: t.to_pandas(types_mapper=pd.ArrowDtype),
     "polars": lambda t, d: pl.from_arrow(t),
-    "polars, chunks": lambda t, d: pl.concat([pl.from_arrow(part) for part in cuts(t)], rechunk=False),
+    "polars, chunks": lambda t, d: pl.concat(
+        [pl.from_arrow(part) for part in cuts(t)], rechunk=False
+    ),
     "polars, lazy": lambda t, d: pl.from_arrow(t).lazy(),
-    "polars, scan": lambda t, d: pl.scan_parquet(write_parquet(t, d / "x.parquet", row_group_size=500)),
+    "polars, scan": lambda t, d: pl.scan_parquet(
+        write_parquet(t, d / "x.parquet", row_group_size=500)
+    ),
     "pyarrow": lambda t, d: t,
     "pyarrow, chunks": lambda t, d: pa.concat_tables(cuts(t)),
-    "record batch": lambda t, d: t.combine_chunks().to_batches()[0] if len(t) else pa.RecordBatch.from_pylist([], schema=t.schema),
+    "record batch": lambda t, d: (
+        t.combine_chunks().to_batches()[0]
+        if len(t)
+        else pa.RecordBatch.from_pylist([], schema=t.schema)
+    ),
     "reader": lambda t, d: as_reader(t),
     "dataset": lambda t, d: ds.dataset(parts(write_parquet, t, d, ".parquet")),
     "dataset, in memory": lambda t, d: ds.dataset(t),
@@ -239,8 +261,12 @@ ARRAYS: dict[str, Callable[[np.ndarray, Path], Any]] = {
     "npy, many": lambda X, d: parts(write_npy, X, d, ".npy"),
     "npy, pattern": lambda X, d: parts(write_npy, X, d, ".npy") and str(d / "part-*.npy"),
     "hdf5": lambda X, d: write_hdf5(X, d / "x.h5"),
-    "hdf5, chunks": lambda X, d: f"{write_hdf5(X, d / 'x.h5', 'in/it', chunks=(300, 2), maxshape=(None, 3), compression='gzip')}::in/it",
-    "hdf5, open": lambda X, d: OPENED.append(h5py.File(write_hdf5(X, d / "x.h5"))) or OPENED[-1]["rows"],
+    "hdf5, chunks": lambda X, d: (
+        f"{write_hdf5(X, d / 'x.h5', 'in/it', chunks=(300, 2), maxshape=(None, 3), compression='gzip')}::in/it"
+    ),
+    "hdf5, open": lambda X, d: (
+        OPENED.append(h5py.File(write_hdf5(X, d / "x.h5"))) or OPENED[-1]["rows"]
+    ),
     "hdf5, many": lambda X, d: parts(write_hdf5, X, d, ".hdf5"),
     "zarr": lambda X, d: write_zarr(X, d / "x.zarr"),
     "zarr, open": lambda X, d: zarr.open(write_zarr(X, d / "x.zarr"), mode="r"),

@@ -1,4 +1,6 @@
-"""The paper's equations as literal loops. Slow, plain, and importing nothing from `ckm`: what every kernel and decoder is held to."""
+"""The paper's equations as literal loops. Slow, plain, and importing nothing from `ckm`: what every
+kernel and decoder is held to.
+"""
 
 import cmath
 import math
@@ -21,12 +23,20 @@ def sse(X: Sequence[Vector], C: Sequence[Vector], beta: Vector | None = None) ->
     for i, x in enumerate(X):
         nearest = math.inf
         for c in C:
-            nearest = min(nearest, inner([a - b for a, b in zip(x, c, strict=True)], [a - b for a, b in zip(x, c, strict=True)]))
+            nearest = min(
+                nearest,
+                inner(
+                    [a - b for a, b in zip(x, c, strict=True)],
+                    [a - b for a, b in zip(x, c, strict=True)],
+                ),
+            )
         total += nearest * (1.0 if beta is None else beta[i])
     return total
 
 
-def sketch(X: Sequence[Vector], omega: Sequence[Vector], origin: Vector, beta: Vector | None = None) -> list[complex]:
+def sketch(
+    X: Sequence[Vector], omega: Sequence[Vector], origin: Vector, beta: Vector | None = None
+) -> list[complex]:
     """Equation (3): z_j = sum_l beta_l exp(-i omega_j^T (x_l - origin)) / sum_l beta_l."""
     beta = [1.0] * len(X) if beta is None else beta
     centred = [[a - b for a, b in zip(x, origin, strict=True)] for x in X]
@@ -44,7 +54,9 @@ def atom(omega: Sequence[Vector], c: Vector) -> list[complex]:
     return [cmath.exp(-1j * inner(w, c)) for w in omega]
 
 
-def cost(z: Sequence[complex], omega: Sequence[Vector], C: Sequence[Vector], alpha: Vector) -> float:
+def cost(
+    z: Sequence[complex], omega: Sequence[Vector], C: Sequence[Vector], alpha: Vector
+) -> float:
     """Equations (2) and (4): |z - sum_k alpha_k a(c_k)|^2."""
     total = 0.0
     for j, w in enumerate(omega):

@@ -1,4 +1,6 @@
-"""Sketch files taken apart and put together again, by code that knows the format and not the library: for forging."""
+"""Sketch files taken apart and put together again, by code that knows the format and not the
+library: for forging.
+"""
 
 import hashlib
 import json
@@ -31,9 +33,15 @@ def metadata_of(data: bytes) -> dict[str, Any]:
     return json.loads(header_of(data)[0]["__metadata__"]["ckm"])
 
 
-def forge(data: bytes, metadata: dict[str, Any] | None = None, tensors: dict[str, Any] | None = None) -> bytes:
+def forge(
+    data: bytes, metadata: dict[str, Any] | None = None, tensors: dict[str, Any] | None = None
+) -> bytes:
     """The file with some metadata and tensors changed (or LEFT_OUT), and a checksum that fits."""
-    own = {k: v for k, v in (metadata_of(data) | (metadata or {})).items() if v is not LEFT_OUT and k != "sha256"}
+    own = {
+        k: v
+        for k, v in (metadata_of(data) | (metadata or {})).items()
+        if v is not LEFT_OUT and k != "sha256"
+    }
     arrays = {k: v for k, v in (load(data) | (tensors or {})).items() if v is not LEFT_OUT}
     digest = hashlib.sha256(canonical(own).encode())
     for name in sorted(arrays):
@@ -49,7 +57,9 @@ def canonical(metadata: dict[str, Any]) -> str:
 
 
 def mutations(data: bytes, count: int) -> Iterator[bytes]:
-    """The file with a bit flipped, its end cut off, some bytes left out, or some put in; never as it was."""
+    """The file with a bit flipped, its end cut off, some bytes left out, or some put in; never as
+    it was.
+    """
     chance = random.Random(0)
     for _ in range(count):
         spoilt, at = bytearray(data), chance.randrange(len(data))

@@ -1,13 +1,21 @@
-"""The specified arithmetic (DESIGN, section 3) in exact rational numbers, rounded to float32 where the specification rounds.
+"""The specified arithmetic (DESIGN, section 3) in exact rational numbers, rounded to float32 where
+the specification rounds.
 
-No floating-point operation happens here, so nothing depends on a machine, a compiler or NumPy. It imports nothing from `ckm`; the
-coefficients are written out again, because they belong to the format.
-"""
+No floating-point operation happens here, so nothing depends on a machine, a compiler or NumPy. It
+imports nothing from `ckm`; the coefficients are written out again, because they belong to the
+format."""
 
 from collections.abc import Sequence
 from fractions import Fraction
 
-COSINE = (-19.739206314086914, 64.9391860961914, -85.451171875, 60.1749267578125, -25.991901397705078, 6.559455394744873)
+COSINE = (
+    -19.739206314086914,
+    64.9391860961914,
+    -85.451171875,
+    60.1749267578125,
+    -25.991901397705078,
+    6.559455394744873,
+)
 SINE = (
     6.2831854820251465,
     -41.34172058105469,
@@ -52,7 +60,10 @@ def pair(turns: Sequence[float], row: Sequence[float], origin: Sequence[float]) 
 
 def centred(row: Sequence[float], origin: Sequence[float]) -> list[Fraction]:
     """The row less the origin, in float32."""
-    return [float32(float64(Fraction(float(a)) - Fraction(float(b)))) for a, b in zip(row, origin, strict=True)]
+    return [
+        float32(float64(Fraction(float(a)) - Fraction(float(b))))
+        for a, b in zip(row, origin, strict=True)
+    ]
 
 
 def wave(p: Fraction) -> tuple[int, int]:
@@ -95,13 +106,18 @@ def structured_pairs(
                 while stride:
                     for i in range(p):
                         if not i & stride:
-                            u[i], u[i + stride] = float32(u[i] + u[i + stride]), float32(u[i] - u[i + stride])
+                            u[i], u[i + stride] = (
+                                float32(u[i] + u[i + stride]),
+                                float32(u[i] - u[i + stride]),
+                            )
                     stride //= 2
         pairs.append(wave(float32(Fraction(float(t)) * u[j % p])))
     return pairs
 
 
-def sums(turns: Sequence[Sequence[float]], rows: Sequence[Sequence[float]], origin: Sequence[float]) -> list[list[int]]:
+def sums(
+    turns: Sequence[Sequence[float]], rows: Sequence[Sequence[float]], origin: Sequence[float]
+) -> list[list[int]]:
     """Cosine and sine sums of all rows: (2, m) integers."""
     pairs = [[pair(t, row, origin) for row in rows] for t in turns]
     return [[sum(p[part] for p in of_frequency) for of_frequency in pairs] for part in (0, 1)]

@@ -1,4 +1,6 @@
-"""Laws that hold for every source: the same values give the same sketch, not nearly but bit for bit."""
+"""Laws that hold for every source: the same values give the same sketch, not nearly but bit for
+bit.
+"""
 
 import sys
 import warnings
@@ -12,13 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from every_source import ARRAYS, EVERY, NAMES, ONCE, OPENED, TABLES, as_table, values
 
 import ckm
+from ckm._core.frequencies import draw_frequencies
+from ckm._core.sketch import Sketch
+from ckm._sources import base, open_source
 from ckm.errors import ColumnsWarning, DataError, MissingRowsWarning, NonFiniteError
-from ckm.frequencies import draw_frequencies
-from ckm.sketches import Sketch
-from ckm.sources import base, open_source
-from every_source import ARRAYS, EVERY, NAMES, ONCE, OPENED, TABLES, as_table, values
 
 LIKE = Sketch.empty(draw_frequencies(10, 3, seed=0), NAMES)
 PLAIN = Sketch.empty(LIKE.frequencies)
@@ -64,7 +66,14 @@ def test_one_row(source: str, folder: Folder) -> None:
     assert sketch(EVERY[source](X, folder())) == sketch(X)
 
 
-@pytest.mark.parametrize("source", [name for name in EVERY if name not in {"list", "batches of tuples", "batches of lists", "cursor"}])
+@pytest.mark.parametrize(
+    "source",
+    [
+        name
+        for name in EVERY
+        if name not in {"list", "batches of tuples", "batches of lists", "cursor"}
+    ],
+)
 def test_no_rows(source: str, folder: Folder) -> None:
     """Where columns are known without a row."""
     assert sketch(EVERY[source](values()[:0], folder())) == Sketch.empty(LIKE.frequencies, NAMES)
@@ -91,7 +100,9 @@ def test_weights_go_beside_any_rows(source: str, folder: Folder) -> None:
 
 
 @every_source
-def test_chunks_are_bounded_and_follow_each_other(source: str, folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_are_bounded_and_follow_each_other(
+    source: str, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     X = values()
     monkeypatch.setattr(base, "CHUNK_BYTES", 1024 * 8 * 3)
     opened = open_source(EVERY[source](X, folder()))
@@ -100,7 +111,9 @@ def test_chunks_are_bounded_and_follow_each_other(source: str, folder: Folder, m
     assert max(len(chunk.rows) for chunk in chunks) <= 1024
     assert np.array_equal(np.concatenate([chunk.rows for chunk in chunks]), X)
     for before, after in pairwise(chunks):
-        assert before.after == after.start or (after.start.part > before.after.part and after.start.row == 0)
+        assert before.after == after.start or (
+            after.start.part > before.after.part and after.start.row == 0
+        )
     assert opened.n_features == 3
     assert opened.n_rows in (len(X), None)
     assert opened.n_bytes is None or opened.n_bytes > 0
@@ -112,8 +125,12 @@ def test_chunks_are_bounded_and_follow_each_other(source: str, folder: Folder, m
 
 
 @every_source
-def test_reading_goes_on_from_any_place(source: str, folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From where a chunk ends, the rest comes, whatever opened it; the part's name is that of a file."""
+def test_reading_goes_on_from_any_place(
+    source: str, folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From where a chunk ends, the rest comes, whatever opened it; the part's name is that of a
+    file.
+    """
     X = values()
     monkeypatch.setattr(base, "CHUNK_BYTES", 1024 * 8 * 3)
     data = EVERY[source](X, folder())
@@ -142,7 +159,9 @@ def test_samples_are_rows_of_the_source(source: str, folder: Folder) -> None:
 @pytest.mark.parametrize("source", [name for name in EVERY if name not in ONCE])
 def test_samples_depend_on_the_seed_alone(source: str, folder: Folder) -> None:
     opened = open_source(EVERY[source](values(), folder()))
-    one, same, other = (opened.sample(100, np.random.default_rng(seed))[0].tobytes() for seed in (0, 0, 1))
+    one, same, other = (
+        opened.sample(100, np.random.default_rng(seed))[0].tobytes() for seed in (0, 0, 1)
+    )
     assert one == same
     assert one != other
 
@@ -153,17 +172,27 @@ def test_samples_depend_on_the_seed_alone(source: str, folder: Folder) -> None:
 @every_table
 def test_columns_are_found_by_name_in_any_order(source: str, folder: Folder) -> None:
     X = values(500)
-    shuffled = as_table(X).select(["height", "east", "north"]).append_column("more", pa.array(["text"] * 500))
+    shuffled = (
+        as_table(X)
+        .select(["height", "east", "north"])
+        .append_column("more", pa.array(["text"] * 500))
+    )
     make = TABLES[source]
     assert sketch(make(shuffled, folder())) == sketch(X)
     assert sketch(make(shuffled, folder()), columns=list(NAMES), like=PLAIN) == sketch(X)
-    assert ckm.sketch(make(shuffled, folder()), columns="north", sketch_size=4, random_state=0).columns == ("north",)
+    assert ckm.sketch(
+        make(shuffled, folder()), columns="north", sketch_size=4, random_state=0
+    ).columns == ("north",)
 
 
 @every_table
 def test_columns_without_numbers_are_left_out_and_named(source: str, folder: Folder) -> None:
     X = values(500)
-    table = as_table(X).add_column(1, "kind", pa.array(["a", "b"] * 250)).append_column("place", pa.array(["here"] * 500))
+    table = (
+        as_table(X)
+        .add_column(1, "kind", pa.array(["a", "b"] * 250))
+        .append_column("place", pa.array(["here"] * 500))
+    )
     with pytest.warns(ColumnsWarning, match=r"kind \(text\), place \(text\)"):
         s = ckm.sketch(TABLES[source](table, folder()), sketch_size=10, random_state=3)
     assert s == ckm.sketch(as_table(X), sketch_size=10, random_state=3)
@@ -177,7 +206,9 @@ def test_a_column_may_hold_the_weights(source: str, folder: Folder) -> None:
     table = as_table(X).add_column(1, "times", pa.array(w))
     weighted = sketch(TABLES[source](table, folder()), weight_column="times")
     assert weighted == sketch(X, sample_weight=w)
-    drawn = ckm.sketch(TABLES[source](table, folder()), weight_column="times", sketch_size=10, random_state=0)
+    drawn = ckm.sketch(
+        TABLES[source](table, folder()), weight_column="times", sketch_size=10, random_state=0
+    )
     assert drawn == ckm.sketch(as_table(X), sample_weight=w, sketch_size=10, random_state=0)
     assert drawn.columns == NAMES
 
@@ -195,7 +226,15 @@ def typed(whole: np.ndarray, kind: pa.DataType) -> pa.Table:
     return pa.table({name: column(whole[:, i]) for i, name in enumerate(NAMES)})
 
 
-KINDS = [pa.float16(), pa.float32(), pa.int8(), pa.int64(), pa.uint64(), pa.bool_(), pa.decimal128(12, 3)]
+KINDS = [
+    pa.float16(),
+    pa.float32(),
+    pa.int8(),
+    pa.int64(),
+    pa.uint64(),
+    pa.bool_(),
+    pa.decimal128(12, 3),
+]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -208,12 +247,20 @@ def test_numbers_of_every_type_in_tables(source: str, kind: pa.DataType, folder:
     assert sketch(TABLES[source](typed(whole, kind), folder())) == sketch(whole * scale)
 
 
-@pytest.mark.parametrize("kind", [np.float16, np.float32, np.int8, np.int64, np.uint64, np.bool_], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind",
+    [np.float16, np.float32, np.int8, np.int64, np.uint64, np.bool_],
+    ids=lambda kind: kind.__name__,
+)
 @pytest.mark.parametrize("source", ARRAYS)
 def test_numbers_of_every_type_in_arrays(source: str, kind: type, folder: Folder) -> None:
     if kind is np.float16 and source.split()[0] in {"csr", "csc", "coo", "lil"}:
         pytest.skip("SciPy's sparse matrices have no such type")
-    X = np.random.default_rng(0).integers(0, 2 if kind is np.bool_ else 100, size=(50, 3)).astype(kind)
+    X = (
+        np.random.default_rng(0)
+        .integers(0, 2 if kind is np.bool_ else 100, size=(50, 3))
+        .astype(kind)
+    )
     assert sketch(ARRAYS[source](X, folder())) == sketch(X.astype(np.float64))
 
 
@@ -225,17 +272,26 @@ def test_missing_values_in_tables(source: str, folder: Folder) -> None:
     X = values(500)
     spoilt = X.copy()
     spoilt[[3, 400, 401]], spoilt[17, 1] = np.nan, np.nan
-    columns = {name: pa.array([None if np.isnan(v) else v for v in spoilt[:, i]], pa.float64()) for i, name in enumerate(NAMES)}
+    columns = {
+        name: pa.array([None if np.isnan(v) else v for v in spoilt[:, i]], pa.float64())
+        for i, name in enumerate(NAMES)
+    }
     table = pa.table(columns)
     for options in ({"like": LIKE}, {"sketch_size": 10, "random_state": 0}):
-        with pytest.raises(NonFiniteError, match=r"NaN \(a missing value\); drop or fill.*nan='drop'") as caught:
+        with pytest.raises(
+            NonFiniteError, match=r"NaN \(a missing value\); drop or fill.*nan='drop'"
+        ) as caught:
             ckm.sketch(TABLES[source](table, folder()), **options)
         assert (caught.value.row, caught.value.name) == (3, "east")
     whole = np.delete(X, [3, 17, 400, 401], axis=0)
-    with pytest.warns(MissingRowsWarning, match=r"Left out 4 of 500 rows.*the first is row 3, column 'east'"):
+    with pytest.warns(
+        MissingRowsWarning, match=r"Left out 4 of 500 rows.*the first is row 3, column 'east'"
+    ):
         assert sketch(TABLES[source](table, folder()), nan="drop") == sketch(whole)
     with pytest.warns(MissingRowsWarning, match=r"Left out 4 of 500 rows"):
-        drawn = ckm.sketch(TABLES[source](table, folder()), nan="drop", sketch_size=10, random_state=0)
+        drawn = ckm.sketch(
+            TABLES[source](table, folder()), nan="drop", sketch_size=10, random_state=0
+        )
     assert drawn == ckm.sketch(as_table(whole), sketch_size=10, random_state=0)
 
 
@@ -247,7 +303,9 @@ def test_missing_values_in_arrays(source: str, folder: Folder) -> None:
         sketch(ARRAYS[source](spoilt, folder()))
     assert (caught.value.row, caught.value.column) == (3, 0)
     with pytest.warns(MissingRowsWarning, match=r"Left out 4 of 500 rows"):
-        assert sketch(ARRAYS[source](spoilt, folder()), nan="drop") == sketch(spoilt[~np.isnan(spoilt).any(axis=1)])
+        assert sketch(ARRAYS[source](spoilt, folder()), nan="drop") == sketch(
+            spoilt[~np.isnan(spoilt).any(axis=1)]
+        )
 
 
 @every_table

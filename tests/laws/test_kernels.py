@@ -1,4 +1,6 @@
-"""Every kernel agrees with the oracle; the exact one gives the same bits however rows are ordered, split, merged and threaded."""
+"""Every kernel agrees with the oracle; the exact one gives the same bits however rows are ordered,
+split, merged and threaded.
+"""
 
 import hashlib
 import os
@@ -10,24 +12,26 @@ from functools import reduce
 from pathlib import Path
 
 import numpy as np
+import oracle
 import pytest
+import specified
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 import ckm
-import oracle
-import specified
-from ckm.frequencies import Frequencies
-from ckm.kernels import KERNELS, load_kernel
-from ckm.kernels.arithmetic import COSINE, SINE
-from ckm.runners.local import BLOCK_ROWS
-from ckm.tally import UNIT, Tally, second_moment_shape
+from ckm._core.frequencies import Frequencies
+from ckm._core.tally import UNIT, Tally, second_moment_shape
+from ckm._kernels import KERNELS, load_kernel
+from ckm._kernels.spec import COSINE, SINE
+from ckm._sources.blocks import BLOCK_ROWS
 
 exact_kernel = load_kernel("numba")
 
 # Small sizes, and rows on both sides of the groups of 64 that are summed together.
 sizes = st.tuples(
-    st.integers(1, 12), st.integers(1, 40), st.one_of(st.integers(0, 20), st.integers(60, 68), st.integers(250, 262), st.integers(0, 700))
+    st.integers(1, 12),
+    st.integers(1, 40),
+    st.one_of(st.integers(0, 20), st.integers(60, 68), st.integers(250, 262), st.integers(0, 700)),
 )
 seeds = st.integers(0, 2**32 - 1)
 dtypes = st.sampled_from([np.float32, np.float64])
@@ -39,9 +43,13 @@ def make_frequencies(n: int, m: int, seed: int, shift: float = 0.0) -> Frequenci
     return Frequencies(turns, shift + rng.normal(size=n), 1.0, "gaussian")
 
 
-def make_rows(n: int, count: int, seed: int, dtype: type = np.float64, shift: float = 0.0) -> np.ndarray:
+def make_rows(
+    n: int, count: int, seed: int, dtype: type = np.float64, shift: float = 0.0
+) -> np.ndarray:
     """Read-only rows: a kernel that wrote to its input would fail."""
-    return frozen((shift + np.random.default_rng([seed, 2]).normal(size=(count, n)) * 2).astype(dtype))
+    return frozen(
+        (shift + np.random.default_rng([seed, 2]).normal(size=(count, n)) * 2).astype(dtype)
+    )
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
@@ -50,12 +58,13 @@ def frozen(array: np.ndarray) -> np.ndarray:
 
 
 def phase_error(f: Frequencies, X: np.ndarray) -> float:
-    """How far float32 may put cosines and sines from the truth, beside the 1e-6 of the polynomials and of rounding to 2**-22.
+    """How far float32 may put cosines and sines from the truth, beside the 1e-6 of the polynomials
+    and of rounding to 2**-22.
 
-    Each x_d is rounded to float32 once, and the n terms t_d x_d are added with n roundings, each with relative error u = 2**-24; to first
-    order the phase in turns is off by at most (n + 1) u sum_d |t_d x_d|, and cosines and sines by 2 pi times that. A mean over rows errs by
-    at most its worst row.
-    """
+    Each x_d is rounded to float32 once, and the n terms t_d x_d are added with n roundings, each
+    with relative error u = 2**-24; to first order the phase in turns is off by at most (n + 1) u
+    sum_d |t_d x_d|, and cosines and sines by 2 pi times that. A mean over rows errs by at most its
+    worst row."""
     if not len(X):
         return 0.0
     turns = np.abs(X.astype(np.float64) - f.origin) @ np.abs(f.turns.astype(np.float64)).T
@@ -76,15 +85,23 @@ def assert_same_bits(a: Tally, b: Tally) -> None:
     assert a.upper.tobytes() == b.upper.tobytes()
 
 
-def assert_close_to_oracle(z: np.ndarray, f: Frequencies, X: np.ndarray, beta: np.ndarray | None = None) -> None:
-    expected = np.array(oracle.sketch(X.tolist(), f.omega.tolist(), f.origin.tolist(), None if beta is None else beta.tolist()))
+def assert_close_to_oracle(
+    z: np.ndarray, f: Frequencies, X: np.ndarray, beta: np.ndarray | None = None
+) -> None:
+    expected = np.array(
+        oracle.sketch(
+            X.tolist(), f.omega.tolist(), f.origin.tolist(), None if beta is None else beta.tolist()
+        )
+    )
     error = z - expected
     assert max(np.abs(error.real).max(), np.abs(error.imag).max()) <= 1e-6 + phase_error(f, X)
 
 
 def test_there_is_no_other_kernel() -> None:
     known = {"reference", "numba", "torch", "torch-plain"}
-    assert set(KERNELS) == known, "name the new kernel in the fixture of conftest.py, so that the laws are tried on it"
+    assert set(KERNELS) == known, (
+        "name the new kernel in the fixture of conftest.py, so that the laws are tried on it"
+    )
 
 
 # Laws of every kernel
@@ -92,7 +109,9 @@ def test_there_is_no_other_kernel() -> None:
 
 @given(size=sizes, seed=seeds, dtype=dtypes, shift=st.sampled_from([0.0, 1e3]))
 @example(size=(12, 40, 700), seed=0, dtype=np.float32, shift=0.0)
-def test_z_is_equation_3(kernel: str, size: tuple[int, int, int], seed: int, dtype: type, shift: float) -> None:
+def test_z_is_equation_3(
+    kernel: str, size: tuple[int, int, int], seed: int, dtype: type, shift: float
+) -> None:
     n, m, count = size
     f, X = make_frequencies(n, m, seed, shift), make_rows(n, max(count, 1), seed, dtype, shift)
     before = X.copy()
@@ -101,7 +120,9 @@ def test_z_is_equation_3(kernel: str, size: tuple[int, int, int], seed: int, dty
 
 
 @given(size=sizes, seed=seeds, dtype=dtypes)
-def test_weighted_z_is_equation_3(kernel: str, size: tuple[int, int, int], seed: int, dtype: type) -> None:
+def test_weighted_z_is_equation_3(
+    kernel: str, size: tuple[int, int, int], seed: int, dtype: type
+) -> None:
     n, m, count = size
     f, X = make_frequencies(n, m, seed), make_rows(n, max(count, 1), seed, dtype)
     beta = frozen(np.random.default_rng(seed).gamma(0.5, size=len(X)) + 1e-3)
@@ -111,12 +132,19 @@ def test_weighted_z_is_equation_3(kernel: str, size: tuple[int, int, int], seed:
 
 
 @given(size=sizes, seed=seeds, weighted=st.booleans())
-def test_no_rows_add_nothing(kernel: str, size: tuple[int, int, int], seed: int, weighted: bool) -> None:
+def test_no_rows_add_nothing(
+    kernel: str, size: tuple[int, int, int], seed: int, weighted: bool
+) -> None:
     n, m, count = size
     f, X = make_frequencies(n, m, seed), make_rows(n, count, seed)
     tally, beta = load_kernel(kernel), frozen(np.full(count, 1.5)) if weighted else None
     nothing, some = tally(f, X[:0], None if beta is None else beta[:0]), tally(f, X, beta)
-    for total in (nothing + some, some + nothing, Tally.empty(m, n) + some, some + Tally.empty(m, n)):
+    for total in (
+        nothing + some,
+        some + nothing,
+        Tally.empty(m, n) + some,
+        some + Tally.empty(m, n),
+    ):
         assert_same_bits(total, some)
         assert np.array_equal(total.first, some.first)
         assert np.array_equal(total.second, some.second)
@@ -149,7 +177,10 @@ def test_weights_equal_repetition(kernel: str, size: tuple[int, int, int], seed:
     f, X = make_frequencies(n, m, seed), make_rows(n, max(count, 1), seed)
     times = np.random.default_rng(seed).integers(1, 4, size=len(X))
     tally = load_kernel(kernel)
-    weighted, repeated = tally(f, X, times.astype(np.float64)), tally(f, np.repeat(X, times, axis=0), None)
+    weighted, repeated = (
+        tally(f, X, times.astype(np.float64)),
+        tally(f, np.repeat(X, times, axis=0), None),
+    )
     assert weighted.weight == repeated.weight
     if kernel in ("numba", "torch"):  # whole multiples of whole numbers: not a bit of difference
         assert np.array_equal(weighted.sums, repeated.sums)
@@ -160,7 +191,9 @@ def test_weights_equal_repetition(kernel: str, size: tuple[int, int, int], seed:
 
 
 @given(size=sizes, seed=seeds, dtype=dtypes, weighted=st.booleans())
-def test_bounds_and_moments_are_numpys(kernel: str, size: tuple[int, int, int], seed: int, dtype: type, weighted: bool) -> None:
+def test_bounds_and_moments_are_numpys(
+    kernel: str, size: tuple[int, int, int], seed: int, dtype: type, weighted: bool
+) -> None:
     n, m, count = size
     f, X = make_frequencies(n, m, seed), make_rows(n, max(count, 1), seed, dtype)
     beta = frozen(np.random.default_rng(seed).uniform(0.1, 3, size=len(X)))
@@ -172,10 +205,16 @@ def test_bounds_and_moments_are_numpys(kernel: str, size: tuple[int, int, int], 
 
 
 def assert_moments_agree(tally: Tally, f: Frequencies, X: np.ndarray, beta: np.ndarray) -> None:
-    """Moments in float64 may differ from NumPy's by rounding only: 1e-12 of the sum of absolute terms, for at most 2100 terms."""
+    """Moments in float64 may differ from NumPy's by rounding only: 1e-12 of the sum of absolute
+    terms, for at most 2100 terms.
+    """
     x = X.astype(np.float64) - f.origin
     weight, full = beta.sum(), second_moment_shape(f.m, f.n) == (f.n, f.n)
-    second, size = ((x * beta[:, None]).T @ x, np.abs(x * beta[:, None]).T @ np.abs(x)) if full else (beta @ x**2, beta @ x**2)
+    second, size = (
+        ((x * beta[:, None]).T @ x, np.abs(x * beta[:, None]).T @ np.abs(x))
+        if full
+        else (beta @ x**2, beta @ x**2)
+    )
     assert abs(tally.weight - weight) <= 1e-12 * weight
     assert np.all(np.abs(tally.first - beta @ x) <= 1e-12 * (beta @ np.abs(x)))
     assert tally.second.shape == second.shape
@@ -187,7 +226,9 @@ def assert_moments_agree(tally: Tally, f: Frequencies, X: np.ndarray, beta: np.n
 
 @given(size=sizes, seed=seeds, dtype=dtypes, cuts=st.lists(st.integers(0, 700), max_size=6))
 @example(size=(3, 5, 700), seed=0, dtype=np.float32, cuts=[1, 255, 256, 257, 512])
-def test_order_split_and_merge_change_no_bit(size: tuple[int, int, int], seed: int, dtype: type, cuts: list[int]) -> None:
+def test_order_split_and_merge_change_no_bit(
+    size: tuple[int, int, int], seed: int, dtype: type, cuts: list[int]
+) -> None:
     n, m, count = size
     f, X = make_frequencies(n, m, seed), make_rows(n, count, seed, dtype)
     whole = exact_kernel(f, X, None)
@@ -195,7 +236,10 @@ def test_order_split_and_merge_change_no_bit(size: tuple[int, int, int], seed: i
     rng = np.random.default_rng(seed)
     shuffled = X[rng.permutation(count)]
     assert_same_bits(exact_kernel(f, shuffled, None), whole)
-    parts = [exact_kernel(f, np.ascontiguousarray(part), None) for part in np.split(shuffled, sorted(min(c, count) for c in cuts))]
+    parts = [
+        exact_kernel(f, np.ascontiguousarray(part), None)
+        for part in np.split(shuffled, sorted(min(c, count) for c in cuts))
+    ]
     assert_same_bits(reduce(Tally.__add__, parts), whole)
     while len(parts) > 1:  # merge two at random until one is left
         a, b = (parts.pop(int(rng.integers(len(parts)))) for _ in range(2))
@@ -230,7 +274,10 @@ def test_threads_change_nothing() -> None:
         assert np.array_equal(again.tally.first, whole.tally.first)
         assert np.array_equal(again.tally.second, whole.tally.second)
         assert ckm.sketch(shuffled, like=f, n_jobs=n_jobs) == whole
-    parts = [ckm.sketch(part, like=f) for part in np.split(shuffled, [1, 300, BLOCK_ROWS, BLOCK_ROWS + 1])]
+    parts = [
+        ckm.sketch(part, like=f)
+        for part in np.split(shuffled, [1, 300, BLOCK_ROWS, BLOCK_ROWS + 1])
+    ]
     assert ckm.merge(reversed(parts)) == whole
 
 
@@ -250,17 +297,24 @@ LAYOUTS = {
     "every other column": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
     "last row first": lambda X: X[::-1].copy()[::-1],
     "last column first": lambda X: X[:, ::-1].copy()[:, ::-1],
-    "among other columns": lambda X: np.concatenate([np.full((len(X), 3), np.nan), X, np.full((len(X), 5), np.nan)], axis=1)[:, 3:-5],
+    "among other columns": lambda X: np.concatenate(
+        [np.full((len(X), 3), np.nan), X, np.full((len(X), 5), np.nan)], axis=1
+    )[:, 3:-5],
     "not aligned": lambda X: np.frombuffer(b"x" + X.tobytes(), X.dtype, offset=1).reshape(X.shape),
-    "F, among other rows": lambda X: np.asfortranarray(np.concatenate([X, np.full_like(X, np.nan)]))[: len(X)],
+    "F, among other rows": lambda X: np.asfortranarray(
+        np.concatenate([X, np.full_like(X, np.nan)])
+    )[: len(X)],
 }
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("n", "count"), [(1, 300), (2, 63), (7, 129), (8, 64), (16, 200), (17, 65), (33, 1), (130, 70)])
+@pytest.mark.parametrize(
+    ("n", "count"), [(1, 300), (2, 63), (7, 129), (8, 64), (16, 200), (17, 65), (33, 1), (130, 70)]
+)
 def test_rows_are_taken_as_they_lie(layout: str, dtype: type, n: int, count: int) -> None:
-    f, X = make_frequencies(n, 300 if n < 17 else 5, n), make_rows(n, count, count, dtype)  # both with all second moments and with few
+    # both with all second moments and with few
+    f, X = make_frequencies(n, 300 if n < 17 else 5, n), make_rows(n, count, count, dtype)
     beta = np.random.default_rng(n).integers(1, 9, size=count).astype(np.float64)
     lying = frozen(LAYOUTS[layout](X))
     assert np.array_equal(lying, X)
@@ -286,7 +340,11 @@ def in_another_process(script: str, **environment: str) -> str:
     """What the script prints; it finds these tests and what they import."""
     path = os.pathsep.join([str(Path(__file__).parent), str(Path(ckm.__file__).parents[1])])
     result = subprocess.run(
-        [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": path, **environment}, capture_output=True, text=True, check=False
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert result.returncode == 0, result.stderr
     return result.stdout
@@ -325,13 +383,34 @@ for kind in (np.float32, np.float64):
 @given(
     size=sizes,
     seed=seeds,
-    dtype=st.sampled_from([np.int8, np.uint16, np.int32, np.int64, np.uint64, np.bool_, np.float16, np.float32, np.float64, np.longdouble]),
-    layout=st.sampled_from(["C", "F", "every other row", "every other column", "reversed", "read-only"]),
+    dtype=st.sampled_from(
+        [
+            np.int8,
+            np.uint16,
+            np.int32,
+            np.int64,
+            np.uint64,
+            np.bool_,
+            np.float16,
+            np.float32,
+            np.float64,
+            np.longdouble,
+        ]
+    ),
+    layout=st.sampled_from(
+        ["C", "F", "every other row", "every other column", "reversed", "read-only"]
+    ),
 )
-def test_any_dtype_and_layout_give_the_same_sketch(size: tuple[int, int, int], seed: int, dtype: type, layout: str) -> None:
+def test_any_dtype_and_layout_give_the_same_sketch(
+    size: tuple[int, int, int], seed: int, dtype: type, layout: str
+) -> None:
     n, m, count = size
     f = make_frequencies(n, m, seed)
-    values = np.random.default_rng(seed).integers(0, 2 if dtype is np.bool_ else 100, size=(count, n)).astype(dtype)
+    values = (
+        np.random.default_rng(seed)
+        .integers(0, 2 if dtype is np.bool_ else 100, size=(count, n))
+        .astype(dtype)
+    )
     X = {
         "C": lambda: values,
         "F": lambda: np.asfortranarray(values),
@@ -351,7 +430,10 @@ def test_any_dtype_and_layout_give_the_same_sketch(size: tuple[int, int, int], s
 @given(seed=seeds)
 def test_float32_rows_are_the_same_rows_in_float64(kernel: str, seed: int) -> None:
     f, X = make_frequencies(4, 9, seed), make_rows(4, 300, seed, np.float32)
-    a, b = ckm.sketch(X, like=f, kernel=kernel), ckm.sketch(X.astype(np.float64), like=f, kernel=kernel)
+    a, b = (
+        ckm.sketch(X, like=f, kernel=kernel),
+        ckm.sketch(X.astype(np.float64), like=f, kernel=kernel),
+    )
     assert_same_bits(a.tally, b.tally)
 
 
@@ -368,20 +450,44 @@ def test_only_the_numba_kernel_calls_its_sums_exact() -> None:
 
 def awkward_rows(n: int) -> np.ndarray:
     """Rows where phases are large, tiny, halfway between two turns, or zero."""
-    return np.array([[v] * n for v in (0.0, -0.0, 0.5, -0.5, 1.5, 2.5, 1e-45, 1e-30, 1e7, -3e7, 8388607.5, 2.0**24 + 2, 1 / 3, 1e9)])
+    return np.array(
+        [
+            [v] * n
+            for v in (
+                0.0,
+                -0.0,
+                0.5,
+                -0.5,
+                1.5,
+                2.5,
+                1e-45,
+                1e-30,
+                1e7,
+                -3e7,
+                8388607.5,
+                2.0**24 + 2,
+                1 / 3,
+                1e9,
+            )
+        ]
+    )
 
 
 @pytest.mark.parametrize(("n", "seed"), [(1, 0), (2, 1), (5, 2), (11, 3), (18, 4), (65, 5)])
 def test_every_pair_is_the_specified_integer(n: int, seed: int) -> None:
     f, X = make_frequencies(n, 5, seed), np.concatenate([make_rows(n, 20, seed), awkward_rows(n)])
     for row in X:
-        assert exact_kernel(f, row[None], None).sums.tolist() == specified.sums(f.turns, row[None], f.origin)
+        assert exact_kernel(f, row[None], None).sums.tolist() == specified.sums(
+            f.turns, row[None], f.origin
+        )
 
 
 def test_phases_halfway_between_turns_are_specified() -> None:
     f = Frequencies([[1.0], [0.5], [-0.25]], [0.0], 1.0, "gaussian")
     for row in awkward_rows(1):
-        assert exact_kernel(f, row[None], None).sums.tolist() == specified.sums(f.turns, row[None], f.origin)
+        assert exact_kernel(f, row[None], None).sums.tolist() == specified.sums(
+            f.turns, row[None], f.origin
+        )
 
 
 def test_a_block_of_rows_is_the_sum_of_specified_integers() -> None:
@@ -391,7 +497,9 @@ def test_a_block_of_rows_is_the_sum_of_specified_integers() -> None:
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_many_equal_rows_do_not_overflow(value: float) -> None:
-    """Cosines of one, and of minus one, as often as a block has rows: sums of 32 bits hold 511 of them."""
+    """Cosines of one, and of minus one, as often as a block has rows: sums of 32 bits hold 511 of
+    them.
+    """
     f = Frequencies([[0.5], [1.0], [-0.5], [2.5]], [0.0], 1.0, "gaussian")
     cosines, sines = exact_kernel(f, np.full((BLOCK_ROWS + 1, 1), value), None).sums
     signs = np.array([1 if value == 0 or round(t) == t else -1 for t in (0.5, 1.0, -0.5, 2.5)])
@@ -400,11 +508,17 @@ def test_many_equal_rows_do_not_overflow(value: float) -> None:
 
 
 def test_the_specified_rounding_is_float32s() -> None:
-    """The rational `float32` of the test agrees with the machine's on products, which are exact in float64."""
+    """The rational `float32` of the test agrees with the machine's on products, which are exact in
+    float64.
+    """
     rng = np.random.default_rng(0)
-    values = (rng.normal(size=(500, 2)) * 10.0 ** rng.integers(-20, 10, size=(500, 1))).astype(np.float32)
+    values = (rng.normal(size=(500, 2)) * 10.0 ** rng.integers(-20, 10, size=(500, 1))).astype(
+        np.float32
+    )
     for a, b in values:
-        assert float(specified.float32(specified.Fraction(float(a)) * specified.Fraction(float(b)))) == float(a * b)
+        assert float(
+            specified.float32(specified.Fraction(float(a)) * specified.Fraction(float(b)))
+        ) == float(a * b)
 
 
 def test_coefficients_belong_to_the_format() -> None:
@@ -414,18 +528,26 @@ def test_coefficients_belong_to_the_format() -> None:
 
 def test_polynomials_are_as_good_as_they_say() -> None:
     r = np.linspace(-0.5, 0.5, 100_001)
-    cosine, sine = (np.polynomial.polynomial.polyval(r * r, c) for c in ((1.0, *map(float, COSINE)), tuple(map(float, SINE))))
+    cosine, sine = (
+        np.polynomial.polynomial.polyval(r * r, c)
+        for c in ((1.0, *map(float, COSINE)), tuple(map(float, SINE)))
+    )
     assert np.abs(cosine - np.cos(2 * np.pi * r)).max() <= 1.4e-8
     assert np.abs(sine * r - np.sin(2 * np.pi * r)).max() <= 8.5e-9
 
 
 def golden_input() -> tuple[Frequencies, np.ndarray]:
-    """Turns, origin and rows from integer arithmetic alone, so that they are the same under every version of everything."""
+    """Turns, origin and rows from integer arithmetic alone, so that they are the same under every
+    version of everything.
+    """
 
     def integers(count: int, multiplier: int) -> np.ndarray:
-        return np.array([(k * multiplier + 12345) % 2**24 - 2**23 for k in range(1, count + 1)], np.float64)
+        return np.array(
+            [(k * multiplier + 12345) % 2**24 - 2**23 for k in range(1, count + 1)], np.float64
+        )
 
-    turns = integers(37 * 7, 1103515245).reshape(37, 7) / 2**24  # of 24 bits, so that float32 holds them
+    # of 24 bits, so that float32 holds them
+    turns = integers(37 * 7, 1103515245).reshape(37, 7) / 2**24
     origin = integers(7, 69069) / 2**18
     rows = integers(1000 * 7, 22695477).reshape(1000, 7) / 2**20 + origin.round()
     return Frequencies(turns, origin, 1.0, "gaussian"), rows
@@ -439,17 +561,21 @@ def test_the_bits_are_pinned() -> None:
     sums = exact_kernel(f, X, None).sums
     assert hashlib.sha256(sums.astype("<i8").tobytes()).hexdigest() == GOLDEN
     sample = slice(0, 1000, 125)
-    assert exact_kernel(f, np.ascontiguousarray(X[sample]), None).sums.tolist() == specified.sums(f.turns, X[sample], f.origin)
+    assert exact_kernel(f, np.ascontiguousarray(X[sample]), None).sums.tolist() == specified.sums(
+        f.turns, X[sample], f.origin
+    )
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="names a processor of this architecture")
 def test_narrower_processors_give_the_same_bits() -> None:
-    """As for a processor without 512-bit registers, and without the instruction that takes whole turns off."""
+    """As for a processor without 512-bit registers, and without the instruction that takes whole
+    turns off.
+    """
     digest = in_another_process(
         """
 import hashlib
 from test_kernels import exact_kernel, golden_input
-from ckm.kernels.numba import _sweep
+from ckm._kernels.cpu.dense import _sweep
 f, X = golden_input()
 print(hashlib.sha256(exact_kernel(f, X, None).sums.astype("<i8").tobytes()).hexdigest())
 assert "zmm" not in _sweep.inspect_asm(_sweep.signatures[0])

@@ -1,4 +1,6 @@
-"""The examples of the documentation run as they stand, from top to bottom, where the files they speak of are."""
+"""The examples of the documentation run as they stand, from top to bottom, where the files they
+speak of are.
+"""
 
 import re
 import sqlite3
@@ -15,10 +17,9 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 import zarr
-
 from every_source import OnlyArrow
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "sources.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "sources.md"
 EXAMPLES = re.findall(r"```(python|sh)\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
 
 
@@ -35,7 +36,9 @@ def rides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         pq.write_table(table.slice(1000 * i, 1000), f"rides/{i}.parquet")
         (tmp_path / f"archive/year=202{i}").mkdir(parents=True)
         pq.write_table(table.slice(1000 * i, 1000), f"archive/year=202{i}/0.parquet")
-        pyarrow.feather.write_feather(table.slice(1000 * i, 1000), ("monday.arrow", "tuesday.arrow")[i])
+        pyarrow.feather.write_feather(
+            table.slice(1000 * i, 1000), ("monday.arrow", "tuesday.arrow")[i]
+        )
     frame.to_csv("rides.csv", index=False)
     frame.to_csv("rides.csv.gz", index=False)
     gaps = frame.assign(people=rng.integers(1, 4, size=2000), name="x")
@@ -58,13 +61,24 @@ def run_python(code: str, names: dict[str, Any]) -> None:
 
 
 def run_shell(code: str, folder: Path) -> None:
-    command = f"ckm() {{ '{sys.executable}' -c 'from ckm.cli import main; main()' \"$@\"; }}\nset -e -o pipefail\n{code}"
-    done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    command = f"ckm() {{ '{sys.executable}' -c 'from ckm._cli.app import main; main()' \"$@\"; }}\nset -e -o pipefail\n{code}"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.filterwarnings("ignore::ckm.errors.MissingRowsWarning", "ignore::ckm.errors.ColumnsWarning")
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings(
+    "ignore::ckm.errors.MissingRowsWarning", "ignore::ckm.errors.ColumnsWarning"
+)
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 def test_every_example_runs(rides: Path) -> None:
     names: dict[str, Any] = {"some_arrow_object": OnlyArrow(pq.read_table("rides/0.parquet"))}
     try:
@@ -90,7 +104,7 @@ def test_examples_are_short() -> None:
 
 
 def test_every_kind_of_file_is_documented() -> None:
-    from ckm.sources.paths import READERS
+    from ckm._sources.paths import READERS
 
     text = DOCUMENT.read_text(encoding="utf-8")
     for ending in READERS:

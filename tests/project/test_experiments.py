@@ -1,4 +1,6 @@
-"""The experiments' own code: tasks are done once, summaries count right, claims are judged as stated, deformations are small."""
+"""The experiments' own code: tasks are done once, summaries count right, claims are judged as
+stated, deformations are small.
+"""
 
 import json
 import re
@@ -23,7 +25,7 @@ import mnist
 import tables
 from shared import mnist_spectral
 
-EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 
 
 # Tasks
@@ -36,7 +38,9 @@ def experiment(done: list, fail_at: int | None = None) -> harness.Experiment:
         done.append(task["seed"])
         return [{"method": "a", "sse": float(task["seed"])}, {"method": "b", "sse": 1.0}]
 
-    return harness.Experiment("try", "a try", lambda plan: tasks(3), work, ("sse",), lambda rows, path: None)
+    return harness.Experiment(
+        "try", "a try", lambda plan: tasks(3), work, ("sse",), lambda rows, path: None
+    )
 
 
 def tasks(count: int) -> list[harness.Task]:
@@ -66,7 +70,9 @@ def test_a_line_cut_short_by_a_crash_is_done_again(tmp_path):
 
 def test_nothing_new_begins_when_time_is_up(tmp_path):
     done: list = []
-    left = harness.do_all(experiment(done), tasks(3), harness.Store(tmp_path / "try.jsonl"), jobs=0, minutes=1e-12)
+    left = harness.do_all(
+        experiment(done), tasks(3), harness.Store(tmp_path / "try.jsonl"), jobs=0, minutes=1e-12
+    )
     assert (done, left) == ([], 3)
 
 
@@ -75,7 +81,10 @@ def test_every_run_is_kept_with_its_seed_and_versions(tmp_path):
     harness.do_all(experiment([]), tasks(2), store, jobs=0)
     entries = [json.loads(line) for line in store.path.read_text().splitlines()]
     assert [entry["task"]["seed"] for entry in entries] == [0, 1]
-    assert all({"numpy", "compressive-kmeans", "scikit-learn"} <= set(entry["versions"]) for entry in entries)
+    assert all(
+        {"numpy", "compressive-kmeans", "scikit-learn"} <= set(entry["versions"])
+        for entry in entries
+    )
 
 
 # Summaries
@@ -100,14 +109,19 @@ def test_a_summary_has_means_deviations_and_seeds(tmp_path):
 def test_a_summary_is_read_as_it_was_written(tmp_path, monkeypatch):
     monkeypatch.setattr(harness, "HERE", tmp_path)
     rows = [{"N": 10, "sse": {"mean": 1.5}}, {"N": 20, "sse": {"mean": 2.5}}]
-    harness.write_json(harness.result_path("quick", "try"), {"experiment": "try", "left": 0, "rows": rows})
+    harness.write_json(
+        harness.result_path("quick", "try"), {"experiment": "try", "left": 0, "rows": rows}
+    )
     assert harness.read_summary("quick", "try") == rows
     assert harness.read_summary("full", "try") == []
 
 
 def test_enough_is_where_the_mean_stays_below():
     means = {1: 3.0, 2: 1.5, 3: 2.5, 5: 1.9, 8: 1.2}
-    rows = [{"method": "clompr", "ratio": ratio, "relative": {"mean": mean}} for ratio, mean in means.items()]
+    rows = [
+        {"method": "clompr", "ratio": ratio, "relative": {"mean": mean}}
+        for ratio, mean in means.items()
+    ]
     assert figure2.enough(rows, "clompr", "relative", 2.0) == 5
     assert figure2.enough(rows, "clompr", "relative", 1.3) == 8
     assert figure2.enough(rows, "clompr", "relative", 1.1) is None
@@ -135,7 +149,14 @@ def mnist_rows() -> list[harness.Row]:
     """CKM has better classes than Lloyd at both sizes, but for our decoder at the larger one."""
     ari = {(70_000, "lloyd"): 0.8, (70_000, "clompr"): 0.9, (70_000, "density"): 0.85}
     ari |= {(300_000, "lloyd"): 0.8, (300_000, "clompr"): 0.92, (300_000, "density"): 0.79}
-    sse = {("lloyd", 1): 0.14, ("lloyd", 5): 0.07, ("clompr", 1): 0.1, ("clompr", 5): 0.1, ("density", 1): 0.9, ("density", 5): 0.1}
+    sse = {
+        ("lloyd", 1): 0.14,
+        ("lloyd", 5): 0.07,
+        ("clompr", 1): 0.1,
+        ("clompr", 5): 0.1,
+        ("density", 1): 0.9,
+        ("density", 5): 0.1,
+    }
     return figure3_rows(ari, sse)
 
 
@@ -155,8 +176,16 @@ def test_fewer_replicates_and_improving(mnist_rows):
 
 
 def test_speed_counts_five_runs_of_lloyd():
-    row = {"N": 10_000_000, "method": "density", "ratio": 10, "relative_time": {"mean": 0.02}, "relative_whole": {"mean": 0.1}}
-    assert claims.speed([row], "density") == claims.Verdict("250 times (with sketching 50 times)", True)
+    row = {
+        "N": 10_000_000,
+        "method": "density",
+        "ratio": 10,
+        "relative_time": {"mean": 0.02},
+        "relative_whole": {"mean": 0.1},
+    }
+    assert claims.speed([row], "density") == claims.Verdict(
+        "250 times (with sketching 50 times)", True
+    )
     assert not claims.speed([row | {"relative_time": {"mean": 0.04}}], "density").holds
 
 
@@ -169,7 +198,9 @@ def test_initialisation_is_the_largest_mean_over_the_smallest():
         for data in ("gaussian", "mnist")
     ]
     assert not claims.initialisation("gaussian")(rows, "clompr").holds
-    assert claims.initialisation("mnist")(rows, "clompr") == claims.Verdict("1.200 (Lloyd 3.000)", True)
+    assert claims.initialisation("mnist")(rows, "clompr") == claims.Verdict(
+        "1.200 (Lloyd 3.000)", True
+    )
 
 
 def test_what_a_quick_run_lacks_comes_from_the_full_one_and_is_marked(mnist_rows):
@@ -213,12 +244,23 @@ def test_deformed_images_are_near_their_own(images):
 
 
 def test_a_shift_moves_everything_alike(images):
-    moved = deform.deform(images, np.random.default_rng(0), deform.Deformation(0, 0, 0, 1, 0)).astype(float)
+    moved = deform.deform(
+        images, np.random.default_rng(0), deform.Deformation(0, 0, 0, 1, 0)
+    ).astype(float)
     rows = np.arange(28)
-    centres = [(stack.sum(axis=2) @ rows) / stack.sum(axis=(1, 2)) for stack in (images.astype(float), moved)]
+    centres = [
+        (stack.sum(axis=2) @ rows) / stack.sum(axis=(1, 2))
+        for stack in (images.astype(float), moved)
+    ]
     drawn = np.random.default_rng(0)
-    drawn.standard_normal(len(images)), drawn.standard_normal(len(images)), drawn.standard_normal((len(images), 2))
-    np.testing.assert_allclose(centres[0] - centres[1], drawn.standard_normal((len(images), 2, 1, 1))[:, 0, 0, 0], atol=0.1)
+    (
+        drawn.standard_normal(len(images)),
+        drawn.standard_normal(len(images)),
+        drawn.standard_normal((len(images), 2)),
+    )
+    np.testing.assert_allclose(
+        centres[0] - centres[1], drawn.standard_normal((len(images), 2, 1, 1))[:, 0, 0, 0], atol=0.1
+    )
 
 
 def test_bends_are_smooth_and_as_large_as_said():
@@ -240,7 +282,9 @@ def test_spectral_features_of_deformed_images(images):
     pytest.importorskip("cv2", reason="it comes with the [experiments] extra")
     pytest.importorskip("faiss", reason="it comes with the [experiments] extra")
     many = np.concatenate([*deform.enlarged(images, 400)])
-    found = mnist_spectral.embedding(mnist_spectral.neighbour_graph(mnist_spectral.descriptors(many)))
+    found = mnist_spectral.embedding(
+        mnist_spectral.neighbour_graph(mnist_spectral.descriptors(many))
+    )
     assert found.shape == (400, 10)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1)
 
@@ -307,4 +351,7 @@ def test_every_number_of_the_document_is_in_a_summary():
 
 def test_a_table_says_what_was_not_run(monkeypatch):
     monkeypatch.setattr(tables, "read_summary", lambda level, name: [])
-    assert tables.filled("a\n<!-- figure1 -->\nold\n<!-- end -->\nb") == "a\n<!-- figure1 -->\nNot run yet.\n<!-- end -->\nb"
+    assert (
+        tables.filled("a\n<!-- figure1 -->\nold\n<!-- end -->\nb")
+        == "a\n<!-- figure1 -->\nNot run yet.\n<!-- end -->\nb"
+    )

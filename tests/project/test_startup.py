@@ -1,7 +1,8 @@
-"""What starting costs: nothing heavy is imported before it is used, and what was compiled once is found again and gives the same bits.
+"""What starting costs: nothing heavy is imported before it is used, and what was compiled once is
+found again and gives the same bits.
 
-Each law is tried in processes of its own. They count modules and compilations, not seconds; benchmarks/startup.py measures those.
-"""
+Each law is tried in processes of its own. They count modules and compilations, not seconds;
+benchmarks/startup.py measures those."""
 
 import os
 import pickle
@@ -15,22 +16,52 @@ import pytest
 
 import ckm
 
-HEAVY = ("numpy", "numba", "llvmlite", "scipy", "sklearn", "pyarrow", "narwhals", "safetensors", "matplotlib", "pandas", "polars", "rich")
+HEAVY = (
+    "numpy",
+    "numba",
+    "llvmlite",
+    "scipy",
+    "sklearn",
+    "pyarrow",
+    "narwhals",
+    "safetensors",
+    "matplotlib",
+    "pandas",
+    "polars",
+    "rich",
+)
 
 
 def run(code: str, **environment: str) -> list[str]:
     """The lines that a new process prints."""
     everything = {**os.environ, **environment}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, env=everything, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=everything,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["--version"], ["fit", "--help"], ["predict", "--help"], ["demo", "--help"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["-h"],
+        ["--version"],
+        ["fit", "--help"],
+        ["predict", "--help"],
+        ["demo", "--help"],
+    ],
+)
 def test_help_loads_nothing_that_computes(arguments: list[str]) -> None:
     code = f"""
 import sys
-from ckm.cli import app
+from ckm._cli.app import app
 try:
     app({arguments!r})
 finally:
@@ -59,7 +90,8 @@ def test_public_values_are_pickled_by_their_homes() -> None:
             assert pickle.loads(pickle.dumps(value)) is value
 
 
-# Each prints how many functions were compiled, then a digest of everything that compiled code had a part in: all of it, or a little.
+# Each prints how many functions were compiled, then a digest of everything that compiled code had a
+# part in: all of it, or a little.
 COUNTED = """
 import hashlib, numpy as np
 from numba.core import event
@@ -88,7 +120,7 @@ parts = [s.z, s.mean, s.covariance, *found, model.predict(X), np.array(model.sco
 LITTLE = (
     COUNTED
     % """
-from ckm.nearest import Targets, find_nearest
+from ckm._kmeans.nearest import Targets, find_nearest
 parts = [np.empty(len(X), np.int32), np.empty(len(X))]
 find_nearest(X, Targets(X[:9]), *parts)
 """
@@ -101,12 +133,16 @@ def test_a_second_process_compiles_nothing_and_finds_the_same_bits(tmp_path: Pat
     assert run(ALL, NUMBA_CACHE_DIR=str(tmp_path)) == ["0", digest]
     kept = {path.name.split("-")[0] for path in tmp_path.rglob("*.nbi")}
     ours = {"fused._correlate", "fused._match", "fused._match_gaussians", "nearest._find"}
-    assert {name for name in kept if name.split(".")[0] in ("fused", "nearest")} == ours, "what only compiled code calls is part of it"
+    assert {name for name in kept if name.split(".")[0] in ("fused", "nearest")} == ours, (
+        "what only compiled code calls is part of it"
+    )
 
 
 def test_processes_that_compile_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as executor:
-        (_, one), (_, other) = executor.map(lambda _: run(LITTLE, NUMBA_CACHE_DIR=str(tmp_path)), range(2))
+        (_, one), (_, other) = executor.map(
+            lambda _: run(LITTLE, NUMBA_CACHE_DIR=str(tmp_path)), range(2)
+        )
     assert one == other
     assert run(LITTLE, NUMBA_CACHE_DIR=str(tmp_path)) == ["0", one]
 
@@ -114,12 +150,19 @@ def test_processes_that_compile_at_once_do_not_disturb_each_other(tmp_path: Path
 def test_an_installation_that_cannot_be_written_to(tmp_path: Path) -> None:
     """Numba then keeps compiled code in the user's own folder."""
     installed, home = tmp_path / "installed", tmp_path / "home"
-    shutil.copytree(Path(ckm.__file__).parent, installed / "ckm", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        Path(ckm.__file__).parent, installed / "ckm", ignore=shutil.ignore_patterns("__pycache__")
+    )
     home.mkdir()
     # Nobody, not even the superuser, can make a folder where there is a file of its name.
     for folder in {path.parent for path in (installed / "ckm").rglob("*.py")}:
         (folder / "__pycache__").touch()
-    places = {"PYTHONPATH": str(installed), "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+    places = {
+        "PYTHONPATH": str(installed),
+        "HOME": str(home),
+        "XDG_CACHE_HOME": str(home / "cache"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     code = f"import os; del os.environ['NUMBA_CACHE_DIR']\n{LITTLE}\nimport ckm; assert ckm.__file__.startswith(os.environ['PYTHONPATH'])"
     count, digest = run(code, **places)
     assert int(count) > 0

@@ -8,14 +8,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from ckm.runners.local import BLOCK_ROWS, Block, blocks_of, ordered_map, tasks_of
-from ckm.sources import Chunk, Place
+from ckm._sources import Chunk, Place
+from ckm._sources.blocks import BLOCK_ROWS, Block, blocks_of, tasks_of
+from ckm._util.parallel import ordered_map
 
 
 def chunks(*lengths: int) -> Iterator[Chunk]:
     row = 0
     for length in lengths:
-        yield Chunk(np.broadcast_to(np.zeros(1), (length, 1)), None, Place(0, row), Place(0, row + length))
+        yield Chunk(
+            np.broadcast_to(np.zeros(1), (length, 1)), None, Place(0, row), Place(0, row + length)
+        )
         row += length
 
 
@@ -53,7 +56,9 @@ def test_a_task_does_not_wait_for_the_next_chunk() -> None:
     assert sizes(tasks_of(blocks, 1, 10**9)) == [3] * 40
 
 
-def test_results_come_in_order_and_threads_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_come_in_order_and_threads_are_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     waited, shutdown = [], ThreadPoolExecutor.shutdown
 
     def noted(self: ThreadPoolExecutor, wait: bool = True, **how: bool) -> None:

@@ -1,4 +1,6 @@
-"""A pass that was stopped, however it was, goes on from its checkpoint and ends with the bits of one that was not."""
+"""A pass that was stopped, however it was, goes on from its checkpoint and ends with the bits of
+one that was not.
+"""
 
 import errno
 import os
@@ -14,26 +16,32 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sketch_files import mutations
 
 import ckm
-from ckm import checkpoints, storage
-from ckm.checkpoints import Checkpoint, File, from_bytes, to_bytes
+from ckm._core.storage import serialise
+from ckm._kernels.cpu import dense as numba_kernel
+from ckm._sketching import checkpoint as checkpoints
+from ckm._sketching.checkpoint import Checkpoint, File, from_bytes, to_bytes
+from ckm._sources import Place
 from ckm.errors import CheckpointError, OutputError, ParameterError
-from ckm.kernels import numba as numba_kernel
-from ckm.sources import Place
-from ckm.storage import serialise
-from sketch_files import mutations
 
 OPTIONS: dict[str, Any] = {"sketch_size": 40, "scale": 1.0, "pool": 30, "random_state": 3}
 
 
 def write_files(folder: Path, count: int, rows: int = 3000) -> None:
-    """Parquet files of different lengths, in row groups that do not divide them, with a missing value in each."""
+    """Parquet files of different lengths, in row groups that do not divide them, with a missing
+    value in each.
+    """
     rng = np.random.default_rng(count)
     for i in range(count):
         X = rng.normal(size=(rows + 777 * i, 3))
         X[7 * i, 1] = np.nan
-        pq.write_table(pa.table(dict(zip("abc", X.T, strict=True))), folder / f"part-{i:02}.parquet", row_group_size=1100)
+        pq.write_table(
+            pa.table(dict(zip("abc", X.T, strict=True))),
+            folder / f"part-{i:02}.parquet",
+            row_group_size=1100,
+        )
 
 
 @pytest.fixture
@@ -63,10 +71,14 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, blocks: int, error: BaseExceptio
 
 @pytest.mark.filterwarnings("ignore:Left out")
 @pytest.mark.parametrize(
-    "error", [Stop(), KeyboardInterrupt(), OSError(errno.EIO, "input/output error")], ids=["bug", "ctrl-c", "read error"]
+    "error",
+    [Stop(), KeyboardInterrupt(), OSError(errno.EIO, "input/output error")],
+    ids=["bug", "ctrl-c", "read error"],
 )
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_it_goes_on_where_it_was_stopped(folder: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, n_jobs: int) -> None:
+def test_it_goes_on_where_it_was_stopped(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, n_jobs: int
+) -> None:
     whole = ckm.sketch("part-*.parquet", nan="drop", **OPTIONS)
     monkeypatch.setattr(checkpoints, "EVERY", 1e9)  # only the end writes
     with monkeypatch.context() as patch:
@@ -77,14 +89,18 @@ def test_it_goes_on_where_it_was_stopped(folder: Path, monkeypatch: pytest.Monke
     assert 0 < kept.sketch.count < whole.count
     assert kept.dropped > 0
     with pytest.warns(ckm.errors.MissingRowsWarning, match=r"Left out 6 of 29,655 rows"):
-        resumed = ckm.sketch("part-*.parquet", nan="drop", checkpoint="s.part", resume=True, n_jobs=n_jobs, **OPTIONS)
+        resumed = ckm.sketch(
+            "part-*.parquet", nan="drop", checkpoint="s.part", resume=True, n_jobs=n_jobs, **OPTIONS
+        )
     assert serialise(resumed) == serialise(whole), "every bit, of the moments and the pool too"
     again = ckm.sketch("part-*.parquet", nan="drop", checkpoint="s.part", resume=True, **OPTIONS)
     assert serialise(again) == serialise(whole), "a finished checkpoint has nothing left to read"
 
 
 @pytest.mark.filterwarnings("ignore:Left out")
-def test_without_a_seed_the_one_before_is_used(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_seed_the_one_before_is_used(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     options = {**OPTIONS, "random_state": None}
     with monkeypatch.context() as patch:
         stop_after(patch, 2, Stop())
@@ -92,12 +108,14 @@ def test_without_a_seed_the_one_before_is_used(folder: Path, monkeypatch: pytest
             ckm.sketch("part-*.parquet", nan="drop", checkpoint="s.part", **options)
     resumed = ckm.sketch("part-*.parquet", nan="drop", checkpoint="s.part", resume=True, **options)
     seed = from_bytes(Path("s.part").read_bytes()).asked["random_state"]
-    assert serialise(resumed) == serialise(ckm.sketch("part-*.parquet", nan="drop", **(options | {"random_state": seed})))
+    assert serialise(resumed) == serialise(
+        ckm.sketch("part-*.parquet", nan="drop", **(options | {"random_state": seed}))
+    )
 
 
 _KILLED = """
-import sys, warnings, ckm, ckm.checkpoints
-ckm.checkpoints.EVERY = 0.0
+import sys, warnings, ckm, ckm._sketching.checkpoint
+ckm._sketching.checkpoint.EVERY = 0.0
 warnings.simplefilter("ignore")
 s = ckm.sketch("part-*.parquet", nan="drop", checkpoint="s.part", resume=True, sketch_size=400, scale=1.0, pool=30, random_state=3)
 s.save("s.ckm")
@@ -108,7 +126,9 @@ s.save("s.ckm")
 def test_killed_at_ten_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_files(tmp_path, 20, rows=20_000)
-    whole = ckm.sketch("part-*.parquet", nan="drop", sketch_size=400, scale=1.0, pool=30, random_state=3)
+    whole = ckm.sketch(
+        "part-*.parquet", nan="drop", sketch_size=400, scale=1.0, pool=30, random_state=3
+    )
     chance, kills = random.Random(0), 0
     while kills < 10:
         process = subprocess.Popen([sys.executable, "-c", _KILLED])
@@ -136,7 +156,9 @@ def _written() -> int:
 
 
 @pytest.mark.filterwarnings("ignore:Left out")
-def test_a_full_disk_leaves_the_last_checkpoint(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_last_checkpoint(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole, writes, replace = ckm.sketch("part-*.parquet", nan="drop", **OPTIONS), [0], os.replace
 
     def full(*args: Any) -> None:
@@ -146,11 +168,13 @@ def test_a_full_disk_leaves_the_last_checkpoint(folder: Path, monkeypatch: pytes
         replace(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(storage.os, "replace", full)
+        patch.setattr(os, "replace", full)
         with pytest.raises(OutputError, match="No space left"):
             ckm.sketch("part-*.parquet", nan="drop", checkpoint="s.part", **OPTIONS)
     assert 0 < from_bytes(Path("s.part").read_bytes()).sketch.count < whole.count
-    assert sorted(path.name for path in folder.iterdir() if "part-" not in path.name) == ["s.part"], "no half file is left"
+    assert sorted(path.name for path in folder.iterdir() if "part-" not in path.name) == [
+        "s.part"
+    ], "no half file is left"
     resumed = ckm.sketch("part-*.parquet", nan="drop", checkpoint="s.part", resume=True, **OPTIONS)
     assert serialise(resumed) == serialise(whole)
 
@@ -169,13 +193,18 @@ def begun(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def resume(**options: Any) -> None:
-    ckm.sketch("part-*.parquet", checkpoint="s.part", resume=True, **({"nan": "drop"} | OPTIONS | options))
+    ckm.sketch(
+        "part-*.parquet", checkpoint="s.part", resume=True, **({"nan": "drop"} | OPTIONS | options)
+    )
 
 
 @pytest.mark.parametrize("name", ["part-00.parquet", "part-05.parquet"])
 def test_a_file_that_is_gone_is_named(begun: Path, name: str) -> None:
     (begun / name).unlink()
-    with pytest.raises(CheckpointError, match=rf"{name}, which was there when the checkpoint s\.part was begun, is gone"):
+    with pytest.raises(
+        CheckpointError,
+        match=rf"{name}, which was there when the checkpoint s\.part was begun, is gone",
+    ):
         resume()
 
 
@@ -193,7 +222,15 @@ def test_a_new_file_is_named(begun: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"pool": 31}, {"sketch_size": 41}, {"nan": "error"}, {"random_state": 4}, {"columns": ["a", "b"]}, {"standardize": True}]
+    "options",
+    [
+        {"pool": 31},
+        {"sketch_size": 41},
+        {"nan": "error"},
+        {"random_state": 4},
+        {"columns": ["a", "b"]},
+        {"standardize": True},
+    ],
 )
 def test_other_options_are_named(begun: Path, options: dict[str, Any]) -> None:
     before = (begun / "s.part").read_bytes()
@@ -204,7 +241,10 @@ def test_other_options_are_named(begun: Path, options: dict[str, Any]) -> None:
 
 
 def test_a_checkpoint_is_not_overwritten_unasked(begun: Path) -> None:
-    with pytest.raises(ParameterError, match=r"There is a checkpoint s\.part already; go on from it with resume=True"):
+    with pytest.raises(
+        ParameterError,
+        match=r"There is a checkpoint s\.part already; go on from it with resume=True",
+    ):
         ckm.sketch("part-*.parquet", nan="drop", checkpoint="s.part", **OPTIONS)
 
 
@@ -222,8 +262,17 @@ def test_only_files_can_be_read_again(folder: Path) -> None:
 
 
 def small() -> bytes:
-    s = ckm.sketch(np.random.default_rng(0).normal(size=(9, 2)), sketch_size=4, scale=1.0, pool=3, random_state=0)
-    files = (File("a.csv", 120, 1_700_000_000_000_000_000), File("b.csv", 80, 1_700_000_000_000_000_001))
+    s = ckm.sketch(
+        np.random.default_rng(0).normal(size=(9, 2)),
+        sketch_size=4,
+        scale=1.0,
+        pool=3,
+        random_state=0,
+    )
+    files = (
+        File("a.csv", 120, 1_700_000_000_000_000_000),
+        File("b.csv", 80, 1_700_000_000_000_000_001),
+    )
     return to_bytes(Checkpoint(s, {"pool": 3, "random_state": 0}, files, Place(1, 4, 70), 2, 9, 1))
 
 

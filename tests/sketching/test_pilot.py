@@ -1,4 +1,6 @@
-"""The pilot that decides scale and origin: a spread sample, which sorted files do not fool, nor a few absurd values."""
+"""The pilot that decides scale and origin: a spread sample, which sorted files do not fool, nor a
+few absurd values.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +15,9 @@ import pytest
 import zarr
 
 import ckm
-import ckm.sources.csv as csv
-from ckm.sources import base, open_source
-from ckm.sources.base import spread
+import ckm._sources.csv as csv
+from ckm._sources import base, open_source
+from ckm._sources.base import spread
 
 ROWS = 400_000
 
@@ -76,16 +78,18 @@ WRITERS: dict[str, Callable[[np.ndarray, Path], Any]] = {
 }
 
 
-@pytest.mark.parametrize(("stretches", "error"), [(1, 0.1), (40, 0.4)], ids=["sorted", "sorted in parts"])
+@pytest.mark.parametrize(
+    ("stretches", "error"), [(1, 0.1), (40, 0.4)], ids=["sorted", "sorted in parts"]
+)
 @pytest.mark.parametrize("kind", WRITERS)
 def test_sorted_data_does_not_fool_the_pilot(
     kind: str, stretches: int, error: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even where a few parts are all that it may look at.
 
-    Sorted as a whole, sixteen parts are sixteen quantiles. Sorted in stretches of two parts, each is the lower or the upper half of all, at
-    mean -0.8 or 0.8: the mean of sixteen has a standard error of 0.2.
-    """
+    Sorted as a whole, sixteen parts are sixteen quantiles. Sorted in stretches of two parts, each
+    is the lower or the upper half of all, at mean -0.8 or 0.8: the mean of sixteen has a standard
+    error of 0.2."""
     monkeypatch.setattr(base, "_SAMPLED_BYTES", 8 * 40_000)
     monkeypatch.setattr(csv, "_RUN_BYTES", 1024)
     X = np.sort(np.random.default_rng(0).normal(size=(ROWS, 1)), axis=0)
@@ -96,7 +100,9 @@ def test_sorted_data_does_not_fool_the_pilot(
     assert abs(rows.mean()) < error
     assert rows.std() == pytest.approx(1, rel=0.15)
     assert np.quantile(rows, [0.1, 0.9]) == pytest.approx([-1.28, 1.28], abs=0.3)
-    drawn, in_memory = (ckm.sketch(rows, n_clusters=3, random_state=0).frequencies.scale for rows in (data, X))
+    drawn, in_memory = (
+        ckm.sketch(rows, n_clusters=3, random_state=0).frequencies.scale for rows in (data, X)
+    )
     assert drawn == pytest.approx(in_memory, rel=0.5)
 
 
@@ -111,7 +117,9 @@ class Counting(np.random.Generator):
 
 
 @pytest.mark.parametrize("kind", ["parquet", "npy", "hdf5", "csv", "arrow", "dataset"])
-def test_a_pilot_reads_a_part_only(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pilot_reads_a_part_only(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(base, "_SAMPLED_BYTES", 0)
     monkeypatch.setattr(csv, "_RUN_BYTES", 1024)
     source = open_source(WRITERS[kind](np.random.default_rng(0).normal(size=(ROWS, 1)), tmp_path))
@@ -124,19 +132,25 @@ def test_a_pilot_reads_a_part_only(kind: str, tmp_path: Path, monkeypatch: pytes
 def test_many_small_files_make_a_whole_pilot(tmp_path: Path) -> None:
     X = np.random.default_rng(0).normal(size=(30_000, 2))
     for i, part in enumerate(np.split(X, 300)):
-        (tmp_path / f"{i:03}.csv").write_text("a,b\n" + "\n".join(",".join(map(repr, row)) for row in part.tolist()))
+        (tmp_path / f"{i:03}.csv").write_text(
+            "a,b\n" + "\n".join(",".join(map(repr, row)) for row in part.tolist())
+        )
     rows, _ = open_source(tmp_path).sample(5000, np.random.default_rng(0))
     assert len(rows) == 5000
     assert np.abs(rows.mean(axis=0)).max() < 0.1
 
 
-@pytest.mark.parametrize(("count", "wanted"), [(1, 1), (5, 16), (16, 16), (17, 16), (1000, 16), (10**12, 64)])
+@pytest.mark.parametrize(
+    ("count", "wanted"), [(1, 1), (5, 16), (16, 16), (17, 16), (1000, 16), (10**12, 64)]
+)
 def test_spread_takes_one_of_each_stretch(count: int, wanted: int) -> None:
     for seed in range(5):
         picked = spread(count, wanted, np.random.default_rng(seed))
         assert len(picked) == min(count, wanted)
         assert (np.diff(picked) > 0).all()
-        assert (picked * min(wanted, count) // count == np.arange(len(picked))).all() or count < 2 * wanted
+        assert (
+            picked * min(wanted, count) // count == np.arange(len(picked))
+        ).all() or count < 2 * wanted
 
 
 # Absurd values
@@ -172,7 +186,10 @@ def test_tails_and_rare_values_stay(law: str) -> None:
         np.exp(3 * rng.normal(size=(3000, 2))),
         np.where(rng.random((3000, 2)) < 0.005, 1e6, 0.0),
         np.where(rng.random((3000, 2)) < 0.3, 1e6, rng.normal(size=(3000, 2))),
-        np.c_[np.where(np.arange(3000) < 15, 1e9, rng.normal(size=3000)), np.where(np.arange(3000) < 20, 1e9 * rng.normal(size=3000), 0.0)],
+        np.c_[
+            np.where(np.arange(3000) < 15, 1e9, rng.normal(size=3000)),
+            np.where(np.arange(3000) < 20, 1e9 * rng.normal(size=3000), 0.0),
+        ],
     ):
         f = scales(X[:, :2], law)
         assert f.scale > 0
@@ -191,6 +208,6 @@ def test_constant_and_repeated_columns(law: str) -> None:
     assert constant.origin[3] == 1e6
     repeated = scales(np.c_[X, X, X], law).scale
     assert good / factor < repeated < factor * good
-    assert ckm.sketch(np.repeat(X, 3, axis=0), n_clusters=4, random_state=0, distribution=law).frequencies.scale == pytest.approx(
-        good, rel=0.3
-    )
+    assert ckm.sketch(
+        np.repeat(X, 3, axis=0), n_clusters=4, random_state=0, distribution=law
+    ).frequencies.scale == pytest.approx(good, rel=0.3)

@@ -1,4 +1,6 @@
-"""The scale sigma^2: it has the data's units squared, and knows neither place nor order nor repetition."""
+"""The scale sigma^2: it has the data's units squared, and knows neither place nor order nor
+repetition.
+"""
 
 import numpy as np
 import pytest
@@ -6,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ckm
+from ckm._core.frequencies import Frequencies
 from ckm.errors import DataError, ScaleWarning
-from ckm.frequencies import Frequencies
 
-# Phases are float32: rounding moves the moduli that sigma^2 is fitted to by a few 2**-24, in each of three rounds. Worst seen: 4e-8.
+# Phases are float32: rounding moves the moduli that sigma^2 is fitted to by a few 2**-24, in each
+# of three rounds. Worst seen: 4e-8.
 ROUNDING = 1e-6
 
 
@@ -19,11 +22,14 @@ def mixture(seed: int) -> np.ndarray:
     return rng.normal(size=(600, n)) + 4.0 * rng.integers(0, 3, size=(600, 1))
 
 
-LAWS = st.sampled_from(["multiscale", "adapted-radius"])  # each has its rule: the variance within clusters, or the paper's
+# each has its rule: the variance within clusters, or the paper's
+LAWS = st.sampled_from(["multiscale", "adapted-radius"])
 
 
 def scale_of(X: np.ndarray, seed: int = 0, law: str = "adapted-radius", **options: object) -> float:
-    return ckm.sketch(X, n_clusters=3, random_state=seed, distribution=law, **options).frequencies.scale
+    return ckm.sketch(
+        X, n_clusters=3, random_state=seed, distribution=law, **options
+    ).frequencies.scale
 
 
 @settings(max_examples=25)
@@ -42,9 +48,13 @@ def test_powers_of_two_scale_exactly(seed: int, exponent: int, law: str) -> None
 
 @settings(max_examples=25)
 @given(seed=st.integers(0, 1000), exponent=st.floats(0, 6), sign=st.sampled_from([-1, 1]), law=LAWS)
-def test_translation_does_not_change_sigma2(seed: int, exponent: float, sign: int, law: str) -> None:
+def test_translation_does_not_change_sigma2(
+    seed: int, exponent: float, sign: int, law: str
+) -> None:
     X = mixture(seed)
-    assert scale_of(X + sign * 10.0**exponent * X.std(), seed, law) == pytest.approx(scale_of(X, seed, law), rel=ROUNDING)
+    assert scale_of(X + sign * 10.0**exponent * X.std(), seed, law) == pytest.approx(
+        scale_of(X, seed, law), rel=ROUNDING
+    )
 
 
 @settings(max_examples=20)
@@ -55,7 +65,9 @@ def test_order_and_repetition_do_not_matter(seed: int, law: str) -> None:
     times = rng.integers(0, 3, size=len(X))
 
     def drawn(rows: np.ndarray, weights: np.ndarray | None = None) -> Frequencies:
-        return ckm.sketch(rows, n_clusters=3, random_state=seed, distribution=law, sample_weight=weights).frequencies
+        return ckm.sketch(
+            rows, n_clusters=3, random_state=seed, distribution=law, sample_weight=weights
+        ).frequencies
 
     assert drawn(X[rng.permutation(len(X))]) == drawn(X)
     assert drawn(X, times) == drawn(np.repeat(X, times, axis=0))
@@ -77,7 +89,8 @@ def test_the_scale_is_that_of_a_cluster_not_of_the_whole() -> None:
 @pytest.mark.parametrize("K", [5, 20])
 def test_the_default_scale_is_the_variance_within_clusters(K: int) -> None:
     X = ckm.datasets.gaussian_mixture(5000, K, 10, separation=30, random_state=0).rows
-    # A rough k-means may merge two clusters, whose distance then counts; frequencies at many scales forgive a factor of four.
+    # A rough k-means may merge two clusters, whose distance then counts; frequencies at many scales
+    # forgive a factor of four.
     assert 0.8 < ckm.sketch(X, n_clusters=K, random_state=0).frequencies.scale < 4
 
 
@@ -98,7 +111,9 @@ def test_the_origin_is_the_mean_of_the_pilot() -> None:
     np.testing.assert_allclose(f.origin, X.mean(axis=0), rtol=1e-15)
 
 
-@pytest.mark.parametrize("X", [np.ones((50, 2)), np.full((50, 2), 0.1), np.full((50, 1), 1e9 + 1 / 3), np.ones((1, 3))])
+@pytest.mark.parametrize(
+    "X", [np.ones((50, 2)), np.full((50, 2), 0.1), np.full((50, 1), 1e9 + 1 / 3), np.ones((1, 3))]
+)
 def test_rows_without_variance_have_no_scale(X: np.ndarray) -> None:
     with pytest.raises(DataError, match=r"(equal|one row).*scale="):
         scale_of(X)

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import ckm
+from ckm._sketching.stream import HEAD_ROWS
 from ckm.errors import DataError, HeadWarning, MismatchError, NonFiniteError, ParameterError
-from ckm.sketcher import HEAD_ROWS
 
 X = np.random.default_rng(0).normal(size=(50_000, 3))
 
@@ -25,7 +25,9 @@ def grow(batches: Any, **options: Any) -> ckm.Sketcher:
 def test_it_is_the_sketch_of_all_rows(size: int) -> None:
     rows = X if size > 100 else X[:500]
     like = ckm.sketch(X, sketch_size=20, random_state=0)
-    grown = grow((rows[i : i + size] for i in range(0, len(rows), size)), like=like, pool=10, random_state=1)
+    grown = grow(
+        (rows[i : i + size] for i in range(0, len(rows), size)), like=like, pool=10, random_state=1
+    )
     assert grown.count == len(rows)
     assert grown.result() == ckm.sketch(rows, like=like)
     assert len(grown.result().pool) == 10
@@ -75,7 +77,12 @@ def test_frames_weights_and_columns() -> None:
     grown = grow([frame[:100], frame[["w", "c", "b", "a"]][100:]], like=like, weight_column="w")
     assert grown.result() == ckm.sketch(frame, like=like, weight_column="w")
     assert (grown.result().weight, grown.result().columns) == (600, ("a", "b", "c"))
-    mixed = ckm.Sketcher(like=like).update(X[:10]).update(X[10:20], sample_weight=np.full(10, 3.0)).result()
+    mixed = (
+        ckm.Sketcher(like=like)
+        .update(X[:10])
+        .update(X[10:20], sample_weight=np.full(10, 3.0))
+        .result()
+    )
     assert mixed.weight == 40
     with pytest.raises(MismatchError, match="'a'"):
         grown.update(frame[["b", "c", "w"]])

@@ -1,4 +1,6 @@
-"""Engines, where none is installed: nothing of them is imported, and what is missing is said in a sentence."""
+"""Engines, where none is installed: nothing of them is imported, and what is missing is said in a
+sentence.
+"""
 
 import subprocess
 import sys
@@ -9,11 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 import ckm
-from ckm.choosing import Choice, SurveyJob
-from ckm.cli import app
+from ckm._cli.app import app
+from ckm._sketching.choose import Choice, SurveyJob
+from ckm._sketching.jobs import SketchJob, pack_pool, unpack, unpack_pool
+from ckm._sources.base import Chunk, Place
 from ckm.errors import MismatchError
-from ckm.runners.parts import SketchJob, pack_pool, unpack, unpack_pool
-from ckm.sources.base import Chunk, Place
 
 ENGINES = {"dask": "dask", "spark": "pyspark", "ray": "ray"}
 
@@ -27,15 +29,35 @@ def test_nothing_of_an_engine_is_imported(tmp_path: Path) -> None:
         "import sys, numpy as np, ckm\nckm.CompressiveKMeans(2, random_state=0).fit(np.eye(50, 2) + np.arange(50)[:, None])\n"
         "print(*(name for name in ('dask', 'distributed', 'pyspark', 'ray') if name in sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
     assert done.stdout.split() == []
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_missing_engine_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str) -> None:
+def test_a_missing_engine_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
     np.save(tmp_path / "a.npy", np.eye(3))
     monkeypatch.setitem(sys.modules, ENGINES[engine], None)
-    done = CliRunner().invoke(app, ["sketch", str(tmp_path / "a.npy"), "-m", "8", "--engine", engine, "-o", str(tmp_path / "a.ckm")])
+    done = CliRunner().invoke(
+        app,
+        [
+            "sketch",
+            str(tmp_path / "a.npy"),
+            "-m",
+            "8",
+            "--engine",
+            engine,
+            "-o",
+            str(tmp_path / "a.ckm"),
+        ],
+    )
     assert done.exit_code == 1
     assert f"pip install 'compressive-kmeans[{engine}]'" in done.output
 
@@ -50,7 +72,9 @@ def test_a_missing_engine_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 )
 def test_wrong_engines_are_said(tmp_path: Path, options: list[str], sentence: str) -> None:
     np.save(tmp_path / "a.npy", np.eye(3))
-    done = CliRunner().invoke(app, ["sketch", str(tmp_path / "a.npy"), "-m", "8", *options, "-o", str(tmp_path / "a.ckm")])
+    done = CliRunner().invoke(
+        app, ["sketch", str(tmp_path / "a.npy"), "-m", "8", *options, "-o", str(tmp_path / "a.ckm")]
+    )
     assert done.exit_code == 2
     assert sentence in done.output
 
@@ -60,7 +84,9 @@ def test_results_of_partitions_merge_to_the_sketch_of_all_rows(pool: int) -> Non
     X = np.random.default_rng(0).normal(size=(1000, 4))
     expected = ckm.sketch(X, sketch_size=100, random_state=0)
     job = SketchJob(expected.frequencies, capacity=pool)
-    parts = [job.of_partition(i, iter(chunks(part))) for i, part in enumerate(np.split(X, [0, 1, 900]))]
+    parts = [
+        job.of_partition(i, iter(chunks(part))) for i, part in enumerate(np.split(X, [0, 1, 900]))
+    ]
     assert max(map(len, parts)) < 2 * 16 * 100 + pool * 8 * (4 + 3) + 32
     for merged in (job.merge(parts), job.merge([job.merge(parts[2:]), job.merge(parts[:2][::-1])])):
         _, state = unpack(merged, expected.frequencies)
@@ -78,7 +104,9 @@ def test_sums_for_other_frequencies_are_refused() -> None:
 def test_a_survey_sends_no_row_back() -> None:
     X = np.random.default_rng(0).normal(size=(6000, 2))
     job = SurveyJob(Choice(n_clusters=3), 2, 30, seed=0)
-    merged = job.merge([job.of_partition(i, iter(chunks(part))) for i, part in enumerate(np.array_split(X, 3))])
+    merged = job.merge(
+        [job.of_partition(i, iter(chunks(part))) for i, part in enumerate(np.array_split(X, 3))]
+    )
     pool = unpack_pool(merged)
     assert pack_pool(pool) == merged
     assert (len(pool), pool.seen) == (5000, 6000)

@@ -1,4 +1,6 @@
-"""Reading ahead in a thread: the same items, errors where they are asked for, and no thread left behind."""
+"""Reading ahead in a thread: the same items, errors where they are asked for, and no thread left
+behind.
+"""
 
 import subprocess
 import sys
@@ -11,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from every_source import as_table, values, write_csv, write_parquet
 
 import ckm
+from ckm._sources import BEGINNING, Chunk, Place, Source
+from ckm._sources.prefetch import JOINED_ROWS, prefetched, read
 from ckm.errors import CkmError, DataError, NonFiniteError
-from ckm.sources import BEGINNING, Chunk, Place, Source
-from ckm.sources.reading import JOINED_ROWS, prefetched, read
-from every_source import as_table, values, write_csv, write_parquet
 
 
 def readers() -> list[threading.Thread]:
@@ -104,7 +106,11 @@ class Counted(Source):
     """Batches that say how far they were read."""
 
     def __init__(self, batches: list[np.ndarray], fail_at: int = -1) -> None:
-        self.columns, self.n_features, self.n_rows = None, batches[0].shape[1], sum(map(len, batches))
+        self.columns, self.n_features, self.n_rows = (
+            None,
+            batches[0].shape[1],
+            sum(map(len, batches)),
+        )
         self._batches, self._fail_at, self.read = batches, fail_at, 0
 
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
@@ -131,7 +137,11 @@ def test_a_sketch_that_fails_stops_the_reader(n_jobs: int) -> None:
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_source_that_fails_fails_the_sketch(n_jobs: int) -> None:
     with pytest.raises(DataError, match=r"Cannot read on\."):
-        ckm.sketch(Counted([np.ones((20_000, 2))] * 9, fail_at=7), like=ckm.draw_frequencies(4, 2), n_jobs=n_jobs)
+        ckm.sketch(
+            Counted([np.ones((20_000, 2))] * 9, fail_at=7),
+            like=ckm.draw_frequencies(4, 2),
+            n_jobs=n_jobs,
+        )
 
 
 def test_small_chunks_are_joined_and_keep_their_places() -> None:
@@ -151,18 +161,33 @@ def test_small_chunks_are_joined_and_keep_their_places() -> None:
 
 def test_files_are_read_by_one_thread_and_not_joined_across(tmp_path: Path) -> None:
     X = values(300)
-    paths = [write_parquet(as_table(part), tmp_path / f"{i}.parquet") for i, part in enumerate(np.split(X, 3))]
-    chunks = list(read(ckm.sources.open_source(paths)))
+    paths = [
+        write_parquet(as_table(part), tmp_path / f"{i}.parquet")
+        for i, part in enumerate(np.split(X, 3))
+    ]
+    chunks = list(read(ckm._sources.open_source(paths)))
     assert [chunk.name for chunk in chunks] == list(map(str, paths))
     assert readers() == []
 
 
 def test_interrupting_a_pipe_that_is_silent(tmp_path: Path) -> None:
     """The reader waits for input that does not come; Ctrl-C still ends everything at once, quietly."""
-    command = [sys.executable, "-c", "from ckm.cli import main; main()", "sketch", "-", "-m", "10", "-o", str(tmp_path / "s.ckm")]
+    command = [
+        sys.executable,
+        "-c",
+        "from ckm._cli.app import main; main()",
+        "sketch",
+        "-",
+        "-m",
+        "10",
+        "-o",
+        str(tmp_path / "s.ckm"),
+    ]
     head = write_csv(as_table(values(5)), tmp_path / "x.csv").read_bytes()
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); " + command[2]
-    with subprocess.Popen([command[0], "-c", code, *command[3:]], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [command[0], "-c", code, *command[3:]], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
         assert process.stdin is not None
         process.stdin.write(head)
         process.stdin.flush()
@@ -175,7 +200,11 @@ def test_interrupting_a_pipe_that_is_silent(tmp_path: Path) -> None:
 
 def test_reading_in_the_background_gives_the_same_bits(tmp_path: Path) -> None:
     X = np.random.default_rng(0).normal(size=(200_000, 3)).astype(np.float32)
-    path = write_parquet(pa.table({name: X[:, i] for i, name in enumerate("abc")}), tmp_path / "x.parquet", row_group_size=30_000)
+    path = write_parquet(
+        pa.table({name: X[:, i] for i, name in enumerate("abc")}),
+        tmp_path / "x.parquet",
+        row_group_size=30_000,
+    )
     f = ckm.draw_frequencies(20, 3)
     one = ckm.sketch(path, like=f, n_jobs=1, pool=50, random_state=0)
     two = ckm.sketch(path, like=f, n_jobs=2, pool=50, random_state=0)

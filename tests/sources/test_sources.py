@@ -1,4 +1,6 @@
-"""What is particular to some sources: awkward files, folders, keys, pipes, queries, iterables. The conformance suite has what all share."""
+"""What is particular to some sources: awkward files, folders, keys, pipes, queries, iterables. The
+conformance suite has what all share.
+"""
 
 import importlib
 import io
@@ -21,8 +23,22 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 import zarr
+from every_source import (
+    NAMES,
+    Loader,
+    as_table,
+    folder_with_keys,
+    parts,
+    values,
+    write_csv,
+    write_npy,
+    write_parquet,
+)
 
 import ckm
+from ckm._core.frequencies import draw_frequencies
+from ckm._core.sketch import Sketch
+from ckm._sources import Wanted, open_source
 from ckm.errors import (
     ColumnsWarning,
     DataError,
@@ -33,10 +49,6 @@ from ckm.errors import (
     NonFiniteError,
     ParameterError,
 )
-from ckm.frequencies import draw_frequencies
-from ckm.sketches import Sketch
-from ckm.sources import Wanted, open_source
-from every_source import NAMES, Loader, as_table, folder_with_keys, parts, values, write_csv, write_npy, write_parquet
 
 LIKE = Sketch.empty(draw_frequencies(10, 3, seed=0), NAMES)
 PLAIN = Sketch.empty(LIKE.frequencies)
@@ -51,10 +63,20 @@ def rows_of(data: Any, wanted: Wanted = Wanted()) -> np.ndarray:  # noqa: B008
 
 def test_columns_of_different_types_in_one_table(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    columns = {"east": rng.integers(0, 9, 100), "north": rng.normal(size=100).astype(np.float32), "height": rng.random(100) < 0.5}
+    columns = {
+        "east": rng.integers(0, 9, 100),
+        "north": rng.normal(size=100).astype(np.float32),
+        "height": rng.random(100) < 0.5,
+    }
     X = np.stack([column.astype(np.float64) for column in columns.values()], axis=1)
     pq.write_table(pa.table(columns), tmp_path / "x.parquet")
-    for data in (pa.table(columns), pd.DataFrame(columns), pl.DataFrame(columns), pl.LazyFrame(columns), tmp_path / "x.parquet"):
+    for data in (
+        pa.table(columns),
+        pd.DataFrame(columns),
+        pl.DataFrame(columns),
+        pl.LazyFrame(columns),
+        tmp_path / "x.parquet",
+    ):
         assert ckm.sketch(data, like=LIKE) == ckm.sketch(X, like=LIKE)
 
 
@@ -90,7 +112,10 @@ def test_pandas_columns_that_are_numbers_are_not_names() -> None:
 def test_files_of_one_set_may_order_their_columns_differently(tmp_path: Path, suffix: str) -> None:
     from every_source import write_arrow
 
-    X, write = values(100), {".csv": write_csv, ".parquet": write_parquet, ".arrow": write_arrow}[suffix]
+    X, write = (
+        values(100),
+        {".csv": write_csv, ".parquet": write_parquet, ".arrow": write_arrow}[suffix],
+    )
     write(as_table(X[:40]), tmp_path / f"a{suffix}")
     write(as_table(X[40:]).select(["north", "height", "east"]), tmp_path / f"b{suffix}")
     assert ckm.sketch(str(tmp_path / f"*{suffix}"), like=LIKE) == ckm.sketch(X, like=LIKE)
@@ -102,13 +127,19 @@ def test_weights_are_not_clustered_and_must_be_weights(tmp_path: Path) -> None:
     table = as_table(values(50)).append_column("w", pa.array([1.0] * 49 + [-1.0]))
     path = write_parquet(table, tmp_path / "x.parquet")
     for data in (table, path, pl.LazyFrame(table), table.to_reader(), [table.to_pandas()]):
-        with pytest.raises(DataError, match=r"Column 'w'.* must be finite and not negative; weight 49 is -1"):
+        with pytest.raises(
+            DataError, match=r"Column 'w'.* must be finite and not negative; weight 49 is -1"
+        ):
             ckm.sketch(data, weight_column="w", like=LIKE)
-    with pytest.raises(ParameterError, match="no column 'v'; the columns are east, north, height, w"):
+    with pytest.raises(
+        ParameterError, match="no column 'v'; the columns are east, north, height, w"
+    ):
         ckm.sketch(path, weight_column="v", like=LIKE)
     with pytest.raises(ParameterError, match="'w' holds the weights"):
         ckm.sketch(path, weight_column="w", columns=["east", "w"], sketch_size=10)
-    with pytest.raises(ParameterError, match=r"weight_column='w' and sample_weight= are both given"):
+    with pytest.raises(
+        ParameterError, match=r"weight_column='w' and sample_weight= are both given"
+    ):
         ckm.sketch(path, weight_column="w", sample_weight=np.ones(50), like=LIKE)
     with pytest.raises(ParameterError, match=r"no column names, so none is 'w'"):
         ckm.sketch(values(50), weight_column="w", like=LIKE)
@@ -123,7 +154,9 @@ def test_a_bad_value_is_placed_in_its_file(tmp_path: Path) -> None:
         write(as_table(X[:50]), tmp_path / f"a{suffix}")
         write(as_table(X[50:]), tmp_path / f"b{suffix}")
         for options in ({"like": LIKE}, {"sketch_size": 10}, {"like": LIKE, "nan": "drop"}):
-            with pytest.raises(NonFiniteError, match=rf"Row 13, column 'height' of .*b{suffix} holds inf") as caught:
+            with pytest.raises(
+                NonFiniteError, match=rf"Row 13, column 'height' of .*b{suffix} holds inf"
+            ) as caught:
                 ckm.sketch(str(tmp_path / f"*{suffix}"), **options)
             assert caught.value.file == str(tmp_path / f"b{suffix}")
 
@@ -153,7 +186,9 @@ def test_csv_without_a_header(tmp_path: Path) -> None:
 
 
 def test_csv_as_others_write_it(tmp_path: Path) -> None:
-    """CRLF, a byte order mark, quoted names and numbers, blank lines, no line break at the end, CR alone."""
+    """CRLF, a byte order mark, quoted names and numbers, blank lines, no line break at the end, CR
+    alone.
+    """
     plain = "east,north\n1,2\n3,4\n5,6\n"
     expected = [[1, 2], [3, 4], [5, 6]]
     for text in (
@@ -173,17 +208,21 @@ def test_csv_as_others_write_it(tmp_path: Path) -> None:
         assert rows_of(io.BytesIO(path.read_bytes())).tolist() == expected
 
 
-def test_line_breaks_and_commas_within_quotes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = importlib.import_module("ckm.sources.lines")
+def test_line_breaks_and_commas_within_quotes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = importlib.import_module("ckm._sources.lines")
     rows = [(i, f'"line one,\nline {"two" * (i % 7)} and ""that"""', i / 4) for i in range(4000)]
-    path = as_csv("a,note,b\n" + "".join(f"{a},{note},{b}\n" for a, note, b in rows), tmp_path / "x.csv")
+    path = as_csv(
+        "a,note,b\n" + "".join(f"{a},{note},{b}\n" for a, note, b in rows), tmp_path / "x.csv"
+    )
     monkeypatch.setattr(lines, "BLOCK", 1000)
     with pytest.warns(ColumnsWarning, match=r"note \(text\)"):
         assert np.array_equal(rows_of(path), [(a, b) for a, _, b in rows])
 
 
 def test_a_quote_that_is_never_closed_does_not_fill_the_memory(tmp_path: Path) -> None:
-    from ckm.sources.lines import lines
+    from ckm._sources.lines import lines
 
     text = b'1,5" wide\n' + b"2,plain\n" * 100_000
     assert b"".join(blocks := list(lines(io.BytesIO(text), 4096, "x"))) == text
@@ -191,40 +230,59 @@ def test_a_quote_that_is_never_closed_does_not_fill_the_memory(tmp_path: Path) -
 
 
 def test_a_whole_number_column_that_turns_fractional_far_down(tmp_path: Path) -> None:
-    """CSV types are inferred from the first megabyte; what comes after must not be rounded, nor refused."""
+    """CSV types are inferred from the first megabyte; what comes after must not be rounded, nor
+    refused.
+    """
     count = 300_000
     X = np.ones((count, 3))
     X[:, 1] = np.arange(count) % 10
     X[-1] = [0.5, 2.25, 1e-3]
-    text = "east,north,height\n" + "".join(f"1,{i % 10},1\n" for i in range(count - 1)) + "0.5,2.25,0.001\n"
+    text = (
+        "east,north,height\n"
+        + "".join(f"1,{i % 10},1\n" for i in range(count - 1))
+        + "0.5,2.25,0.001\n"
+    )
     assert len(text) > 2**20
     assert ckm.sketch(as_csv(text, tmp_path / "x.csv"), like=LIKE) == ckm.sketch(X, like=LIKE)
 
 
 def test_the_row_of_what_cannot_be_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    csv = importlib.import_module("ckm.sources.csv")
+    csv = importlib.import_module("ckm._sources.csv")
     monkeypatch.setattr(csv, "BLOCK", 4096)
     good = "1.0,2.0\n" * 200_000
     late = as_csv("a,b\n" + good + "3,oops\n" + good, tmp_path / "late.csv")
-    with pytest.raises(InputFileError, match=r"late.csv: in column 'b': row 200000:.*invalid value 'oops'"):
+    with pytest.raises(
+        InputFileError, match=r"late.csv: in column 'b': row 200000:.*invalid value 'oops'"
+    ):
         rows_of(late)
     ragged = as_csv("a,b\n" + good + "3\n" + good, tmp_path / "ragged.csv")
-    with pytest.raises(InputFileError, match=r"ragged.csv: row 200000 \(line 200002\) has 1 fields where the first line has 2; mend"):
+    with pytest.raises(
+        InputFileError,
+        match=r"ragged.csv: row 200000 \(line 200002\) has 1 fields where the first line has 2; mend",
+    ):
         rows_of(ragged)
     quoted = as_csv('1,"2"\n\n3,"4\n"\n5,6,7\n', tmp_path / "quoted.csv")
     with pytest.raises(
-        InputFileError, match=r"quoted.csv: row 2 \(line 5\) has 3 fields where the first line has 2; .* quotes around .* ',' in"
+        InputFileError,
+        match=r"quoted.csv: row 2 \(line 5\) has 3 fields where the first line has 2; .* quotes around .* ',' in",
     ):
         rows_of(quoted)
 
 
-@pytest.mark.parametrize(("delimiter", "decimal"), [(",", "."), (";", "."), (";", ","), ("\t", "."), ("\t", ","), ("|", ".")])
+@pytest.mark.parametrize(
+    ("delimiter", "decimal"),
+    [(",", "."), (";", "."), (";", ","), ("\t", "."), ("\t", ","), ("|", ".")],
+)
 @pytest.mark.parametrize("named", [True, False])
-def test_fields_between_other_marks_than_commas(tmp_path: Path, delimiter: str, decimal: str, named: bool) -> None:
+def test_fields_between_other_marks_than_commas(
+    tmp_path: Path, delimiter: str, decimal: str, named: bool
+) -> None:
     rows = [[1.5, -2.0, 3.25], [4.0, 5.5, 1e-3], [7.0, 8.0, 9.125]] * 50
     lines = [delimiter.join(str(x).replace(".", decimal) for x in row) for row in rows]
     text = "\n".join([delimiter.join(NAMES)] * named + lines)
-    paths = [as_csv(text, tmp_path / name) for name in ("x.csv", "x.tsv")[: 1 + (delimiter == "\t")]]
+    paths = [
+        as_csv(text, tmp_path / name) for name in ("x.csv", "x.tsv")[: 1 + (delimiter == "\t")]
+    ]
     for data in (*paths, io.BytesIO(text.encode())):
         source = open_source(data)
         assert source.columns == (NAMES if named else ("x0", "x1", "x2"))
@@ -234,7 +292,8 @@ def test_fields_between_other_marks_than_commas(tmp_path: Path, delimiter: str, 
 @pytest.mark.parametrize(
     ("text", "columns"),
     [
-        ("height, cm\tweight, kg\n1.5\t2\n", ("height, cm", "weight, kg")),  # the comma does not part the second line
+        # the comma does not part the second line
+        ("height, cm\tweight, kg\n1.5\t2\n", ("height, cm", "weight, kg")),
         ('"a;b",c\n1,2\n', ("a;b", "c")),
         ("a;b,c;d\n1,2\n", ("a;b", "c;d")),
         ("a|b\n1|2\n", ("a", "b")),
@@ -242,7 +301,9 @@ def test_fields_between_other_marks_than_commas(tmp_path: Path, delimiter: str, 
         ("a\n1\n", ("a",)),
     ],
 )
-def test_which_mark_parts_fields(tmp_path: Path, text: str, columns: tuple[str, ...] | None) -> None:
+def test_which_mark_parts_fields(
+    tmp_path: Path, text: str, columns: tuple[str, ...] | None
+) -> None:
     path = as_csv(text, tmp_path / "x.csv")
     if columns is not None:
         assert open_source(path).columns == columns
@@ -258,9 +319,13 @@ def test_a_header_with_commas_in_a_tsv(tmp_path: Path) -> None:
 
 
 def test_text_among_numbers_is_shown(tmp_path: Path) -> None:
-    path = as_csv('a,much,gap,plain,day\n1,"1,000",2,x,2024-05-01\n3,"2,000",-,y7,2024-05-02\n', tmp_path / "x.csv")
+    path = as_csv(
+        'a,much,gap,plain,day\n1,"1,000",2,x,2024-05-01\n3,"2,000",-,y7,2024-05-02\n',
+        tmp_path / "x.csv",
+    )
     with pytest.warns(
-        ColumnsWarning, match=r"x.csv: much \(text, such as '1,000'\), gap \(text, such as '-'\), plain \(text\), day \(date"
+        ColumnsWarning,
+        match=r"x.csv: much \(text, such as '1,000'\), gap \(text, such as '-'\), plain \(text\), day \(date",
     ):
         assert rows_of(path).tolist() == [[1], [3]]
 
@@ -268,10 +333,15 @@ def test_text_among_numbers_is_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [",a,b\n0,1,2\n1,3,4\n", "a,b,\n1,2,\n3,4,\n"])
 def test_numbers_without_a_name_are_left_out(tmp_path: Path, text: str) -> None:
     """As pandas writes the numbers of rows, and others a comma at the end of lines."""
-    with pytest.warns(ColumnsWarning, match=r"Left out of .*x.csv: a column \(numbers without a name, perhaps of rows\); choose"):
+    with pytest.warns(
+        ColumnsWarning,
+        match=r"Left out of .*x.csv: a column \(numbers without a name, perhaps of rows\); choose",
+    ):
         assert rows_of(as_csv(text, tmp_path / "x.csv")).tolist() == [[1, 2], [3, 4]]
     assert rows_of(pd.DataFrame({"": [1.0, 2.0]})).tolist() == [[1], [2]], "where there are others"
-    assert rows_of(tmp_path / "x.csv", Wanted(columns=["", "a"])).shape == (2, 2), "unless they are asked for"
+    assert rows_of(tmp_path / "x.csv", Wanted(columns=["", "a"])).shape == (2, 2), (
+        "unless they are asked for"
+    )
 
 
 @pytest.mark.parametrize("name", ["id", None])
@@ -282,11 +352,24 @@ def test_the_index_of_a_data_frame_is_left_out(tmp_path: Path, name: str | None)
     frame.to_parquet(tmp_path / "x.parquet")
     table = pa.Table.from_pandas(frame)
     feather.write_feather(table, tmp_path / "x.arrow")
-    for data in (tmp_path / "x.parquet", tmp_path / "x.arrow", table, table.to_reader(), ds.dataset(tmp_path / "x.parquet")):
-        with pytest.warns(ColumnsWarning, match=rf"Left out of .*: {stored} \(a data frame's index\); choose"):
+    for data in (
+        tmp_path / "x.parquet",
+        tmp_path / "x.arrow",
+        table,
+        table.to_reader(),
+        ds.dataset(tmp_path / "x.parquet"),
+    ):
+        with pytest.warns(
+            ColumnsWarning, match=rf"Left out of .*: {stored} \(a data frame's index\); choose"
+        ):
             assert rows_of(data).tolist() == rows_of(frame).tolist()
-    assert rows_of(tmp_path / "x.parquet", Wanted(columns=["a", stored])).tolist() == [[1, 7], [3, 5]], "unless it is asked for"
-    assert rows_of(pa.Table.from_pandas(frame[[]])).tolist() == [[7], [5]], "or there is nothing else"
+    assert rows_of(tmp_path / "x.parquet", Wanted(columns=["a", stored])).tolist() == [
+        [1, 7],
+        [3, 5],
+    ], "unless it is asked for"
+    assert rows_of(pa.Table.from_pandas(frame[[]])).tolist() == [[7], [5]], (
+        "or there is nothing else"
+    )
     plain = pd.DataFrame({"a": [1.0, 3.0]})  # its index is a range, and not stored
     plain.to_parquet(tmp_path / "plain.parquet")
     assert rows_of(tmp_path / "plain.parquet").tolist() == [[1], [3]]
@@ -299,17 +382,24 @@ def test_readers_of_other_libraries(tmp_path: Path) -> None:
     expected = ckm.sketch(tmp_path / "x.parquet", like=LIKE)
     with pd.read_csv(tmp_path / "x.csv", chunksize=700) as pieces:
         assert ckm.sketch(pieces, like=LIKE) == expected
-    table.to_pandas().to_json(tmp_path / "x.jsonl", orient="records", lines=True, double_precision=15)
+    table.to_pandas().to_json(
+        tmp_path / "x.jsonl", orient="records", lines=True, double_precision=15
+    )
     with pd.read_json(tmp_path / "x.jsonl", lines=True, chunksize=700) as pieces:
         assert ckm.sketch(pieces, like=LIKE).count == 3000
     with pq.ParquetFile(tmp_path / "x.parquet") as file:
         assert ckm.sketch(file, like=LIKE) == expected
-        assert rows_of(file, Wanted(columns=list(NAMES[:1]))).shape == (3000, 1), "again, and some columns"
+        assert rows_of(file, Wanted(columns=list(NAMES[:1]))).shape == (3000, 1), (
+            "again, and some columns"
+        )
 
 
 def test_fields_between_spaces_are_not_told_apart(tmp_path: Path) -> None:
     path = as_csv("a b\n1 2\n", tmp_path / "x.csv")
-    with pytest.raises(DataError, match=r"a b: text, such as '1 2', without a comma, semicolon, tab or \| between fields"):
+    with pytest.raises(
+        DataError,
+        match=r"a b: text, such as '1 2', without a comma, semicolon, tab or \| between fields",
+    ):
         open_source(path)
 
 
@@ -317,8 +407,13 @@ def test_a_header_alone_has_no_rows(tmp_path: Path) -> None:
     empty = [as_csv("east,north,height\n", tmp_path / f"{i}.csv") for i in range(2)]
     assert open_source(empty).n_rows == 0
     assert ckm.sketch(empty, like=LIKE).count == 0
-    assert open_source([*empty, as_csv("east,north,height\n1,2,3\n", tmp_path / "2.csv")]).n_rows is None
-    with pytest.raises(DataError, match=r"zero rows \(n_samples=0\), so there is nothing to cluster; check"):
+    assert (
+        open_source([*empty, as_csv("east,north,height\n1,2,3\n", tmp_path / "2.csv")]).n_rows
+        is None
+    )
+    with pytest.raises(
+        DataError, match=r"zero rows \(n_samples=0\), so there is nothing to cluster; check"
+    ):
         ckm.CompressiveKMeans(2).fit(empty)
 
 
@@ -364,10 +459,14 @@ def test_keys_in_the_names_of_folders(tmp_path: Path) -> None:
     X = values(500)
     hive = folder_with_keys(as_table(X), tmp_path)
     assert ckm.sketch(hive, like=LIKE) == ckm.sketch(X, like=LIKE)
-    with pytest.warns(ColumnsWarning, match=r"year \(a key of folders\), kind \(a key of folders\)"):
+    with pytest.warns(
+        ColumnsWarning, match=r"year \(a key of folders\), kind \(a key of folders\)"
+    ):
         assert open_source(hive).columns == NAMES
     years = np.repeat([2020, 2021, 2022, 2023], [10, 0, 1, 489])
-    assert np.array_equal(rows_of(hive, Wanted(["north", "year"])), np.stack([X[:, 1], years], axis=1))
+    assert np.array_equal(
+        rows_of(hive, Wanted(["north", "year"])), np.stack([X[:, 1], years], axis=1)
+    )
     assert np.array_equal(rows_of(f"{hive}/*/*/*.parquet", Wanted(["year"]))[:, 0], years)
     with pytest.raises(DataError, match=r"Column 'kind' of .* holds text"):
         open_source(hive, Wanted(["kind"]))
@@ -386,14 +485,22 @@ def test_arrays_on_disk_are_read_not_mapped(tmp_path: Path) -> None:
 def test_which_array_in_a_file(tmp_path: Path) -> None:
     X = values(50)
     with h5py.File(tmp_path / "x.h5", "w") as file:
-        file["a/rows"], file["b"], file["flat"], file["names"] = X, 2 * X, X[:, 0], np.array([b"x", b"y"])
+        file["a/rows"], file["b"], file["flat"], file["names"] = (
+            X,
+            2 * X,
+            X[:, 0],
+            np.array([b"x", b"y"]),
+        )
     group = zarr.open_group(str(tmp_path / "x.zarr"), mode="w")
     group.create_array("a/rows", data=X)
     group.create_array("b", data=2 * X)
     for name, what in (("x.h5", "dataset"), ("x.zarr", "array")):
         assert np.array_equal(rows_of(f"{tmp_path / name}::a/rows"), X)
         assert np.array_equal(rows_of(f"{tmp_path / name}::/b"), 2 * X)
-        with pytest.raises(InputFileError, match=rf"{what}s that are tables of numbers: a/rows, b; name one, as .*{name}::a/rows"):
+        with pytest.raises(
+            InputFileError,
+            match=rf"{what}s that are tables of numbers: a/rows, b; name one, as .*{name}::a/rows",
+        ):
             open_source(tmp_path / name)
         with pytest.raises(InputFileError, match=rf"no {what} 'c'; it has a/rows, b"):
             open_source(f"{tmp_path / name}::c")
@@ -410,11 +517,16 @@ def test_which_array_in_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("package", "name"), [("h5py", "x.h5"), ("zarr", "x.zarr")])
-def test_a_package_that_is_missing_is_named(package: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_is_missing_is_named(
+    package: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     as_csv("anything", tmp_path / name)
     monkeypatch.setitem(sys.modules, package, None)
     extra = {"h5py": "hdf5", "zarr": "zarr"}[package]
-    with pytest.raises(MissingPackageError, match=rf"needs {package}, which is not installed: pip install 'compressive-kmeans\[{extra}\]'"):
+    with pytest.raises(
+        MissingPackageError,
+        match=rf"needs {package}, which is not installed: pip install 'compressive-kmeans\[{extra}\]'",
+    ):
         ckm.sketch(tmp_path / name, like=LIKE)
 
 
@@ -435,7 +547,9 @@ def test_standard_input_of_another_process(tmp_path: Path) -> None:
         writer.write_table(as_table(X), max_chunksize=100)
     text = write_csv(as_table(X), tmp_path / "x.csv").read_bytes()
     for data in (text, stream.getvalue(), pa.compress(text, "gzip", asbytes=True)):
-        done = subprocess.run([sys.executable, "-c", code], input=data, capture_output=True, check=False, timeout=120)
+        done = subprocess.run(
+            [sys.executable, "-c", code], input=data, capture_output=True, check=False, timeout=120
+        )
         assert (done.stdout.decode().strip(), done.stderr.decode()) == (expected, "")
 
 
@@ -451,7 +565,11 @@ def test_a_named_pipe(tmp_path: Path) -> None:
 
 def test_what_a_pipe_cannot_be(tmp_path: Path) -> None:
     parquet = write_parquet(as_table(values(5)), tmp_path / "x.parquet").read_bytes()
-    for data, words in ((parquet, "holds Parquet"), (b"", "is empty"), (b"\xff\xff\xff\xff\x10", "Cannot read")):
+    for data, words in (
+        (parquet, "holds Parquet"),
+        (b"", "is empty"),
+        (b"\xff\xff\xff\xff\x10", "Cannot read"),
+    ):
         with pytest.raises(InputFileError, match=words):
             open_source(io.BytesIO(data))
     with pytest.raises(InputFileError, match=r"open for text; open it for bytes"):
@@ -479,7 +597,10 @@ def test_filters_of_datasets_and_lazy_frames_hold_in_samples_too(tmp_path: Path)
     X = values()
     paths = parts(write_parquet, as_table(X), tmp_path, ".parquet")
     kept = X[X[:, 0] > 0]
-    for data in (ds.dataset(paths).filter(ds.field("east") > 0), pl.scan_parquet(paths).filter(pl.col("east") > 0)):
+    for data in (
+        ds.dataset(paths).filter(ds.field("east") > 0),
+        pl.scan_parquet(paths).filter(pl.col("east") > 0),
+    ):
         source = open_source(data)
         assert np.array_equal(np.concatenate([chunk.rows for chunk in source.chunks()]), kept)
         assert source.sample(500, np.random.default_rng(0))[0][:, 0].min() > 0
@@ -574,9 +695,13 @@ def test_what_can_be_read_once_says_that_its_head_decided() -> None:
     assert s.count == len(X)
     assert s.frequencies.origin.max() < -0.1
     assert np.array_equal(s.tally.sums, ckm.sketch(X, like=s).tally.sums)
-    ckm.sketch(iter(batches[:2]), sketch_size=10, random_state=0)  # all of it is the head: nothing to warn of
+    # all of it is the head: nothing to warn of
+    ckm.sketch(iter(batches[:2]), sketch_size=10, random_state=0)
     assert ckm.sketch(iter(batches), like=s) == s
-    assert abs(ckm.sketch(Loader(batches), sketch_size=10, random_state=0).frequencies.origin).max() < 0.1
+    assert (
+        abs(ckm.sketch(Loader(batches), sketch_size=10, random_state=0).frequencies.origin).max()
+        < 0.1
+    )
 
 
 def test_the_head_does_not_stay_in_memory() -> None:
@@ -605,18 +730,30 @@ def test_the_head_does_not_stay_in_memory() -> None:
 def no_libraries(code: str) -> str:
     names = "pyarrow,h5py,zarr,polars,duckdb,torch,pandas,narwhals,scipy.sparse"
     code += f"\nimport sys; print([m for m in '{names}'.split(',') if m in sys.modules])"
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    ).stdout.strip()
 
 
 def test_nothing_is_imported_that_is_not_read_with(tmp_path: Path) -> None:
     path = write_npy(values(), tmp_path / "x.npy")
-    assert no_libraries("import numpy as np; from ckm.sources import open_source; open_source(np.eye(3))") == "[]"
-    assert no_libraries(f"from ckm.sources import open_source; list(open_source({str(path)!r}).chunks())") == "[]"
+    assert (
+        no_libraries(
+            "import numpy as np; from ckm._sources import open_source; open_source(np.eye(3))"
+        )
+        == "[]"
+    )
+    assert (
+        no_libraries(
+            f"from ckm._sources import open_source; list(open_source({str(path)!r}).chunks())"
+        )
+        == "[]"
+    )
 
 
 def test_every_kind_of_reader_is_a_module() -> None:
-    from ckm.sources import paths
+    from ckm._sources import paths
 
     for name in set(paths.READERS.values()):
-        opener: Callable[..., Any] = importlib.import_module(f"ckm.sources.{name}").open_files
+        opener: Callable[..., Any] = importlib.import_module(f"ckm._sources.{name}").open_files
         assert callable(opener)

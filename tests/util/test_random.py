@@ -5,8 +5,8 @@ import hashlib
 import numpy as np
 import pytest
 
+from ckm._util.random import STREAMS, seed_of, stream
 from ckm.errors import ParameterError
-from ckm.seeding import STREAMS, seed_of, stream
 
 
 def raw(seed: int, name: str, *position: int) -> tuple[int, ...]:
@@ -14,13 +14,20 @@ def raw(seed: int, name: str, *position: int) -> tuple[int, ...]:
 
 
 def test_streams_are_different_and_repeat() -> None:
-    keys = [(seed, name, *position) for seed in (0, 1, 2**64 - 1) for name in STREAMS for position in ((), (0,), (1,), (0, 1))]
+    keys = [
+        (seed, name, *position)
+        for seed in (0, 1, 2**64 - 1)
+        for name in STREAMS
+        for position in ((), (0,), (1,), (0, 1))
+    ]
     assert len({raw(*key) for key in keys}) == len(keys)
     assert all(raw(*key) == raw(*key) for key in keys)
 
 
 def test_streams_are_pinned() -> None:
-    """Results of earlier versions are repeated by the same seed: new streams are appended, old ones keep their place."""
+    """Results of earlier versions are repeated by the same seed: new streams are appended, old ones
+    keep their place.
+    """
     pinned = ("pilot", "scale", "frequencies", "pool", "decode", "dataset")
     assert STREAMS[: len(pinned)] == pinned
     digest = hashlib.sha256(repr([raw(7, name, 3) for name in pinned]).encode()).hexdigest()

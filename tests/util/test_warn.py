@@ -13,7 +13,9 @@ from ckm.errors import ClustersWarning, ColumnsWarning, HeadWarning
 
 @pytest.fixture
 def frame() -> pd.DataFrame:
-    return pd.DataFrame(np.random.default_rng(0).normal(size=(200, 2)), columns=["a", "b"]).assign(name="x")
+    return pd.DataFrame(np.random.default_rng(0).normal(size=(200, 2)), columns=["a", "b"]).assign(
+        name="x"
+    )
 
 
 def test_the_line_is_the_callers(frame: pd.DataFrame, tmp_path: Path) -> None:

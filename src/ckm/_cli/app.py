@@ -1,6 +1,7 @@
 """The command line: `ckm fit | sketch | merge | decode | predict | inspect | demo`.
 
-Results go to standard output or to the file named with -o; progress, notes, warnings and errors go to standard error.
+Results go to standard output or to the file named with -o; progress, notes, warnings and errors go
+to standard error.
 """
 
 from pathlib import Path
@@ -9,11 +10,12 @@ from typing import Annotated, Any
 import typer
 
 import ckm
-from ckm import options as o
-from ckm import steps
-from ckm.shell import ReportingGroup, say
+from ckm._cli import options as o
+from ckm._cli import steps
+from ckm._cli.errors import ReportingGroup, say
 
-# `ckm` loads what computes when it is first used, and the commands import the rest themselves: help appears at once.
+# `ckm` loads what computes when it is first used, and the commands import the rest themselves: help
+# appears at once.
 
 
 def _examples(*lines: str) -> str:
@@ -54,12 +56,17 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def common(
-    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
 ) -> None:
     """Cluster any amount of data in one pass: compressive k-means.
 
-    A sketch is m random averages of the rows, a few kilobytes whatever their number. Centroids are found from the sketch
-    alone, and sketches of different data add up.
+    A sketch is m random averages of the rows, a few kilobytes whatever their number. Centroids are
+    found from the sketch alone, and sketches of different data add up.
     """
 
 
@@ -78,8 +85,13 @@ def fit(
     files: o.Files,
     clusters: o.Clusters,
     output: o.CentroidsOut = None,
-    save_sketch: Annotated[Path | None, typer.Option(metavar="FILE", help="Keep the sketch too: a name ending in .ckm.")] = None,
-    sse: Annotated[bool, typer.Option("--sse", help="Also report the SSE: one more pass over the data.")] = False,
+    save_sketch: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep the sketch too: a name ending in .ckm."),
+    ] = None,
+    sse: Annotated[
+        bool, typer.Option("--sse", help="Also report the SSE: one more pass over the data.")
+    ] = False,
     polish: o.Polish = 0,
     columns: o.Columns = None,
     weight_column: o.WeightColumn = None,
@@ -88,7 +100,12 @@ def fit(
     sketch_size: o.Size = None,
     scale: o.Scale = "auto",
     distribution: o.Distribution = "multiscale",
-    pool: Annotated[int, typer.Option(metavar="N", min=0, help="Sampled rows to start from, held during the fit only.")] = 1000,
+    pool: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, help="Sampled rows to start from, held during the fit only."
+        ),
+    ] = 1000,
     decoder: o.Decoder = "auto",
     init: o.Init = "auto",
     n_init: o.Replicates = 1,
@@ -101,20 +118,31 @@ def fit(
 ) -> None:
     """Find K centroids of the rows in FILES, in one pass.
 
-    Memory stays bounded. Without -o the centroids are printed: a table at a terminal, CSV in a pipe. The CSV has one line for
-    each cluster: cluster,weight,<column names>. It is all that `ckm predict` needs.
+    Memory stays bounded. Without -o the centroids are printed: a table at a terminal, CSV in a
+    pipe. The CSV has one line for each cluster: cluster,weight,<column names>. It is all that `ckm
+    predict` needs.
 
-    --polish N gives up the one pass: at most N more move each centroid to the mean of its rows, and a last one measures SSE and shares of
-    rows, which become the weights. Each costs rows x K x columns multiply-adds, as `ckm predict` does.
+    --polish N gives up the one pass: at most N more move each centroid to the mean of its rows, and
+    a last one measures SSE and shares of rows, which become the weights. Each costs rows x K x
+    columns multiply-adds, as `ckm predict` does.
     """
-    from ckm import results
+    from ckm._cli import files as results
 
     steps.check_search(decoder, init, holds_rows=pool > 0)
     variance = steps.parse_scale(scale)
     inputs = results.find_inputs(files)
-    results.check_outputs([results.Output(output, results.CENTROIDS), results.Output(save_sketch, results.SKETCHES)], inputs)
+    results.check_outputs(
+        [results.Output(output, results.CENTROIDS), results.Output(save_sketch, results.SKETCHES)],
+        inputs,
+    )
     results.require_place_for_units(output, standardize, json)
-    source = steps.open_rows(inputs, columns, weight_column, nan, again="--polish" if polish else "--sse" if sse else None)
+    source = steps.open_rows(
+        inputs,
+        columns,
+        weight_column,
+        nan,
+        again="--polish" if polish else "--sse" if sse else None,
+    )
     steps.require_rows(source.n_rows, clusters, inputs)
     s = ckm.sketch(
         source,
@@ -131,7 +159,8 @@ def fit(
     )
     steps.require_rows(s.count, clusters, inputs)
     if save_sketch is not None:
-        s.without_pool().save(save_sketch)  # rows are written only by `ckm sketch --pool`, where they are asked for by name
+        # rows are written only by `ckm sketch --pool`, where they are asked for by name
+        s.without_pool().save(save_sketch)
     solution = steps.decode(s, clusters, decoder, init, n_init, seed, jobs, kernel, quiet)
     more: dict[str, Any] = {"rows": s.count, "sketch_size": s.frequencies.m, "seed": seed}
     if polish or sse:
@@ -155,17 +184,33 @@ def sketch(
     output: o.SketchOut,
     clusters: Annotated[
         int | None,
-        typer.Option("--clusters", "-k", metavar="K", min=1, help="Size it for K clusters: m = 5 K n; with --like, check that it will do."),
+        typer.Option(
+            "--clusters",
+            "-k",
+            metavar="K",
+            min=1,
+            help="Size it for K clusters: m = 5 K n; with --like, check that it will do.",
+        ),
     ] = None,
     sketch_size: o.Size = None,
-    like: Annotated[Path | None, typer.Option(metavar="FILE", help="Use an earlier sketch's frequencies, so that both can merge.")] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Use an earlier sketch's frequencies, so that both can merge."
+        ),
+    ] = None,
     columns: o.Columns = None,
     weight_column: o.WeightColumn = None,
     nan: o.Nan = "error",
     standardize: o.Standardize = False,
     scale: o.Scale = "auto",
     distribution: o.Distribution = "multiscale",
-    pool: Annotated[int, typer.Option(metavar="N", min=0, help="Keep N sampled rows in the file, to start decoding from.")] = 0,
+    pool: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, help="Keep N sampled rows in the file, to start decoding from."
+        ),
+    ] = 0,
     checkpoint: o.Checkpoint = None,
     resume: o.Resume = False,
     engine: o.Engine = None,
@@ -181,24 +226,38 @@ def sketch(
 ) -> None:
     """Sketch the rows in FILES in one pass, for decoding later.
 
-    The size comes from -k, -m or --like; beside --like, which has one, -k only refuses a size that is too small for K clusters.
+    The size comes from -k, -m or --like; beside --like, which has one, -k only refuses a size that
+    is too small for K clusters.
 
-    The file holds averages and, unless --pool asks for them, no rows. To sketch data in parts, give every part after the first --like the
-    first: the merged sketch is then the sketch of all the rows, bit for bit.
+    The file holds averages and, unless --pool asks for them, no rows. To sketch data in parts, give
+    every part after the first --like the first: the merged sketch is then the sketch of all the
+    rows, bit for bit.
 
-    With --checkpoint a long pass survives: whatever stops it, the same command with --resume goes on, and ends with the same bits. The
-    checkpoint is removed once the sketch is written.
+    With --checkpoint a long pass survives: whatever stops it, the same command with --resume goes
+    on, and ends with the same bits. The checkpoint is removed once the sketch is written.
 
-    With --engine the files are read and added up by the workers of a cluster, with the same bits for the same frequencies.
+    With --engine the files are read and added up by the workers of a cluster, with the same bits
+    for the same frequencies.
     """
-    from ckm import checkpoints, report, results
+    from ckm._cli import files as results
+    from ckm._display import tables as report
+    from ckm._sketching import checkpoint as checkpoints
 
     if clusters is None and sketch_size is None and like is None:
-        raise typer.BadParameter("The size of the sketch is not known; give -k K, -m M, or --like FILE.", param_hint="-k / -m / --like")
+        raise typer.BadParameter(
+            "The size of the sketch is not known; give -k K, -m M, or --like FILE.",
+            param_hint="-k / -m / --like",
+        )
     inputs = results.find_inputs(files)
-    results.check_outputs([results.Output(output, results.SKETCHES)], [*inputs, *([like] if like else [])])
+    results.check_outputs(
+        [results.Output(output, results.SKETCHES)], [*inputs, *([like] if like else [])]
+    )
     data: Any = inputs
-    which: dict[str, Any] = {"columns": steps.split(columns), "weight_column": weight_column, "nan": steps.check_nan(nan)}
+    which: dict[str, Any] = {
+        "columns": steps.split(columns),
+        "weight_column": weight_column,
+        "nan": steps.check_nan(nan),
+    }
     addresses = {"dask": scheduler, "spark": master, "ray": address}
     if engine is not None or any(addresses.values()):
         data, which = steps.on_engine(engine, addresses, inputs, like, **which), {}
@@ -223,7 +282,11 @@ def sketch(
     s.save(output)
     if checkpoint is not None:
         checkpoints.remove(checkpoint)
-    size = f"{s.frequencies.m} frequencies" if like is None else f"the {s.frequencies.m} frequencies of {like}"
+    size = (
+        f"{s.frequencies.m} frequencies"
+        if like is None
+        else f"the {s.frequencies.m} frequencies of {like}"
+    )
     say(f"Sketched {s.count:,} rows of {s.frequencies.n} columns into {size}: {output}", quiet)
     if json:
         report.print_json(report.sketch_record(s))
@@ -236,7 +299,12 @@ def sketch(
     )
 )
 def merge(
-    sketches: Annotated[list[str], typer.Argument(metavar="SKETCHES", help="Files made by `ckm sketch` with the same frequencies.")],
+    sketches: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SKETCHES", help="Files made by `ckm sketch` with the same frequencies."
+        ),
+    ],
     output: o.SketchOut,
     json: o.Json = False,
     quiet: o.Quiet = False,
@@ -245,7 +313,8 @@ def merge(
 
     They must share their frequencies: make all but the first with `ckm sketch --like first.ckm`.
     """
-    from ckm import report, results
+    from ckm._cli import files as results
+    from ckm._display import tables as report
 
     paths = results.find_inputs(sketches)
     results.check_outputs([results.Output(output, results.SKETCHES)], paths)
@@ -264,7 +333,9 @@ def merge(
     )
 )
 def decode(
-    sketch: Annotated[Path, typer.Argument(metavar="SKETCH", help="A file made by `ckm sketch` or `ckm merge`.")],
+    sketch: Annotated[
+        Path, typer.Argument(metavar="SKETCH", help="A file made by `ckm sketch` or `ckm merge`.")
+    ],
     clusters: o.Clusters,
     output: o.CentroidsOut = None,
     decoder: o.Decoder = "auto",
@@ -281,14 +352,20 @@ def decode(
 
     Without -o the centroids are printed: a table at a terminal, CSV in a pipe.
     """
-    from ckm import results
+    from ckm._cli import files as results
 
     results.check_outputs([results.Output(output, results.CENTROIDS)], [sketch])
     s = ckm.load(sketch)
     steps.check_search(decoder, init, holds_rows=s.pool is not None)
     results.require_place_for_units(output, s.frequencies.units is not None, json)
     solution = steps.decode(s, clusters, decoder, init, n_init, seed, jobs, kernel, quiet)
-    steps.deliver(solution, {"rows": s.count, "sketch_size": s.frequencies.m, "seed": seed}, output, json, quiet)
+    steps.deliver(
+        solution,
+        {"rows": s.count, "sketch_size": s.frequencies.m, "seed": seed},
+        output,
+        json,
+        quiet,
+    )
 
 
 @app.command(
@@ -301,9 +378,23 @@ def decode(
 )
 def predict(
     files: o.Files,
-    centroids: Annotated[Path, typer.Option("--centroids", "-c", metavar="FILE", help="Written by `ckm fit` or `decode`: .csv or .json.")],
+    centroids: Annotated[
+        Path,
+        typer.Option(
+            "--centroids",
+            "-c",
+            metavar="FILE",
+            help="Written by `ckm fit` or `decode`: .csv or .json.",
+        ),
+    ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write one label a row here: .csv, .npy or .parquet.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write one label a row here: .csv, .npy or .parquet.",
+        ),
     ] = None,
     nan: o.NanLabels = "error",
     jobs: o.Jobs = None,
@@ -313,19 +404,24 @@ def predict(
 ) -> None:
     """Give every row of FILES the number of its nearest centroid.
 
-    Rows stream through in bounded memory. Columns are matched by name, in any order. Prints each cluster's rows and SSE (sum of
-    squared distances); the labels themselves go to -o, in the order of the rows: one for each, -1 where --nan drop met a missing value.
+    Rows stream through in bounded memory. Columns are matched by name, in any order. Prints each
+    cluster's rows and SSE (sum of squared distances); the labels themselves go to -o, in the order
+    of the rows: one for each, -1 where --nan drop met a missing value.
     """
-    from ckm import report, results
-    from ckm.labelling import open_for
-    from ckm.labels import writing_labels
-    from ckm.sources.adapters import in_units
+    from ckm._cli import files as results
+    from ckm._cli.labels import writing_labels
+    from ckm._display import tables as report
+    from ckm._kmeans.centroids import open_for
+    from ckm._sources.adapters import in_units
 
     inputs = results.find_inputs(files)
     results.check_outputs([results.Output(output, results.LABELS)], [*inputs, centroids])
     found = results.read_centroids(centroids)
     steps.check_nan(nan)
-    source = in_units(open_for(inputs, found.columns, found.values.shape[1], str(centroids), str(inputs[0])), found.units)
+    source = in_units(
+        open_for(inputs, found.columns, found.values.shape[1], str(centroids), str(inputs[0])),
+        found.units,
+    )
     values = found.values if found.units is None else found.values / found.units
     if output is None:
         labelling = steps.label(source, values, jobs, quiet, nan=nan)
@@ -333,25 +429,34 @@ def predict(
         with writing_labels(output) as writer:
             labelling = steps.label(source, values, jobs, quiet, writer.write, nan)
     if labelling.missing:
-        say(f"Warning: {labelling.missing:,} rows have missing values: their label is -1, and they count in no cluster.")
+        say(
+            f"Warning: {labelling.missing:,} rows have missing values: their label is -1, and they count in no cluster."
+        )
     record = report.labelling_record(labelling)
-    say(f"Labelled {record['rows']:,} rows, SSE {record['sse']:.6g}{'' if output is None else f': {output}'}", quiet)
+    say(
+        f"Labelled {record['rows']:,} rows, SSE {record['sse']:.6g}{'' if output is None else f': {output}'}",
+        quiet,
+    )
     if json:
         report.print_json(record)
     else:
         report.show_labelling(labelling)
 
 
-@app.command(epilog=_examples("ckm inspect data.ckm", "ckm inspect data.ckm --json | jq .fingerprint"))
+@app.command(
+    epilog=_examples("ckm inspect data.ckm", "ckm inspect data.ckm --json | jq .fingerprint")
+)
 def inspect(
-    sketch: Annotated[Path, typer.Argument(metavar="SKETCH", help="A file made by `ckm sketch` or `ckm merge`.")],
+    sketch: Annotated[
+        Path, typer.Argument(metavar="SKETCH", help="A file made by `ckm sketch` or `ckm merge`.")
+    ],
     json: o.Json = False,
 ) -> None:
     """Show what a sketch holds: rows, size, scale, columns.
 
     Sketches with the same fingerprint can be merged.
     """
-    from ckm import report
+    from ckm._display import tables as report
 
     s = ckm.load(sketch)
     if json:
@@ -362,15 +467,19 @@ def inspect(
 
 @app.command(epilog=_examples("ckm demo", "ckm demo --rows 100000 --folder /tmp/demo --seed 1"))
 def demo(
-    rows: Annotated[int, typer.Option(metavar="N", min=100, help="How many rows to make.")] = 1_000_000,
-    folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to put the data and the picture.")] = Path("demo"),
+    rows: Annotated[
+        int, typer.Option(metavar="N", min=100, help="How many rows to make.")
+    ] = 1_000_000,
+    folder: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Where to put the data and the picture.")
+    ] = Path("demo"),
     seed: o.Seed = 0,
 ) -> None:
     """See it work: ckm and k-means side by side, on made data.
 
-    Writes a Parquet file of a Gaussian mixture (10 clusters in dimension 10, as in the paper), its sketch and a picture. Takes
-    under a minute.
+    Writes a Parquet file of a Gaussian mixture (10 clusters in dimension 10, as in the paper), its
+    sketch and a picture. Takes under a minute.
     """
-    from ckm.demo import run_demo
+    from ckm._cli.demo import run_demo
 
     run_demo(folder, rows, seed)

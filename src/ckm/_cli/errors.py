@@ -1,4 +1,6 @@
-"""Where the command line meets its shell: errors as one line, exit statuses, warnings, interrupts and closed pipes."""
+"""Where the command line meets its shell: errors as one line, exit statuses, warnings, interrupts
+and closed pipes.
+"""
 
 import os
 import re
@@ -21,7 +23,14 @@ from ckm.errors import (
     SmallSketchWarning,
 )
 
-_SHOWN = (ColumnsWarning, HeadWarning, MissingRowsWarning, PhaseWarning, ScaleWarning, SmallSketchWarning)
+_SHOWN = (
+    ColumnsWarning,
+    HeadWarning,
+    MissingRowsWarning,
+    PhaseWarning,
+    ScaleWarning,
+    SmallSketchWarning,
+)
 _OPTIONS = {
     "n_clusters": "clusters",
     "sketch_size": "sketch-size",
@@ -30,12 +39,14 @@ _OPTIONS = {
     "n_init": "n-init",
     "weight_column": "weight-column",
 }
-# What only some functions take in Python, every command that could need it has as an option, but for --like.
+# What only some functions take in Python, every command that could need it has as an option, but
+# for --like.
 _TAKEN = re.compile(r"; ckm\.sketch(?: and Solution\.predict take| takes) (?=nan='drop')")
 _CALL = re.compile(r"ckm\.sketch\(\.\.\., ([^)]*)\)")
 _QUOTED = re.compile(r"\b(\w+=)'([\w-]+)'")
 _NAMES = re.compile(r"columns=\['([^\]]*)'\]")
-# Names with an underscore can only be arguments; the others are also plain words, and are arguments where `=` follows.
+# Names with an underscore can only be arguments; the others are also plain words, and are arguments
+# where `=` follows.
 _ARGUMENT = re.compile(
     rf"(?<![\w.])({'|'.join(_OPTIONS)}|(?:checkpoint|columns|decoder|distribution|init|like|nan|pool|scale)(?==(?!\[)))(=?)(?=(['\w]?))"
 )
@@ -56,7 +67,9 @@ class ReportingGroup(typer.core.TyperGroup):
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Turn expected failures into one line on standard error and an exit status: 1, 130 (Ctrl-C) or 141 (closed pipe)."""
+    """Turn expected failures into one line on standard error and an exit status: 1, 130 (Ctrl-C) or
+    141 (closed pipe).
+    """
     with warnings.catch_warnings():
         for category in _SHOWN:
             warnings.simplefilter("always", category)
@@ -89,15 +102,25 @@ def in_shell_words(message: str) -> str:
     >>> in_shell_words("leave it out, for example with ckm.sketch(..., columns=['a', 'b'])")
     'leave it out, for example with --columns a,b'
     """
-    message = _CALL.sub(lambda found: f"{'ckm sketch ' * found[1].startswith('like=')}{found[1]}", message)
+    message = _CALL.sub(
+        lambda found: f"{'ckm sketch ' * found[1].startswith('like=')}{found[1]}", message
+    )
     message = _TAKEN.sub(", or use ", message).replace("columns=[...]", "columns=A,B")
     message = _QUOTED.sub(r"\1\2", _ASIDE.sub("", message))
     message = _FLAG.sub(r"--\1", message)
     message = _NAMES.sub(lambda found: "--columns " + found[1].replace("', '", ","), message)
-    return _ARGUMENT.sub(lambda found: f"--{_OPTIONS.get(found[1], found[1])}{' ' if found[2] and found[3] else ''}", message)
+    return _ARGUMENT.sub(
+        lambda found: f"--{_OPTIONS.get(found[1], found[1])}{' ' if found[2] and found[3] else ''}",
+        message,
+    )
 
 
 def _show_warning(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None, line: str | None = None
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
 ) -> None:
     say(f"Warning: {in_shell_words(str(message))}")

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckm.decoding import Solution
+from ckm._decoding.api import Solution
+from ckm._display.tables import centroids_csv, coordinate_names
+from ckm._sources.paths import resolve
+from ckm._util.arrays import Array
+from ckm._util.files import check_writable, write_atomically
 from ckm.errors import InputFileError, OutputError, ParameterError
-from ckm.readonly import Array
-from ckm.sources.paths import resolve
-from ckm.storage import check_writable, write_atomically
 
 CENTROIDS = (".csv", ".json")
 LABELS = (".csv", ".npy", ".parquet")
@@ -29,12 +30,16 @@ class Output(NamedTuple):
 
 
 def find_inputs(patterns: Sequence[str | Path]) -> list[Path]:
-    """The files behind names and patterns; a file named twice is refused, because its rows would count twice."""
+    """The files behind names and patterns; a file named twice is refused, because its rows would
+    count twice.
+    """
     paths = resolve(patterns)
     seen: set[Path] = set()
     for path in paths:
         if path.resolve() in seen:
-            raise ParameterError(f"{path} is given twice, so its rows would count twice; name each file once.")
+            raise ParameterError(
+                f"{path} is given twice, so its rows would count twice; name each file once."
+            )
         seen.add(path.resolve())
     return paths
 
@@ -57,16 +62,13 @@ def _same_file(a: Path, b: Path) -> bool:
 
 
 class Centroids(NamedTuple):
-    """Centroids (K, n) as read from a file, the names of their coordinates, and the units that distances to them count in."""
+    """Centroids (K, n) as read from a file, the names of their coordinates, and the units that
+    distances to them count in.
+    """
 
     values: Array
     columns: tuple[str, ...] | None
     units: Array | None = None
-
-
-def coordinate_names(columns: tuple[str, ...] | None, n: int) -> tuple[str, ...]:
-    """The columns' names, or x0, x1, ... where the data had none."""
-    return columns or tuple(f"x{i}" for i in range(n))
 
 
 def solution_record(solution: Solution, **more: Any) -> dict[str, Any]:
@@ -79,28 +81,27 @@ def solution_record(solution: Solution, **more: Any) -> dict[str, Any]:
         "cost": solution.cost,
         "noise_floor": solution.noise_floor,
         "status": solution.status.value,
-        "findings": [{"status": finding.status.value, "message": finding.sentence} for finding in solution.findings],
+        "findings": [
+            {"status": finding.status.value, "message": finding.sentence}
+            for finding in solution.findings
+        ],
         "decoder": solution.decoder,
         "units": None if solution.units is None else solution.units.tolist(),
         **more,
     }
 
 
-def centroids_csv(solution: Solution) -> str:
-    """One line for each cluster: its number, its weight, its coordinates in full precision."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["cluster", "weight", *coordinate_names(solution.columns, solution.centroids.shape[1])])
-    for k, (weight, centroid) in enumerate(zip(solution.weights.tolist(), solution.centroids.tolist(), strict=True)):
-        writer.writerow([k, weight, *centroid])
-    return text.getvalue()
-
-
 def require_place_for_units(path: Path | None, standardised: bool, as_json: bool) -> None:
-    """Refuse to write standardised centroids where their units would be lost, and with them what is near."""
+    """Refuse to write standardised centroids where their units would be lost, and with them what is
+    near.
+    """
     piped = path is None and not as_json and not sys.stdout.isatty()
     if standardised and (piped or (path is not None and path.suffix.lower() == ".csv")):
-        place = f"Cannot write {path}: CSV" if path is not None else "Centroids in a pipe are CSV, which"
+        place = (
+            f"Cannot write {path}: CSV"
+            if path is not None
+            else "Centroids in a pipe are CSV, which"
+        )
         instead = "name a .json file (-o), or give --json" if piped else "name a .json file"
         raise OutputError(f"{place} has no place for the units of standardised columns; {instead}.")
 
@@ -108,7 +109,10 @@ def require_place_for_units(path: Path | None, standardised: bool, as_json: bool
 def write_centroids(path: Path, solution: Solution, record: dict[str, Any]) -> None:
     """Write centroids in the format that the name asks for."""
     as_json = path.suffix.lower() == ".json"
-    write_atomically(path, ((json.dumps(record, indent=1) + "\n") if as_json else centroids_csv(solution)).encode())
+    write_atomically(
+        path,
+        ((json.dumps(record, indent=1) + "\n") if as_json else centroids_csv(solution)).encode(),
+    )
 
 
 def read_centroids(path: Path) -> Centroids:
@@ -116,21 +120,39 @@ def read_centroids(path: Path) -> Centroids:
     readers = {".csv": _from_csv, ".json": _from_json}
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        raise InputFileError(f"Cannot read centroids from {path}: the name must end in {' or '.join(readers)}.")
+        raise InputFileError(
+            f"Cannot read centroids from {path}: the name must end in {' or '.join(readers)}."
+        )
     try:
         values, columns, units = reader(path.read_text(encoding="utf-8"))
-        centroids = Centroids(np.array(values, np.float64), columns, None if units is None else np.array(units, np.float64))
-        if centroids.values.ndim != 2 or 0 in centroids.values.shape or not np.isfinite(centroids.values).all():
+        centroids = Centroids(
+            np.array(values, np.float64),
+            columns,
+            None if units is None else np.array(units, np.float64),
+        )
+        if (
+            centroids.values.ndim != 2
+            or 0 in centroids.values.shape
+            or not np.isfinite(centroids.values).all()
+        ):
             raise ValueError("its coordinates are not a table of finite numbers")
         if columns is not None and len(columns) != centroids.values.shape[1]:
-            raise ValueError(f"it names {len(columns)} columns for {centroids.values.shape[1]} coordinates")
-        if (u := centroids.units) is not None and not (u.shape == centroids.values.shape[1:] and np.isfinite(u).all() and (u > 0).all()):
+            raise ValueError(
+                f"it names {len(columns)} columns for {centroids.values.shape[1]} coordinates"
+            )
+        if (u := centroids.units) is not None and not (
+            u.shape == centroids.values.shape[1:] and np.isfinite(u).all() and (u > 0).all()
+        ):
             raise ValueError("its units are not a positive number for each column")
     except OSError as error:
-        raise InputFileError(f"Cannot read centroids from {path}: {error.strerror or error}; check the name.") from None
+        raise InputFileError(
+            f"Cannot read centroids from {path}: {error.strerror or error}; check the name."
+        ) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]
-        raise InputFileError(f"{path} is not a file of centroids ({reason}); make one with: ckm fit ... -o centroids.csv") from None
+        raise InputFileError(
+            f"{path} is not a file of centroids ({reason}); make one with: ckm fit ... -o centroids.csv"
+        ) from None
     return centroids
 
 
@@ -153,4 +175,8 @@ def _from_csv(text: str) -> _Read:
 def _from_json(text: str) -> _Read:
     record = json.loads(text)
     columns = record["columns"]
-    return record["centroids"], None if columns is None else tuple(map(str, columns)), record.get("units")
+    return (
+        record["centroids"],
+        None if columns is None else tuple(map(str, columns)),
+        record.get("units"),
+    )

@@ -8,8 +8,8 @@ from typing import BinaryIO, Protocol
 
 import numpy as np
 
+from ckm._util.arrays import Array
 from ckm.errors import CkmError, OutputError
-from ckm.readonly import Array
 
 
 class LabelWriter(Protocol):
@@ -35,7 +35,9 @@ class _CsvLabels:
 
 
 class _NpyLabels:
-    """The header needs the number of rows, which is known last: NumPy pads it so that a longer one fits in the same place."""
+    """The header needs the number of rows, which is known last: NumPy pads it so that a longer one
+    fits in the same place.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._rows = file, 0
@@ -51,7 +53,9 @@ class _NpyLabels:
             raise OutputError("The .npy header outgrew its place; write .csv or .parquet instead.")
 
     def _write_header(self) -> int:
-        np.lib.format.write_array_header_1_0(self._file, {"descr": "<i4", "fortran_order": False, "shape": (self._rows,)})
+        np.lib.format.write_array_header_1_0(
+            self._file, {"descr": "<i4", "fortran_order": False, "shape": (self._rows,)}
+        )
         return self._file.tell()
 
 
@@ -63,7 +67,11 @@ class _ParquetLabels:
         import pyarrow.parquet as pq
 
         self._schema = pa.schema([("cluster", pa.int32())])
-        self._writer, self._waiting, self._rows = pq.ParquetWriter(file, self._schema), list[Array](), 0
+        self._writer, self._waiting, self._rows = (
+            pq.ParquetWriter(file, self._schema),
+            list[Array](),
+            0,
+        )
 
     def write(self, labels: Array) -> None:
         self._waiting.append(labels)
@@ -79,16 +87,24 @@ class _ParquetLabels:
         import pyarrow as pa
 
         if self._waiting:
-            self._writer.write_table(pa.table({"cluster": np.concatenate(self._waiting)}, schema=self._schema))
+            self._writer.write_table(
+                pa.table({"cluster": np.concatenate(self._waiting)}, schema=self._schema)
+            )
         self._waiting, self._rows = [], 0
 
 
-_WRITERS: dict[str, Callable[[BinaryIO], LabelWriter]] = {".csv": _CsvLabels, ".npy": _NpyLabels, ".parquet": _ParquetLabels}
+_WRITERS: dict[str, Callable[[BinaryIO], LabelWriter]] = {
+    ".csv": _CsvLabels,
+    ".npy": _NpyLabels,
+    ".parquet": _ParquetLabels,
+}
 
 
 @contextmanager
 def writing_labels(path: Path) -> Iterator[LabelWriter]:
-    """A writer whose file appears under its name when the block ends well, and not at all otherwise."""
+    """A writer whose file appears under its name when the block ends well, and not at all
+    otherwise.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with temporary.open("w+b") as file:
@@ -101,6 +117,8 @@ def writing_labels(path: Path) -> Iterator[LabelWriter]:
     except CkmError:
         raise
     except OSError as error:
-        raise OutputError(f"Cannot write {path}: {error.strerror or error}; choose another output.") from error
+        raise OutputError(
+            f"Cannot write {path}: {error.strerror or error}; choose another output."
+        ) from error
     finally:
         temporary.unlink(missing_ok=True)

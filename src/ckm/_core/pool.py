@@ -1,20 +1,25 @@
-"""A pool: a small sample of rows, of known chances, that merges as sketches do, by keeping the smallest random keys."""
+"""A pool: a small sample of rows, of known chances, that merges as sketches do, by keeping the
+smallest random keys.
+"""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from ckm.readonly import Array, Frozen, read_only
+from ckm._util.arrays import Array, Frozen, read_only
 
 
 @dataclass(frozen=True, eq=False)
 class Pool(Frozen):
-    """At most `capacity` of the `seen` rows, those with the smallest keys, in the order of their keys.
+    """At most `capacity` of the `seen` rows, those with the smallest keys, in the order of their
+    keys.
 
-    A row gets the key E / odds with E exponential, which makes the pool a sample without replacement with probabilities that follow the
-    odds (Efraimidis and Spirakis, 2006). The odds are the row's weight times how much it may matter, see `runners.local`. Given the largest
-    key kept, the others are in the pool by independent chances that are known: so each stands for as much as one over its own.
+    A row gets the key E / odds with E exponential, which makes the pool a sample without
+    replacement with probabilities that follow the odds (Efraimidis and Spirakis, 2006). The odds
+    are the row's weight times how much it may matter, see `runners.local`. Given the largest key
+    kept, the others are in the pool by independent chances that are known: so each stands for as
+    much as one over its own.
     """
 
     rows: Array
@@ -34,7 +39,14 @@ class Pool(Frozen):
         return cls(np.empty((0, n)), np.empty(0), np.empty(0), np.empty(0), capacity, 0)
 
     @classmethod
-    def draw(cls, rng: np.random.Generator, rows: Array, weights: Array | None, capacity: int, importance: Array | None = None) -> "Pool":
+    def draw(
+        cls,
+        rng: np.random.Generator,
+        rows: Array,
+        weights: Array | None,
+        capacity: int,
+        importance: Array | None = None,
+    ) -> "Pool":
         """The pool of one piece of data; every weight and importance must be positive."""
         beta = np.ones(len(rows)) if weights is None else np.asarray(weights, np.float64)
         odds = beta if importance is None else beta * importance
@@ -56,13 +68,21 @@ class Pool(Frozen):
         capacity = min(self.capacity, other.capacity)
         kept = _smallest(np.concatenate([self.keys, other.keys]), capacity)
         rows, weights, odds, keys = (
-            np.concatenate([getattr(self, name), getattr(other, name)])[kept] for name in ("rows", "weights", "odds", "keys")
+            np.concatenate([getattr(self, name), getattr(other, name)])[kept]
+            for name in ("rows", "weights", "odds", "keys")
         )
         return Pool(rows, weights, odds, keys, capacity, self.seen + other.seen)
 
     def scaled(self, factor: float) -> "Pool":
         """Every row with its weight times `factor`: as if it had been drawn so."""
-        return Pool(self.rows, factor * self.weights, factor * self.odds, self.keys / factor, self.capacity, self.seen)
+        return Pool(
+            self.rows,
+            factor * self.weights,
+            factor * self.odds,
+            self.keys / factor,
+            self.capacity,
+            self.seen,
+        )
 
     def estimate(self) -> "Estimate":
         """The data as this pool knows it."""
@@ -78,12 +98,14 @@ class Pool(Frozen):
         np.maximum.at(most, inverse.ravel(), chances)
         weights = self.weights[:-1] / chances
         size = float(weights.sum() ** 2 / (weights**2).sum())
-        return Estimate(rows, np.bincount(inverse.ravel(), weights, minlength=len(rows)), most, size)
+        return Estimate(
+            rows, np.bincount(inverse.ravel(), weights, minlength=len(rows)), most, size
+        )
 
 
 class Estimate(NamedTuple):
-    """Distinct rows in sorted order, the weight each stands for, the chance each had to be sampled (the largest of equal rows), and how
-    many rows drawn evenly would say as much.
+    """Distinct rows in sorted order, the weight each stands for, the chance each had to be sampled
+    (the largest of equal rows), and how many rows drawn evenly would say as much.
     """
 
     rows: Array
@@ -93,7 +115,9 @@ class Estimate(NamedTuple):
 
 
 def distinct_rows(rows: Array, weights: Array) -> tuple[Array, Array]:
-    """The distinct rows in sorted order, with summed weights: the same for any order, and for repetition or weights."""
+    """The distinct rows in sorted order, with summed weights: the same for any order, and for
+    repetition or weights.
+    """
     order = np.argsort(rows[:, 0])
     first = rows[order, 0]
     if (first[1:] > first[:-1]).all():  # they are distinct, and sorted by the first column

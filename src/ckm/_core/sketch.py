@@ -1,4 +1,6 @@
-"""`Sketch`: a data set's characteristic function at m frequencies, with what rides along. A frozen value that adds."""
+"""`Sketch`: a data set's characteristic function at m frequencies, with what rides along. A frozen
+value that adds.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -7,19 +9,19 @@ from pathlib import Path
 
 import numpy as np
 
+from ckm._core.frequencies import Frequencies
+from ckm._core.pool import Pool
+from ckm._core.tally import UNIT, Tally
+from ckm._util.arrays import Array, Frozen, read_only
 from ckm.errors import DataError, MismatchError, ParameterError
-from ckm.frequencies import Frequencies
-from ckm.pool import Pool
-from ckm.readonly import Array, Frozen, read_only
-from ckm.tally import UNIT, Tally
 
 
 @dataclass(frozen=True, eq=False)
 class Sketch(Frozen):
     """What one pass over the data leaves behind; its size does not depend on the number of rows.
 
-    Sketches of different rows with the same frequencies add up to the sketch of all the rows: `a + b`, or `ckm.merge`.
-    `a + b - b` has the sums of `a`.
+    Sketches of different rows with the same frequencies add up to the sketch of all the rows: `a +
+    b`, or `ckm.merge`. `a + b - b` has the sums of `a`.
 
     Parameters
     ----------
@@ -55,7 +57,9 @@ class Sketch(Frozen):
 
     @cached_property
     def z(self) -> Array:
-        """The normalised sketch, m complex numbers: z_j = sum_l beta_l exp(-i omega_j^T (x_l - origin)) / sum_l beta_l."""
+        """The normalised sketch, m complex numbers: z_j = sum_l beta_l exp(-i omega_j^T (x_l -
+        origin)) / sum_l beta_l.
+        """
         self._require_rows("has no z")
         cosines, sines = self.tally.sums.astype(np.float64) * (UNIT / self.weight)
         return read_only(cosines - 1j * sines)
@@ -72,17 +76,23 @@ class Sketch(Frozen):
 
     @property
     def exact(self) -> bool:
-        """Whether the sums are exact integers: the same bits for any order, split and merge of the rows."""
+        """Whether the sums are exact integers: the same bits for any order, split and merge of the
+        rows.
+        """
         return self.tally.exact
 
     @property
     def lower(self) -> Array:
-        """Smallest value of each column (+inf without rows); an outer bound once rows were subtracted."""
+        """Smallest value of each column (+inf without rows); an outer bound once rows were
+        subtracted.
+        """
         return self.tally.lower
 
     @property
     def upper(self) -> Array:
-        """Largest value of each column (-inf without rows); an outer bound once rows were subtracted."""
+        """Largest value of each column (-inf without rows); an outer bound once rows were
+        subtracted.
+        """
         return self.tally.upper
 
     @cached_property
@@ -109,8 +119,10 @@ class Sketch(Frozen):
         return self if self.pool is None else replace(self, pool=None)
 
     def save(self, path: str | Path) -> None:
-        """Write the sketch to one self-contained file, see `ckm.load`. Rows are written only if it has a pool."""
-        from ckm.storage import save  # storage knows sketches, not the other way round
+        """Write the sketch to one self-contained file, see `ckm.load`. Rows are written only if it
+        has a pool.
+        """
+        from ckm._core.storage import save  # storage knows sketches, not the other way round
 
         save(self, path)
 
@@ -128,23 +140,30 @@ class Sketch(Frozen):
         return Sketch(self.frequencies, self.tally - other.tally, columns)
 
     def scaled(self, factor: float) -> "Sketch":
-        """The same rows with their weights times `factor`, above 0 and at most 1: `today + past.scaled(0.99)` forgets bit by bit.
+        """The same rows with their weights times `factor`, above 0 and at most 1: `today +
+        past.scaled(0.99)` forgets bit by bit.
 
-        The sums are float64 from then on, `count` is the share of rows that is left (rounded up), and bounds are outer bounds: they never
-        shrink.
+        The sums are float64 from then on, `count` is the share of rows that is left (rounded up),
+        and bounds are outer bounds: they never shrink.
 
         >>> import ckm, numpy as np
         >>> s = ckm.sketch(np.eye(4), sketch_size=8, scale=1.0, random_state=0)
         >>> s.scaled(0.5).weight, s.scaled(0.5).count
         (2.0, 2)
         """
-        if isinstance(factor, bool) or not isinstance(factor, (int, float, np.integer, np.floating)) or not 0 < factor <= 1:
+        if (
+            isinstance(factor, bool)
+            or not isinstance(factor, (int, float, np.integer, np.floating))
+            or not 0 < factor <= 1
+        ):
             raise ParameterError(f"scaled takes a factor above 0 and at most 1; got {factor!r}.")
         pool = None if self.pool is None else self.pool.scaled(float(factor))
         return replace(self, tally=self.tally.scaled(float(factor)), pool=pool)
 
     def __eq__(self, other: object) -> bool:
-        """Same frequencies, sums, weight, count and bounds, bit for bit. Moments and the pool are left out."""
+        """Same frequencies, sums, weight, count and bounds, bit for bit. Moments and the pool are
+        left out.
+        """
         return isinstance(other, Sketch) and self._identity() == other._identity()
 
     def __hash__(self) -> int:
@@ -165,10 +184,14 @@ class Sketch(Frozen):
 
     def _require_rows(self, consequence: str) -> None:
         if self.count == 0:
-            raise DataError(f"A sketch of zero rows {consequence}; add sketches of some rows to it first.")
+            raise DataError(
+                f"A sketch of zero rows {consequence}; add sketches of some rows to it first."
+            )
 
     def _joint_pool(self, other: "Sketch") -> Pool | None:
-        """Both pools together: a sample of some of the rows is not a sample of all, but no rows need no sample."""
+        """Both pools together: a sample of some of the rows is not a sample of all, but no rows
+        need no sample.
+        """
         if self.pool is not None and other.pool is not None:
             return self.pool + other.pool
         return self.pool if other.count == 0 else other.pool if self.count == 0 else None
@@ -207,7 +230,8 @@ def _differences(a: Sketch, b: Sketch) -> str:
 
 
 def merge(sketches: Iterable[Sketch]) -> Sketch:
-    """The sketch of all the rows behind `sketches`, which must share their frequencies: the same as adding them up.
+    """The sketch of all the rows behind `sketches`, which must share their frequencies: the same as
+    adding them up.
 
     >>> import ckm, numpy as np
     >>> a = ckm.sketch(np.eye(3), sketch_size=8, scale=1.0, random_state=0)
@@ -215,13 +239,17 @@ def merge(sketches: Iterable[Sketch]) -> Sketch:
     9
     """
     if isinstance(sketches, Sketch):
-        raise ParameterError("merge takes a list of sketches; got one. Give it with others: ckm.merge([a, b]).")
+        raise ParameterError(
+            "merge takes a list of sketches; got one. Give it with others: ckm.merge([a, b])."
+        )
     parts = list(sketches)
     if not parts:
         raise DataError("There is nothing to merge; give at least one sketch.")
     for part in parts:
         if not isinstance(part, Sketch):
-            raise ParameterError(f"merge takes sketches; got {type(part).__name__} ({str(part)[:60]!r}); ckm.load reads one from a file.")
+            raise ParameterError(
+                f"merge takes sketches; got {type(part).__name__} ({str(part)[:60]!r}); ckm.load reads one from a file."
+            )
     total = parts[0]
     for part in parts[1:]:
         total = total + part

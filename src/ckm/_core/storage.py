@@ -1,16 +1,15 @@
-"""Sketches as files: safetensors, which cannot run code when opened, with our metadata as one canonical JSON string.
+"""Sketches as files: safetensors, which cannot run code when opened, with our metadata as one
+canonical JSON string.
 
-The same sketch always gives the same bytes, and only those bytes load: a file whose header or payload differs from what this
-module would write for the sketch it describes is refused. A SHA-256 covers metadata and payload.
+The same sketch always gives the same bytes, and only those bytes load: a file whose header or
+payload differs from what this module would write for the sketch it describes is refused. A SHA-256
+covers metadata and payload.
 """
 
 import hashlib
 import json
 import math
-import os
-import secrets
 import struct
-import tempfile
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,16 +18,19 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as _load_tensors
 from safetensors.numpy import save as _save_tensors
 
-from ckm.checks import whole_number
-from ckm.errors import CkmError, MissingFileError, OutputError, SketchFileError
-from ckm.frequencies import Frequencies
-from ckm.pool import Pool
-from ckm.readonly import Array
-from ckm.seeding import seed_of
-from ckm.sketches import Sketch
-from ckm.tally import UNIT, Tally, second_moment_shape
+from ckm._core.frequencies import Frequencies
+from ckm._core.pool import Pool
+from ckm._core.sketch import Sketch
+from ckm._core.tally import UNIT, Tally, second_moment_shape
+from ckm._util.arrays import Array
+from ckm._util.checks import whole_number
+from ckm._util.files import write_atomically
+from ckm._util.random import seed_of
+from ckm.errors import CkmError, MissingFileError, SketchFileError
 
-VERSION = 2  # since version 2 a file knows the data's spread, the columns' units, frequencies' structure, and the odds of its pool
+# since version 2 a file knows the data's spread, the columns' units, frequencies' structure, and
+# the odds of its pool
+VERSION = 2
 _KEY = "ckm"
 _MAX_HEADER = 64 * 2**20
 
@@ -41,7 +43,8 @@ def save(sketch: Sketch, path: str | Path) -> None:
 def load(path: str | Path) -> Sketch:
     """Read a sketch written by `Sketch.save`.
 
-    Refuses, with the reason, files that are foreign, truncated, altered in any byte, or written by a later version.
+    Refuses, with the reason, files that are foreign, truncated, altered in any byte, or written by
+    a later version.
 
     >>> import ckm, numpy as np, tempfile, os
     >>> s = ckm.sketch(np.eye(3), sketch_size=8, scale=1.0, random_state=0)
@@ -69,7 +72,9 @@ def deserialise(data: bytes, name: str = "these bytes") -> Sketch:
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         _refuse(name, f"is damaged ({error})")
     try:
-        if _digest({k: v for k, v in metadata.items() if k != "sha256"}, tensors) != metadata.get("sha256"):
+        if _digest({k: v for k, v in metadata.items() if k != "sha256"}, tensors) != metadata.get(
+            "sha256"
+        ):
             _refuse(name, "does not match its checksum: it was altered or damaged")
         sketch = _sketch(metadata, tensors)
     except SketchFileError:
@@ -81,54 +86,15 @@ def deserialise(data: bytes, name: str = "these bytes") -> Sketch:
     return sketch
 
 
-def write_atomically(path: str | Path, data: bytes) -> None:
-    """Write `data` under a temporary name beside `path`, sync it, and rename it into place; a link stays a link."""
-    check_writable(path)
-    target = Path(os.path.realpath(path))
-    try:
-        temporary = target.with_name(f".ckm-{os.getpid()}-{secrets.token_hex(8)}.part")
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise OutputError(f"Cannot write {target}: {error.strerror or error}; choose another output.") from error
-
-
-def check_writable(path: str | Path) -> None:
-    """Raise now what writing `path` would raise later: call it before a long pass over the data."""
-    target = Path(path)
-    try:
-        reason = _obstacle(target)
-        if reason is None:
-            with tempfile.TemporaryFile(dir=target.parent):
-                return
-    except OSError as error:
-        reason = f"{error.strerror or error}; choose another output"
-    raise OutputError(f"Cannot write {target}: {reason}.")
-
-
-def _obstacle(target: Path) -> str | None:
-    if target.is_dir():
-        return "it is a directory; name a file in it"
-    if not target.parent.is_dir():
-        return f"the folder {target.parent} does not exist; make it first"
-    if target.exists() and not target.is_file():
-        return "it is not a regular file; choose another output"
-    if target.exists() and not os.access(target, os.W_OK):
-        return "the file is read-only; choose another output"
-    return None
-
-
 def _tensors(sketch: Sketch, version: int) -> dict[str, Array]:
     f, t = sketch.frequencies, sketch.tally
-    tensors = {"turns": f.turns, "origin": f.origin, "sums": t.sums, "lower": t.lower, "upper": t.upper}
+    tensors = {
+        "turns": f.turns,
+        "origin": f.origin,
+        "sums": t.sums,
+        "lower": t.lower,
+        "upper": t.upper,
+    }
     tensors |= {"first": t.first, "second": t.second}
     if f.units is not None:
         tensors["units"] = f.units
@@ -158,52 +124,106 @@ def _metadata(sketch: Sketch, version: int) -> dict[str, Any]:
 
 
 def _sketch(metadata: dict[str, Any], tensors: dict[str, Array]) -> Sketch:
-    """The value behind metadata and tensors, with every shape and range checked (a checksum can be forged)."""
-    scale, weight, count = float(metadata["scale"]), float(metadata["weight"]), int(metadata["count"])
+    """The value behind metadata and tensors, with every shape and range checked (a checksum can be
+    forged).
+    """
+    scale, weight, count = (
+        float(metadata["scale"]),
+        float(metadata["weight"]),
+        int(metadata["count"]),
+    )
     seed = None if metadata["seed"] is None else seed_of(metadata["seed"])
-    spread = None if metadata["version"] == 1 or metadata["spread"] is None else float(metadata["spread"])
-    drawn = scale, str(metadata["distribution"]), seed, spread, tensors.get("units"), tensors.get("signs")
+    spread = (
+        None
+        if metadata["version"] == 1 or metadata["spread"] is None
+        else float(metadata["spread"])
+    )
+    drawn = (
+        scale,
+        str(metadata["distribution"]),
+        seed,
+        spread,
+        tensors.get("units"),
+        tensors.get("signs"),
+    )
     f = Frequencies(tensors["turns"], tensors["origin"], *drawn)
     t = Tally(
-        tensors["sums"], weight, count, tensors["lower"], tensors["upper"], tensors["first"], tensors["second"], bool(metadata["tight"])
+        tensors["sums"],
+        weight,
+        count,
+        tensors["lower"],
+        tensors["upper"],
+        tensors["first"],
+        tensors["second"],
+        bool(metadata["tight"]),
     )
     shapes = (t.sums.shape, t.lower.shape, t.upper.shape, t.first.shape, t.second.shape)
     if shapes != ((2, f.m), (f.n,), (f.n,), (f.n,), second_moment_shape(f.m, f.n)):
         raise ValueError(f"shapes {shapes} do not fit {f.m} frequencies in dimension {f.n}")
     _check_tally(t)
     columns = metadata["columns"]
-    if columns is not None and (len(columns) != f.n or not all(isinstance(c, str) for c in columns)):
+    if columns is not None and (
+        len(columns) != f.n or not all(isinstance(c, str) for c in columns)
+    ):
         raise ValueError(f"there must be {f.n} column names")
-    return Sketch(f, t, None if columns is None else tuple(columns), _pool(metadata["pool"], tensors, f.n, count, t.exact))
+    return Sketch(
+        f,
+        t,
+        None if columns is None else tuple(columns),
+        _pool(metadata["pool"], tensors, f.n, count, t.exact),
+    )
 
 
 def _check_tally(t: Tally) -> None:
     """Refuse sums that no rows could add up to."""
     if not all(np.isfinite(a).all() for a in (t.sums, t.first, t.second)):
         raise ValueError("sums and moments must be finite")
-    if not (0 <= t.count < 2**63 and math.isfinite(t.weight) and t.weight >= 0 and (t.count == 0) == (t.weight == 0)):
+    if not (
+        0 <= t.count < 2**63
+        and math.isfinite(t.weight)
+        and t.weight >= 0
+        and (t.count == 0) == (t.weight == 0)
+    ):
         raise ValueError(f"count {t.count} and weight {t.weight} do not go together")
     if t.exact and t.weight != t.count:
         raise ValueError(f"{t.count} unweighted rows cannot weigh {t.weight}")
-    if (np.abs(t.sums.astype(np.float64)) > t.weight / UNIT * (1 + 1e-6)).any():  # a cosine is at most one, give or take its rounding
+    # a cosine is at most one, give or take its rounding
+    if (np.abs(t.sums.astype(np.float64)) > t.weight / UNIT * (1 + 1e-6)).any():
         raise ValueError("the sums are larger than the number of rows allows")
     if t.count == 0:
         empty = Tally.empty(t.sums.shape[1], len(t.first))
-        if any(not np.array_equal(getattr(t, name), getattr(empty, name)) for name in ("lower", "upper", "first", "second")):
+        if any(
+            not np.array_equal(getattr(t, name), getattr(empty, name))
+            for name in ("lower", "upper", "first", "second")
+        ):
             raise ValueError("a sketch of zero rows must be empty")
-    elif not (np.isfinite(t.lower).all() and np.isfinite(t.upper).all() and (t.lower <= t.upper).all()):
+    elif not (
+        np.isfinite(t.lower).all() and np.isfinite(t.upper).all() and (t.lower <= t.upper).all()
+    ):
         raise ValueError("the bounds are not bounds")
 
 
-def _pool(metadata: dict[str, Any] | None, tensors: dict[str, Array], n: int, count: int, exact: bool) -> Pool | None:
+def _pool(
+    metadata: dict[str, Any] | None, tensors: dict[str, Array], n: int, count: int, exact: bool
+) -> Pool | None:
     if metadata is None:
         return None
     rows, weights, keys = (tensors[f"pool.{name}"] for name in ("rows", "weights", "keys"))
     odds = tensors.get("pool.odds", weights)  # version 1 sampled by weight alone
-    pool = Pool(rows, weights, odds, keys, whole_number(metadata["capacity"], "capacity", 1), whole_number(metadata["seen"], "seen", 0))
+    pool = Pool(
+        rows,
+        weights,
+        odds,
+        keys,
+        whole_number(metadata["capacity"], "capacity", 1),
+        whole_number(metadata["seen"], "seen", 0),
+    )
     if (exact and pool.seen != count) or pool.weights.shape != (min(pool.capacity, pool.seen),):
         raise ValueError("the pool does not fit the number of rows")
-    if pool.rows.shape != (len(pool.weights), n) or not pool.keys.shape == pool.odds.shape == pool.weights.shape:
+    if (
+        pool.rows.shape != (len(pool.weights), n)
+        or not pool.keys.shape == pool.odds.shape == pool.weights.shape
+    ):
         raise ValueError("the pool does not fit the sketch")
     if not all(np.isfinite(a).all() for a in (pool.rows, pool.weights, pool.odds, pool.keys)):
         raise ValueError("the pool's rows, weights, odds and keys must be finite")
@@ -282,4 +302,6 @@ def _checked_metadata(header: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _refuse(name: str, reason: str) -> NoReturn:
-    raise SketchFileError(f"{name} {reason}; make it again with ckm.sketch(...).save or `ckm sketch -o`.")
+    raise SketchFileError(
+        f"{name} {reason}; make it again with ckm.sketch(...).save or `ckm sketch -o`."
+    )

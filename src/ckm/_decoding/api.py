@@ -1,4 +1,6 @@
-"""`decode(sketch, K)`: centroids from a sketch alone, in time that does not depend on the number of rows."""
+"""`decode(sketch, K)`: centroids from a sketch alone, in time that does not depend on the number of
+rows.
+"""
 
 import logging
 import threading
@@ -13,39 +15,46 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from ckm.assignment import assign
-from ckm.atoms import Problem, cost, gaussian_cost
-from ckm.candidates import Rows, make_start, require_init
-from ckm.checks import known_nan, require_enough, require_float32, whole_number
-from ckm.clompr import clompr
-from ckm.density import Prior, begin_mixture, make_prior, recover_mixture
-from ckm.diagnosis import Finding, Status, diagnose, small_sketch
-from ckm.ensemble import recover_measure
+from ckm._core.pool import distinct_rows
+from ckm._core.sketch import Sketch
+from ckm._decoding.clompr import clompr
+from ckm._decoding.diagnosis import Finding, Status, diagnose, small_sketch
+from ckm._decoding.ensemble import recover_measure
+from ckm._decoding.objective import Problem, cost, gaussian_cost
+from ckm._decoding.outliers import imagine_rows
+from ckm._decoding.search import Prior, begin_mixture, make_prior, recover_mixture
+from ckm._decoding.starts import Rows, make_start, require_init
+from ckm._kernels import ON_CARDS, load_kernel
+from ckm._kmeans.assign import assign
+from ckm._kmeans.centroids import Clusters, open_for
+from ckm._kmeans.lloyd import place
+from ckm._sources import Source
+from ckm._util.arrays import Array, Frozen, read_only
+from ckm._util.checks import known_nan, require_enough, require_float32, whole_number
+from ckm._util.device import current_card
+from ckm._util.parallel import thread_count
+from ckm._util.random import seed_of, stream
 from ckm.errors import DataError, ParameterError, SmallSketchWarning
-from ckm.kernels import ON_CARDS, load_kernel
-from ckm.labelling import Clusters, open_for
-from ckm.outskirts import imagine_rows
-from ckm.pool import distinct_rows
-from ckm.quantise import place
-from ckm.readonly import Array, Frozen, read_only
-from ckm.runners.local import thread_count
-from ckm.seeding import seed_of, stream
-from ckm.sketches import Sketch
-from ckm.sources import Source
-from ckm.tensors import current_card
 
 _log = logging.getLogger(__name__)
 
-_SMOOTH_POINTS, _THINNED = 30_000, 4  # drawn from a mixture that explains the sketch; one in how many shows where centroids belong
-_ROWS_TO_START_FROM = 10  # for each cluster; fewer rows are a worse place to start from than the moments
-# Shares of an atom's variance that are left in the cells around centres: atoms hardly overlap, or no search will make them.
+# drawn from a mixture that explains the sketch; one in how many shows where centroids belong
+_SMOOTH_POINTS, _THINNED = 30_000, 4
+# for each cluster; fewer rows are a worse place to start from than the moments
+_ROWS_TO_START_FROM = 10
+# Shares of an atom's variance that are left in the cells around centres: atoms hardly overlap, or
+# no search will make them.
 _SEPARATE, _CROWDED = 0.95, 0.85
-# A sampled row that was more likely than not to be in the pool is one of few like it, and most of those are there.
+# A sampled row that was more likely than not to be in the pool is one of few like it, and most of
+# those are there.
 _KNOWN_CHANCE, _KNOWN_SHARE = 0.5, 0.1
 _WORTH_A_CARD, _THREADS_ON_CARD = 200_000, 2  # K m; and threads that keep it busy
-_STARTS_BESIDE = 12  # of k-means where few rows far out have much of the error: these draw its starts, and other places are missed
+# of k-means where few rows far out have much of the error: these draw its starts, and other places
+# are missed
+_STARTS_BESIDE = 12
 
-# The limits on libraries' threads belong to the whole process: overlapping decodings would restore them in the wrong order.
+# The limits on libraries' threads belong to the whole process: overlapping decodings would restore
+# them in the wrong order.
 _ONE_AT_A_TIME = threading.RLock()
 
 
@@ -58,14 +67,17 @@ def _alone() -> Iterator[None]:
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """Those that are loaded by now: all that decoding uses. To look for them takes as long as a tenth of a decoding may."""
+    """Those that are loaded by now: all that decoding uses. To look for them takes as long as a
+    tenth of a decoding may.
+    """
     return ThreadpoolController()
 
 
 class Found(NamedTuple):
-    """What a decoder returns, in the problem's coordinates: centroids, their weights as fitted, the cost of the measure they stand for,
-    the mean squared distance of that measure to them (which decides among equal costs), whether other measures would do as well, and the
-    weight that each centroid has from rows that are known, where some were looked for.
+    """What a decoder returns, in the problem's coordinates: centroids, their weights as fitted, the
+    cost of the measure they stand for, the mean squared distance of that measure to them (which
+    decides among equal costs), whether other measures would do as well, and the weight that each
+    centroid has from rows that are known, where some were looked for.
     """
 
     C: Array
@@ -76,14 +88,20 @@ class Found(NamedTuple):
     known: Array | None = None
 
 
-def by_clompr(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.random.Generator, threads: int) -> Found:
+def by_clompr(
+    problem: Problem, K: int, init: str, rows: Rows | None, rng: np.random.Generator, threads: int
+) -> Found:
     """Algorithm 1 of the paper."""
     C, alpha = clompr(problem, K, make_start(init, problem.lower, problem.upper, rows), rng)
     return Found(C, alpha, cost(problem, C, alpha)[0])
 
 
-def by_density(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.random.Generator, threads: int) -> Found:
-    """Recover a measure that explains the sketch, then place K centroids on it so that its SSE is small."""
+def by_density(
+    problem: Problem, K: int, init: str, rows: Rows | None, rng: np.random.Generator, threads: int
+) -> Found:
+    """Recover a measure that explains the sketch, then place K centroids on it so that its SSE is
+    small.
+    """
     require_init(init, rows is not None)
     if init == "range":
         rows = None
@@ -91,37 +109,67 @@ def by_density(problem: Problem, K: int, init: str, rows: Rows | None, rng: np.r
         C, alpha, spread = place(rows.values, rows.weights, K, rng, device=problem.device)
         return Found(C, alpha, cost(problem, rows.values, rows.shares)[0], spread, known=alpha)
     if K == 1:  # the moments know
-        width = (np.diag(problem.covariance) if problem.covariance.ndim == 2 else problem.covariance)[None]
-        return Found(problem.mean[None], np.ones(1), gaussian_cost(problem, problem.mean[None], np.ones(1), width)[0], known=np.ones(1))
+        width = (
+            np.diag(problem.covariance) if problem.covariance.ndim == 2 else problem.covariance
+        )[None]
+        return Found(
+            problem.mean[None],
+            np.ones(1),
+            gaussian_cost(problem, problem.mean[None], np.ones(1), width)[0],
+            known=np.ones(1),
+        )
     if rows is not None and (known := _known(rows, K)).any():
         return _beside_known(problem, K, rows, known, rng, threads)
     bulk, enough = problem.narrowed(), rows is not None and rows.size >= _ROWS_TO_START_FROM * K
     if bulk is not problem and not enough:
         return _beside_imagined(problem, bulk, K, rng, threads)
     problem, prior = bulk, make_prior(bulk, rows if enough else None)
-    return _separate_clusters(problem, K, prior, rng) or _any_measure(problem, K, prior, rows, rng, threads)
+    return _separate_clusters(problem, K, prior, rng) or _any_measure(
+        problem, K, prior, rows, rng, threads
+    )
 
 
-def _separate_clusters(problem: Problem, K: int, prior: Prior, rng: np.random.Generator) -> Found | None:
-    """Centroids at the atoms of a mixture, if K atoms of one width explain the sketch and hardly overlap: then nothing is left to doubt."""
+def _separate_clusters(
+    problem: Problem, K: int, prior: Prior, rng: np.random.Generator
+) -> Found | None:
+    """Centroids at the atoms of a mixture, if K atoms of one width explain the sketch and hardly
+    overlap: then nothing is left to doubt.
+    """
     start = begin_mixture(problem, K, prior, rng, search=True)
     if (share := start.own_share(rng)) < _CROWDED:
         _log.info("%d atoms of one width overlap (%.2f of their variance is their own)", K, share)
         return None
     mixture = recover_mixture(problem, start, prior, rng)
     share = mixture.own_share(rng)
-    _log.info("%d atoms of one width: cost %.3g, noise %.3g, %.2f of their variance their own", K, mixture.cost, problem.noise, share)
+    _log.info(
+        "%d atoms of one width: cost %.3g, noise %.3g, %.2f of their variance their own",
+        K,
+        mixture.cost,
+        problem.noise,
+        share,
+    )
     if mixture.cost > problem.noise or share < _SEPARATE:
         return None
     points = np.clip(mixture.draw(rng, max(_SMOOTH_POINTS, 400 * K)), problem.lower, problem.upper)
     split = mixture.better_split()
     on = problem.device
-    C = place(points[::_THINNED], None, K, rng, n_init=0, start=mixture.C, device=on)[0] if split else mixture.C
+    C = (
+        place(points[::_THINNED], None, K, rng, n_init=0, start=mixture.C, device=on)[0]
+        if split
+        else mixture.C
+    )
     C, alpha, _ = place(points, None, K, rng, n_init=0, start=C, search=False, device=on)
     return Found(C, alpha, mixture.cost)
 
 
-def _any_measure(problem: Problem, K: int, prior: Prior, rows: Rows | None, rng: np.random.Generator, threads: int) -> Found:
+def _any_measure(
+    problem: Problem,
+    K: int,
+    prior: Prior,
+    rows: Rows | None,
+    rng: np.random.Generator,
+    threads: int,
+) -> Found:
     _log.info("matching many mixtures of more atoms")
     measure = recover_measure(problem, K, prior, rows, rng, threads)
     C, alpha, _ = place(measure.points, measure.weights, K, rng, device=problem.device)
@@ -129,35 +177,68 @@ def _any_measure(problem: Problem, K: int, prior: Prior, rows: Rows | None, rng:
 
 
 def _known(rows: Rows, K: int) -> Array:
-    """Which rows lie so far out that they are likely to be in a pool at all, if these are few and enough others remain."""
+    """Which rows lie so far out that they are likely to be in a pool at all, if these are few and
+    enough others remain.
+    """
     known = rows.chances >= _KNOWN_CHANCE
-    few = rows.weights[known].sum() <= _KNOWN_SHARE and rows.size - known.sum() >= _ROWS_TO_START_FROM * K
+    few = (
+        rows.weights[known].sum() <= _KNOWN_SHARE
+        and rows.size - known.sum() >= _ROWS_TO_START_FROM * K
+    )
     return known if few else np.zeros_like(known)
 
 
-def _beside_known(problem: Problem, K: int, rows: Rows, known: Array, rng: np.random.Generator, threads: int) -> Found:
-    """Take the known rows out of the sketch, recover a measure of the others from what is left, and place centroids on both together.
+def _beside_known(
+    problem: Problem, K: int, rows: Rows, known: Array, rng: np.random.Generator, threads: int
+) -> Found:
+    """Take the known rows out of the sketch, recover a measure of the others from what is left, and
+    place centroids on both together.
 
-    A handful of rows far out may have most of the SSE, and be too few for the sketch to show where they are.
+    A handful of rows far out may have most of the SSE, and be too few for the sketch to show where
+    they are.
     """
     far, others = rows.only(known), rows.only(~known)
-    _log.info("%d rows far out are known and set aside; matching many mixtures to the others", len(far.values))
-    rest = problem.without(far.values, far.weights, others.values.min(axis=0), others.values.max(axis=0))
+    _log.info(
+        "%d rows far out are known and set aside; matching many mixtures to the others",
+        len(far.values),
+    )
+    rest = problem.without(
+        far.values, far.weights, others.values.min(axis=0), others.values.max(axis=0)
+    )
     measure = recover_measure(rest, K, make_prior(rest, others), others, rng, threads)
     left = 1 - far.weights.sum()
     weights = np.concatenate([left * measure.weights / measure.weights.sum(), far.weights])
-    C, alpha, _ = place(np.vstack([measure.points, far.values]), weights, K, rng, _STARTS_BESIDE, device=problem.device)
+    C, alpha, _ = place(
+        np.vstack([measure.points, far.values]),
+        weights,
+        K,
+        rng,
+        _STARTS_BESIDE,
+        device=problem.device,
+    )
     labels, _ = assign(far.values, C)
-    return Found(C, alpha, left**2 * measure.cost, doubtful=True, known=np.bincount(labels, far.weights, minlength=K))
+    return Found(
+        C,
+        alpha,
+        left**2 * measure.cost,
+        doubtful=True,
+        known=np.bincount(labels, far.weights, minlength=K),
+    )
 
 
-def _beside_imagined(problem: Problem, bulk: Problem, K: int, rng: np.random.Generator, threads: int) -> Found:
-    """Recover a measure of the bulk, imagine the rows far out that it lacks, and place centroids on both together."""
+def _beside_imagined(
+    problem: Problem, bulk: Problem, K: int, rng: np.random.Generator, threads: int
+) -> Found:
+    """Recover a measure of the bulk, imagine the rows far out that it lacks, and place centroids on
+    both together.
+    """
     measure = recover_measure(bulk, K, make_prior(bulk, None), None, rng, threads)
     far, shares = imagine_rows(problem, bulk, measure.points)
     _log.info("%d rows far out are imagined, with %.2g of the weight", len(far), shares.sum())
     weights = np.concatenate([measure.weights / measure.weights.sum(), shares])
-    C, alpha, _ = place(np.vstack([measure.points, far]), weights, K, rng, _STARTS_BESIDE, device=problem.device)
+    C, alpha, _ = place(
+        np.vstack([measure.points, far]), weights, K, rng, _STARTS_BESIDE, device=problem.device
+    )
     return Found(C, alpha, measure.cost, doubtful=True)
 
 
@@ -179,10 +260,12 @@ class Solution(Frozen):
     raw_weights : array (K,)
         The weights as fitted, before they were made to sum to one.
     cost : float
-        |z - A p|^2 of the measure p that was recovered (equation 4): what replicates are ranked by. For "clompr" p is the centroids with
-        their raw weights; for "density" a smoother measure that the centroids were placed on (without the rows of a pool).
+        |z - A p|^2 of the measure p that was recovered (equation 4): what replicates are ranked by.
+        For "clompr" p is the centroids with their raw weights; for "density" a smoother measure
+        that the centroids were placed on (without the rows of a pool).
     noise_floor : float
-        What that cost would be for the true distribution behind the rows: a cost near it leaves nothing to explain.
+        What that cost would be for the true distribution behind the rows: a cost near it leaves
+        nothing to explain.
     findings : tuple of Finding
         What may be wrong, each a status and a sentence; empty when nothing was found.
     columns : tuple of str, optional
@@ -190,7 +273,8 @@ class Solution(Frozen):
     decoder : str
         Which decoder found it.
     units : array (n,), optional
-        The unit of each column, where they were standardised: distances to centroids count in these.
+        The unit of each column, where they were standardised: distances to centroids count in
+        these.
     """
 
     centroids: Array
@@ -209,14 +293,17 @@ class Solution(Frozen):
 
     @property
     def unexplained(self) -> float:
-        """The residual against the noise: cost / noise_floor. Up to about one, nothing is left to explain; where it is far above, the data
-        is more intricate than the measure found, or (for "clompr") its clusters have width.
+        """The residual against the noise: cost / noise_floor. Up to about one, nothing is left to
+        explain; where it is far above, the data is more intricate than the measure found, or (for
+        "clompr") its clusters have width.
         """
         return self.cost / self.noise_floor if self.noise_floor > 0 else float(self.cost > 0)
 
     @property
     def status(self) -> Status:
-        """The first thing found, "small-sketch", "other-spread", "unexplained", "far-out", "merged" or "starved"; else "ok"."""
+        """The first thing found, "small-sketch", "other-spread", "unexplained", "far-out", "merged"
+        or "starved"; else "ok".
+        """
         return self.findings[0].status if self.findings else Status.OK
 
     @property
@@ -229,15 +316,19 @@ class Solution(Frozen):
         return f"Found {len(self.weights)} centroids; the residual is {self.unexplained:.2g} times the noise floor."
 
     def predict(self, data: Any, *, nan: str = "error", n_jobs: int | None = None) -> Any:
-        """The number of the nearest centroid of each row of `data`, which is whatever `ckm.sketch` reads; columns are found by name.
+        """The number of the nearest centroid of each row of `data`, which is whatever `ckm.sketch`
+        reads; columns are found by name.
 
-        Rows with missing values are refused, or with `nan="drop"` labelled -1: labels keep the rows' places. Labels of rows on a card are
-        a tensor there, and those of a cluster's data a collection of its own.
+        Rows with missing values are refused, or with `nan="drop"` labelled -1: labels keep the
+        rows' places. Labels of rows on a card are a tensor there, and those of a cluster's data a
+        collection of its own.
         """
         return self._clusters(nan, n_jobs).label(self._rows(data))
 
     def score(self, data: Any, *, nan: str = "error", n_jobs: int | None = None) -> float:
-        """Minus the sum of squared distances to the nearest centroid (equation 1), in `units` where there are some: larger is better."""
+        """Minus the sum of squared distances to the nearest centroid (equation 1), in `units` where
+        there are some: larger is better.
+        """
         return -self._clusters(nan, n_jobs).sse(self._rows(data))
 
     def _clusters(self, nan: str, n_jobs: int | None) -> Clusters:
@@ -272,24 +363,27 @@ def decode(
     n_clusters : int
         K.
     decoder : {"auto", "density", "clompr"}
-        "density", which "auto" means, recovers a measure that explains the sketch and places centroids on it for a small SSE; "clompr" is
-        Algorithm 1 of the paper.
+        "density", which "auto" means, recovers a measure that explains the sketch and places
+        centroids on it for a small SSE; "clompr" is Algorithm 1 of the paper.
     init : {"auto", "range", "sample", "k++"}
-        Where searches start. For "clompr": anywhere in the data's box; at a sampled row; at a sampled row far from the centroids so far;
-        "auto" is "sample" when there are rows to sample from, else "range". For "density": "range" ignores sampled rows, the others use
-        them where there are some.
+        Where searches start. For "clompr": anywhere in the data's box; at a sampled row; at a
+        sampled row far from the centroids so far; "auto" is "sample" when there are rows to sample
+        from, else "range". For "density": "range" ignores sampled rows, the others use them where
+        there are some.
     n_init : int
         How many times to decode from other starts; the one with the lowest cost is kept.
     random_state : None, int, Generator or RandomState
         Decides the starts. None draws a new seed each time (the command line's --seed is 0).
     rows : array (p, n), optional
-        Rows for "sample" and "k++" to draw from, when they are at hand and the sketch holds no pool.
+        Rows for "sample" and "k++" to draw from, when they are at hand and the sketch holds no
+        pool.
     n_jobs : int, optional
         Threads; None means every core. The result does not depend on it.
     kernel : {"auto", "numba", "torch", "torch-plain", "reference"}
-        What computes. With "torch" torch's current card does, if there is one and it pays: from K m = 200 000 on (with m = 5Kn a hundred
-        clusters of four columns), unless frequencies are structured. Its results differ by rounding, which may lead a search elsewhere.
-        Any other is the CPU.
+        What computes. With "torch" torch's current card does, if there is one and it pays: from K m
+        = 200 000 on (with m = 5Kn a hundred clusters of four columns), unless frequencies are
+        structured. Its results differ by rounding, which may lead a search elsewhere. Any other is
+        the CPU.
 
     Returns
     -------
@@ -311,7 +405,10 @@ def decode(
     seed, threads, began = seed_of(random_state), thread_count(n_jobs), time.perf_counter()
 
     def searched(problem: Problem, threads: int) -> list[Found]:
-        return [search(problem, K, init, candidates, stream(seed, "decode", i), threads) for i in range(replicates)]
+        return [
+            search(problem, K, init, candidates, stream(seed, "decode", i), threads)
+            for i in range(replicates)
+        ]
 
     with _alone():
         try:
@@ -319,17 +416,31 @@ def decode(
         except RuntimeError as error:
             if device is None or "out of memory" not in str(error):
                 raise
-            _log.warning("There is too little memory left on %s to decode there: the CPU does.", device)
+            _log.warning(
+                "There is too little memory left on %s to decode there: the CPU does.", device
+            )
             problem = Problem.of(sketch)
             found = searched(problem, threads)
     C, alpha, best, _, _, known = min(found, key=lambda f: (f.doubtful, f.cost, f.spread))
-    _log.info("decoded in %.2f s: cost %.3g, noise %.3g", time.perf_counter() - began, best, problem.noise)
+    _log.info(
+        "decoded in %.2f s: cost %.3g, noise %.3g", time.perf_counter() - began, best, problem.noise
+    )
     centroids = sketch.frequencies.absolute(C)
     total = alpha.sum()
     weights = alpha / total if total > 0 else np.full(K, 1 / K)
     findings = diagnose(problem, C, weights, None if name == "clompr" else best, known)
     centroids = np.clip(centroids, sketch.lower, sketch.upper)
-    return Solution(centroids, weights, alpha, best, problem.noise, findings, sketch.columns, name, sketch.frequencies.units)
+    return Solution(
+        centroids,
+        weights,
+        alpha,
+        best,
+        problem.noise,
+        findings,
+        sketch.columns,
+        name,
+        sketch.frequencies.units,
+    )
 
 
 def _card(sketch: Sketch, K: int, kernel: str) -> Any:
@@ -338,7 +449,11 @@ def _card(sketch: Sketch, K: int, kernel: str) -> Any:
         return None
     load_kernel(kernel)  # which says if there is none
     dense = sketch.frequencies.signs is None  # else the fast transform saves more than a card does
-    return current_card() if kernel == ON_CARDS and dense and K * sketch.frequencies.m >= _WORTH_A_CARD else None
+    return (
+        current_card()
+        if kernel == ON_CARDS and dense and K * sketch.frequencies.m >= _WORTH_A_CARD
+        else None
+    )
 
 
 def resolve_decoder(name: str) -> tuple[str, Decoder]:
@@ -353,9 +468,13 @@ def resolve_decoder(name: str) -> tuple[str, Decoder]:
 
 def _require_decodable(sketch: Sketch, K: int) -> None:
     if not isinstance(sketch, Sketch):
-        raise ParameterError(f"decode takes a Sketch; got {type(sketch).__name__}. Make one with ckm.sketch, or read one with ckm.load.")
+        raise ParameterError(
+            f"decode takes a Sketch; got {type(sketch).__name__}. Make one with ckm.sketch, or read one with ckm.load."
+        )
     if sketch.count == 0:
-        raise DataError("This sketch has seen zero rows, so there is nothing to decode; add sketches of some rows to it first.")
+        raise DataError(
+            "This sketch has seen zero rows, so there is nothing to decode; add sketches of some rows to it first."
+        )
     require_rows(sketch.count, K)
     m, n = sketch.frequencies.m, sketch.frequencies.n
     require_enough(m, K, n)
@@ -366,7 +485,9 @@ def _require_decodable(sketch: Sketch, K: int) -> None:
 def require_rows(count: int, K: int, where: str = "The data") -> None:
     """Refuse more clusters than rows. (`n_samples` is for scikit-learn, which looks for it.)"""
     if not count:
-        raise DataError(f"{where} has zero rows (n_samples=0), so there is nothing to cluster; check what was read.")
+        raise DataError(
+            f"{where} has zero rows (n_samples=0), so there is nothing to cluster; check what was read."
+        )
     if count < K:
         has = f"{where} has {count} {'row' if count == 1 else 'rows'} (n_samples={count})"
         raise DataError(f"{has}, too few for n_clusters={K}; ask for at most {count}, or add rows.")
@@ -378,14 +499,27 @@ def _starting_rows(sketch: Sketch, rows: Any) -> Rows | None:
         try:
             values = np.asarray(rows, np.float64)
         except (TypeError, ValueError) as error:
-            raise DataError(f"rows must be numbers of shape (p, {sketch.frequencies.n}): {error}.") from None
+            raise DataError(
+                f"rows must be numbers of shape (p, {sketch.frequencies.n}): {error}."
+            ) from None
         if values.ndim != 2 or values.shape[1] != sketch.frequencies.n or not len(values):
-            raise DataError(f"rows must have shape (p, {sketch.frequencies.n}) with p at least 1; got {values.shape}.")
+            raise DataError(
+                f"rows must have shape (p, {sketch.frequencies.n}) with p at least 1; got {values.shape}."
+            )
         require_float32(values - sketch.frequencies.origin)
-        (values, weights), chances, size = distinct_rows(values, np.ones(len(values))), None, float(len(values))
+        (values, weights), chances, size = (
+            distinct_rows(values, np.ones(len(values))),
+            None,
+            float(len(values)),
+        )
     elif sketch.pool is not None and len(sketch.pool):
         values, weights, chances, size = sketch.pool.estimate()
         weights = weights if sketch.pool.complete else weights / sketch.weight
     else:
         return None
-    return Rows(sketch.frequencies.relative(values), weights, np.zeros(len(values)) if chances is None else chances, size)
+    return Rows(
+        sketch.frequencies.relative(values),
+        weights,
+        np.zeros(len(values)) if chances is None else chances,
+        size,
+    )

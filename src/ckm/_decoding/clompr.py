@@ -2,13 +2,20 @@
 
 import numpy as np
 
-from ckm.atoms import Problem, fit_weights, maximise_correlation, minimise_cost, residual
-from ckm.candidates import Start
-from ckm.readonly import Array
+from ckm._decoding.objective import (
+    Problem,
+    fit_weights,
+    maximise_correlation,
+    minimise_cost,
+    residual,
+)
+from ckm._decoding.starts import Start
+from ckm._util.arrays import Array
 
 
 def clompr(problem: Problem, K: int, start: Start, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Greedily find K centroids and their weights: argmin over C, alpha >= 0 of |z - sum_k alpha_k a(c_k)|^2 (equation 4).
+    """Greedily find K centroids and their weights: argmin over C, alpha >= 0 of |z - sum_k alpha_k
+    a(c_k)|^2 (equation 4).
 
     Parameters
     ----------

@@ -5,12 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ckm.atoms import Problem, atoms
-from ckm.checks import FREQUENCIES_PER_PARAMETER
-from ckm.readonly import Array
+from ckm._decoding.objective import Problem, atoms
+from ckm._util.arrays import Array
+from ckm._util.checks import FREQUENCIES_PER_PARAMETER
 
 _STARVED_SHARE = 0.01  # of the weight that a centroid would have if all had the same
-_ALIKE = 0.1  # how much the sketches of two centroids may differ, a frequency, and they still pass for one
+# how much the sketches of two centroids may differ, a frequency, and they still pass for one
+_ALIKE = 0.1
 _OTHER = 25.0  # times the variance, from which on frequencies miss what tells clusters apart
 _ALL = 1 - 1e-9  # of the weight
 _MISFIT = 0.03  # how much the sketch of what was found may differ from the data's, a frequency
@@ -35,19 +36,29 @@ class Finding(NamedTuple):
     sentence: str
 
 
-def diagnose(problem: Problem, C: Array, weights: Array, cost: float | None, known: Array | None = None) -> tuple[Finding, ...]:
-    """What is wrong with these centroids (K, n), in the problem's coordinates, and their weights, which sum to one.
+def diagnose(
+    problem: Problem, C: Array, weights: Array, cost: float | None, known: Array | None = None
+) -> tuple[Finding, ...]:
+    """What is wrong with these centroids (K, n), in the problem's coordinates, and their weights,
+    which sum to one.
 
-    `cost` is that of the measure they were placed on; None where it is known to be large, as for points that stand for wide clusters.
-    `known` is the weight that each has from rows that are known to be there; None where rows far out may have been missed. Where it is
-    all the weight, nothing had to be searched for.
+    `cost` is that of the measure they were placed on; None where it is known to be large, as for
+    points that stand for wide clusters. `known` is the weight that each has from rows that are
+    known to be there; None where rows far out may have been missed. Where it is all the weight,
+    nothing had to be searched for.
     """
     searched = known is None or known.sum() < _ALL
     other = _other_spread(problem) if searched else None
     unexplained = _unexplained(problem, cost) if searched and cost is not None else None
     far = _far_out(problem) if known is None else None
-    small, merged, starved = small_sketch(problem.m, *C.shape), _merged(problem, C, weights), _starved(weights, known)
-    return tuple(finding for finding in (small, other, unexplained, far, merged, starved) if finding)
+    small, merged, starved = (
+        small_sketch(problem.m, *C.shape),
+        _merged(problem, C, weights),
+        _starved(weights, known),
+    )
+    return tuple(
+        finding for finding in (small, other, unexplained, far, merged, starved) if finding
+    )
 
 
 def small_sketch(m: int, K: int, n: int) -> Finding | None:
@@ -67,7 +78,8 @@ def _merged(problem: Problem, C: Array, weights: Array) -> Finding | None:
     if len(heavy) < 2:
         return None
     gaps = ((heavy[:, None] - heavy) ** 2).sum(axis=2) + np.diag(np.full(len(heavy), np.inf))
-    close = np.flatnonzero(gaps.min(axis=1) < problem.n)  # those further apart than a cluster's width are not worth a look
+    # those further apart than a cluster's width are not worth a look
+    close = np.flatnonzero(gaps.min(axis=1) < problem.n)
     other = np.argmin(gaps[close], axis=1)
     difference = atoms(problem, heavy[close]) - atoms(problem, heavy[other])
     count = int(((np.abs(difference) ** 2).mean(axis=1) <= _ALIKE**2).sum())
@@ -93,7 +105,8 @@ def _unexplained(problem: Problem, cost: float) -> Finding | None:
 
 def _other_spread(problem: Problem) -> Finding | None:
     """Frequencies come from other data where a sketch was made `like` another."""
-    if problem.spread is None or not problem.moments:  # what a few rows far out do to moments is a matter of its own
+    # what a few rows far out do to moments is a matter of its own
+    if problem.spread is None or not problem.moments:
         return None
     variances = np.diag(problem.covariance) if problem.covariance.ndim == 2 else problem.covariance
     ratio = float(variances.mean()) / problem.spread

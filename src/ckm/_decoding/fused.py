@@ -1,16 +1,18 @@
-"""The decoder's hot loops: cost and gradients of a mixture of blurred atoms, all atoms at once, in blocks of frequencies.
+"""The decoder's hot loops: cost and gradients of a mixture of blurred atoms, all atoms at once, in
+blocks of frequencies.
 
-Phases are products with Omega, made elsewhere; the rest is compiled, as small leaves on one-dimensional slices, which is the
-shape LLVM vectorises.
+Phases are products with Omega, made elsewhere; the rest is compiled, as small leaves on
+one-dimensional slices, which is the shape LLVM vectorises.
 """
 
 import numpy as np
 
-from ckm.compiling import entry, summing
-from ckm.products import Omega
-from ckm.readonly import Array
+from ckm._decoding.operator import Omega
+from ckm._util.arrays import Array
+from ckm._util.jit import entry, summing
 
-# Polynomials in q = r^2 for cos(2 pi r) and sin(2 pi r) / r on |r| <= 1/2: interpolated at Chebyshev points, good to 1e-13.
+# Polynomials in q = r^2 for cos(2 pi r) and sin(2 pi r) / r on |r| <= 1/2: interpolated at
+# Chebyshev points, good to 1e-13.
 _TERMS = 12
 
 
@@ -20,8 +22,12 @@ def _polynomial(function: object) -> tuple[float, ...]:
     return tuple(float(c) for c in fit.convert(kind=np.polynomial.Polynomial).coef)
 
 
-_C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11 = _polynomial(lambda r: np.cos(2 * np.pi * r))
-_S0, _S1, _S2, _S3, _S4, _S5, _S6, _S7, _S8, _S9, _S10, _S11 = _polynomial(lambda r: np.sin(2 * np.pi * r) / r)
+_C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11 = _polynomial(
+    lambda r: np.cos(2 * np.pi * r)
+)
+_S0, _S1, _S2, _S3, _S4, _S5, _S6, _S7, _S8, _S9, _S10, _S11 = _polynomial(
+    lambda r: np.sin(2 * np.pi * r) / r
+)
 
 
 def cost_and_gradients(
@@ -35,7 +41,8 @@ def cost_and_gradients(
     gradient_C: Array,
     gradient_alpha: Array,
 ) -> tuple[float, float]:
-    """|z - sum_k alpha_k blur a(c_k)|^2, its gradients in C and alpha (written to the last two), and its derivative in the width.
+    """|z - sum_k alpha_k blur a(c_k)|^2, its gradients in C and alpha (written to the last two),
+    and its derivative in the width.
 
     blur (m,) = exp(-width |omega|^2 / 2), squares (m,) = |omega|^2.
     """
@@ -44,7 +51,16 @@ def cost_and_gradients(
     total, slope = 0.0, 0.0
     for at in omega.blocks(K):
         phases = omega.phases(begun, K, at)
-        part, rise = _match(phases, z_real[at], z_imag[at], blur[at], squares[at], alpha, gradient_alpha, _room(phases))
+        part, rise = _match(
+            phases,
+            z_real[at],
+            z_imag[at],
+            blur[at],
+            squares[at],
+            alpha,
+            gradient_alpha,
+            _room(phases),
+        )
         omega.add(phases, at, sums)  # they now hold the gradient in the phases
         total, slope = total + part, slope + rise
     gradient_C[:] = omega.end(sums, K)
@@ -63,7 +79,8 @@ def gaussian_cost_and_gradients(
     gradient_alpha: Array,
     gradient_widths: Array,
 ) -> float:
-    """The same for atoms that each have a width along each axis, widths (K, n): a(c_k) exp(-sum_d widths_kd omega_d^2 / 2).
+    """The same for atoms that each have a width along each axis, widths (K, n): a(c_k) exp(-sum_d
+    widths_kd omega_d^2 / 2).
 
     halves (n, m) holds Omega^2 / 2 transposed.
     """
@@ -71,7 +88,9 @@ def gaussian_cost_and_gradients(
     begun, sums, gradient_alpha[:], gradient_widths[:] = omega.begin(C), omega.nothing(K), 0, 0
     for at in omega.blocks(K):
         phases, decays = omega.phases(begun, K, at), widths @ halves[:, at]
-        total += _match_gaussians(phases, decays, z_real[at], z_imag[at], alpha, gradient_alpha, _room(phases))
+        total += _match_gaussians(
+            phases, decays, z_real[at], z_imag[at], alpha, gradient_alpha, _room(phases)
+        )
         omega.add(phases, at, sums)
         gradient_widths += decays @ halves[:, at].T
     gradient_C[:] = omega.end(sums, K)
@@ -88,7 +107,9 @@ def correlations(omega: Omega, points: Array, r_real: Array, r_imag: Array) -> A
 
 
 def _room(phases: Array) -> Array:
-    """Memory for the cosines and sines of every atom, and for real and imaginary part of the residual."""
+    """Memory for the cosines and sines of every atom, and for real and imaginary part of the
+    residual.
+    """
     K, size = phases.shape
     return np.empty((2, K + 1, size))
 
@@ -101,7 +122,9 @@ def _correlate(phases, real, imag, totals):  # type: ignore[no-untyped-def]
 
 @entry
 def _match(phases, z_real, z_imag, blur, squares, alpha, gradient_alpha, room):  # type: ignore[no-untyped-def]
-    """One block: adds to the gradient in alpha, turns phases (in turns) into the gradient in them; returns square and derivative."""
+    """One block: adds to the gradient in alpha, turns phases (in turns) into the gradient in them;
+    returns square and derivative.
+    """
     K = len(alpha)
     cosines, sines, real, imag = room[0], room[1], room[0, K], room[1, K]
     for j in range(len(blur)):
@@ -110,7 +133,9 @@ def _match(phases, z_real, z_imag, blur, squares, alpha, gradient_alpha, room): 
         _add_atom(alpha[k], phases[k], cosines[k], sines[k], real, imag)
     total, slope = _residual(z_real, z_imag, blur, squares, real, imag)
     for k in range(K):
-        gradient_alpha[k] -= 2 * _pull(4 * np.pi * alpha[k], real, imag, cosines[k], sines[k], phases[k])
+        gradient_alpha[k] -= 2 * _pull(
+            4 * np.pi * alpha[k], real, imag, cosines[k], sines[k], phases[k]
+        )
     return total, slope
 
 
@@ -124,7 +149,9 @@ def _match_gaussians(phases, decays, z_real, z_imag, alpha, gradient_alpha, room
     for k in range(K):
         _subtract_gaussian(alpha[k], phases[k], decays[k], cosines[k], sines[k], real, imag)
     for k in range(K):
-        gradient_alpha[k] -= 2 * _pulls(alpha[k], real, imag, cosines[k], sines[k], phases[k], decays[k])
+        gradient_alpha[k] -= 2 * _pulls(
+            alpha[k], real, imag, cosines[k], sines[k], phases[k], decays[k]
+        )
     return _square(real) + _square(imag)
 
 
@@ -141,9 +168,22 @@ def _wave(p):  # type: ignore[no-untyped-def]
 
 @summing
 def _decay(t):  # type: ignore[no-untyped-def]
-    """exp(-t), t >= 0: a polynomial at t / 64, squared six times, which vectorises where a call would not."""
+    """exp(-t), t >= 0: a polynomial at t / 64, squared six times, which vectorises where a call
+    would not.
+    """
     x = -min(t, 60.0) / 64
-    e = 1 + x * (1 + x * (1 / 2 + x * (1 / 6 + x * (1 / 24 + x * (1 / 120 + x * (1 / 720 + x * (1 / 5040 + x * (1 / 40320))))))))
+    e = 1 + x * (
+        1
+        + x
+        * (
+            1 / 2
+            + x
+            * (
+                1 / 6
+                + x * (1 / 24 + x * (1 / 120 + x * (1 / 720 + x * (1 / 5040 + x * (1 / 40320)))))
+            )
+        )
+    )
     e *= e
     e *= e
     e *= e
@@ -183,7 +223,9 @@ def _subtract_gaussian(a, phases, decays, cosine, sine, real, imag):  # type: ig
 
 @summing
 def _residual(z_real, z_imag, blur, squares, real, imag):  # type: ignore[no-untyped-def]
-    """From a model without blur to the residual times the blur; returns the residual's square and its derivative in the width."""
+    """From a model without blur to the residual times the blur; returns the residual's square and
+    its derivative in the width.
+    """
     total, slope = 0.0, 0.0
     for j in range(len(real)):
         u, v = real[j] * blur[j], imag[j] * blur[j]

@@ -1,7 +1,8 @@
-"""Omega in the coordinates of the decoders, as something to multiply by: a matrix, or the fast transform of structured frequencies.
+"""Omega in the coordinates of the decoders, as something to multiply by: a matrix, or the fast
+transform of structured frequencies.
 
-Phases are counted in turns. One evaluation of a cost multiplies atoms C (K, n) by Omega^T / 2 pi, block of frequencies by block, and what
-it finds out about their phases back by Omega / 2 pi:
+Phases are counted in turns. One evaluation of a cost multiplies atoms C (K, n) by Omega^T / 2 pi,
+block of frequencies by block, and what it finds out about their phases back by Omega / 2 pi:
 
     begun, sums = omega.begin(C), omega.nothing(K)
     for at in omega.blocks(K):
@@ -18,13 +19,12 @@ from functools import cached_property
 
 import numpy as np
 
-from ckm import hadamard
-from ckm.compiling import entry
-from ckm.frequencies import Frequencies
-from ckm.kernels.scratch import aligned
-from ckm.kernels.transform import passes_of, transform
-from ckm.kernels.vocabulary import LANES
-from ckm.readonly import Array
+from ckm._core import hadamard
+from ckm._core.frequencies import Frequencies
+from ckm._kernels.cpu.llvm import LANES
+from ckm._kernels.cpu.transform import passes_of, transform
+from ckm._util.arrays import Array, aligned
+from ckm._util.jit import entry
 
 _FAST = 64  # dimensions from which the fast transform beats a library's matrix product
 _BLOCK = 2**14  # phases a block: with their cosines and sines they stay in cache
@@ -150,9 +150,11 @@ class Matrix(Omega):
 
 @dataclass(frozen=True, eq=False)
 class Structure(Omega):
-    """Structured frequencies, in the notation of `ckm.hadamard`: factors (1 + 2 blocks, p) of the rounds, and lengths in turns (m,).
+    """Structured frequencies, in the notation of `ckm._core.hadamard`: factors (1 + 2 blocks, p) of
+    the rounds, and lengths in turns (m,).
 
-    LANES atoms at a time lie along vectors: what is begun, and sums, are (p, LANES) for each LANES atoms, after the first round.
+    LANES atoms at a time lie along vectors: what is begun, and sums, are (p, LANES) for each LANES
+    atoms, after the first round.
     """
 
     factors: Array
@@ -183,7 +185,9 @@ class Structure(Omega):
         return np.concatenate([4 * np.pi**2 * (part**2).sum(axis=1) for part in self._rows()])
 
     def _rows(self) -> Iterator[Array]:
-        """Omega / 2 pi, block by block: all of it would take the memory that the transform does without, and is not kept."""
+        """Omega / 2 pi, block by block: all of it would take the memory that the transform does
+        without, and is not kept.
+        """
         p, m = self.factors.shape[1], len(self.lengths)
         for j in range(0, m, p):
             own = self.factors[[0, 1 + 2 * (j // p), 2 + 2 * (j // p)]]
@@ -192,7 +196,12 @@ class Structure(Omega):
     @cached_property
     def _plan(self) -> tuple[Array, Array, Array, Array]:
         (rounds, p), m = self.factors.shape, len(self.lengths)
-        return self.factors.ravel(), np.concatenate([self.lengths, np.zeros(rounds // 2 * p - m)]), np.ones(p), passes_of(p)
+        return (
+            self.factors.ravel(),
+            np.concatenate([self.lengths, np.zeros(rounds // 2 * p - m)]),
+            np.ones(p),
+            passes_of(p),
+        )
 
     def _room(self) -> Array:
         return aligned((self.factors.shape[1], LANES), np.float64)

@@ -5,16 +5,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ckm._util.arrays import Array
 from ckm.errors import ParameterError
-from ckm.readonly import Array
 
 # A strategy draws one start, given the centroids found so far (k, n).
 Start = Callable[[np.random.Generator, Array], Array]
 
 
 class Rows(NamedTuple):
-    """Distinct rows of the data with the weight each stands for, and the chance each had to be among them: one for all of them when no
-    row of the data is missing. They say as much as `size` rows drawn evenly.
+    """Distinct rows of the data with the weight each stands for, and the chance each had to be
+    among them: one for all of them when no row of the data is missing. They say as much as `size`
+    rows drawn evenly.
     """
 
     values: Array
@@ -53,13 +54,16 @@ def sample_start(rows: Array, weights: Array) -> Start:
 
 
 def plusplus_start(rows: Array, weights: Array) -> Start:
-    """K++: a row drawn in proportion to its weight and its squared distance to the nearest centroid so far."""
+    """K++: a row drawn in proportion to its weight and its squared distance to the nearest centroid
+    so far.
+    """
     sample = sample_start(rows, weights)
 
     def start(rng: np.random.Generator, C: Array) -> Array:
         if not len(C):
             return sample(rng, C)
-        # Deviation: the paper's text says inversely proportional to the distance, a slip; Arthur and Vassilvitskii's rule is meant.
+        # Deviation: the paper's text says inversely proportional to the distance, a slip; Arthur
+        # and Vassilvitskii's rule is meant.
         squares = ((rows[:, None, :] - C) ** 2).sum(axis=2).min(axis=1)
         p = weights * squares
         return rows[rng.choice(len(rows), p=p / p.sum())] if p.sum() > 0 else sample(rng, C)
@@ -70,9 +74,13 @@ def plusplus_start(rows: Array, weights: Array) -> Start:
 def require_init(init: str, has_rows: bool) -> None:
     """Refuse an unknown strategy, and one that wants rows where there are none."""
     if not isinstance(init, str) or init not in ("auto", *INITS):
-        raise ParameterError(f"There is no init {' '.join(repr(init).split())}; choose one of {', '.join(map(repr, ('auto', *INITS)))}.")
+        raise ParameterError(
+            f"There is no init {' '.join(repr(init).split())}; choose one of {', '.join(map(repr, ('auto', *INITS)))}."
+        )
     if init in FROM_ROWS and not has_rows:
-        raise ParameterError(f"init={init!r} starts from rows, and this sketch holds none; sketch with pool=1000, or use init='range'.")
+        raise ParameterError(
+            f"init={init!r} starts from rows, and this sketch holds none; sketch with pool=1000, or use init='range'."
+        )
 
 
 def make_start(init: str, lower: Array, upper: Array, rows: Rows | None) -> Start:

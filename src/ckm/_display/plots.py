@@ -1,4 +1,6 @@
-"""A picture of clusters: rows as a density in their two principal axes, with sets of centroids on top. Needs matplotlib."""
+"""A picture of clusters: rows as a density in their two principal axes, with sets of centroids on
+top. Needs matplotlib.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,8 +11,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
-from ckm.readonly import Array
-from ckm.sketches import Sketch
+from ckm._core.sketch import Sketch
+from ckm._util.arrays import Array
 
 _DRAWN_ROWS = 20_000
 # Rings, crosses and dots nest, so that all three can be told apart where they agree.
@@ -21,8 +23,17 @@ _MARKERS: tuple[dict[str, Any], ...] = (
 )
 
 
-def draw_clusters(path: Path, title: str, subtitle: str, rows: Array, sketch: Sketch, centroids: Mapping[str, Array]) -> None:
-    """Draw up to three sets of points over `rows`; the axes come from the covariance that the sketch holds."""
+def draw_clusters(
+    path: Path,
+    title: str,
+    subtitle: str,
+    rows: Array,
+    sketch: Sketch,
+    centroids: Mapping[str, Array],
+) -> None:
+    """Draw up to three sets of points over `rows`; the axes come from the covariance that the
+    sketch holds.
+    """
     axes = np.linalg.eigh(sketch.covariance)[1][:, :-3:-1]
     shown = rows[:: max(1, len(rows) // _DRAWN_ROWS)][:_DRAWN_ROWS]
     figure = Figure(figsize=(9, 6.4), layout="constrained")
@@ -37,6 +48,14 @@ def draw_clusters(path: Path, title: str, subtitle: str, rows: Array, sketch: Sk
     plot.set_title(f"{title}\n", loc="left", fontsize=13, fontweight="bold")
     plot.text(0, 1.02, subtitle, transform=plot.transAxes, fontsize=10, color="#555555")
     plot.spines[["top", "right"]].set_visible(False)
-    plot.plot([], [], marker="h", linestyle="none", markersize=13, color="#9ecae1", label=f"rows ({len(shown):,} drawn)")
+    plot.plot(
+        [],
+        [],
+        marker="h",
+        linestyle="none",
+        markersize=13,
+        color="#9ecae1",
+        label=f"rows ({len(shown):,} drawn)",
+    )
     plot.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, labelspacing=1.2)
     figure.savefig(path, dpi=150)

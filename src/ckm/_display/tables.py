@@ -1,6 +1,7 @@
 """How results look: tables at a terminal, CSV in a pipe, plain values for JSON."""
 
 import csv
+import io
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -12,20 +13,23 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from ckm.assignment import Labelling
-from ckm.decoding import Solution
-from ckm.readonly import Array
-from ckm.results import centroids_csv, coordinate_names
-from ckm.sketches import Sketch
+from ckm._core.sketch import Sketch
+from ckm._decoding.api import Solution
+from ckm._kmeans.assign import Labelling
+from ckm._util.arrays import Array
 
 _SHOWN_COORDINATES = 10
 _SHOWN_COLUMNS = 40
 
 
 def console(stderr: bool = False) -> Console:
-    """A console that takes text literally (a column may be called "[red]") and, in a pipe, does not fold lines at 80 characters."""
+    """A console that takes text literally (a column may be called "[red]") and, in a pipe, does not
+    fold lines at 80 characters.
+    """
     piped = not (sys.stderr if stderr else sys.stdout).isatty()
-    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=160 if piped else None)
+    return Console(
+        stderr=stderr, markup=False, highlight=False, emoji=False, width=160 if piped else None
+    )
 
 
 @contextmanager
@@ -54,8 +58,29 @@ def show_solution(solution: Solution) -> None:
     for k, (weight, centroid) in enumerate(zip(solution.weights, solution.centroids, strict=True)):
         table.add_row(str(k), f"{weight:.4f}", *(f"{x:.4g}" for x in centroid[:_SHOWN_COORDINATES]))
     if len(names) > _SHOWN_COORDINATES:
-        table.caption = f"{_SHOWN_COORDINATES} of {len(names)} coordinates; -o centroids.csv writes them all"
+        table.caption = (
+            f"{_SHOWN_COORDINATES} of {len(names)} coordinates; -o centroids.csv writes them all"
+        )
     console().print(table)
+
+
+def coordinate_names(columns: tuple[str, ...] | None, n: int) -> tuple[str, ...]:
+    """The columns' names, or x0, x1, ... where the data had none."""
+    return columns or tuple(f"x{i}" for i in range(n))
+
+
+def centroids_csv(solution: Solution) -> str:
+    """One line for each cluster: its number, its weight, its coordinates in full precision."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(
+        ["cluster", "weight", *coordinate_names(solution.columns, solution.centroids.shape[1])]
+    )
+    for k, (weight, centroid) in enumerate(
+        zip(solution.weights.tolist(), solution.centroids.tolist(), strict=True)
+    ):
+        writer.writerow([k, weight, *centroid])
+    return text.getvalue()
 
 
 def labelling_record(labelling: Labelling) -> dict[str, Any]:
@@ -75,7 +100,14 @@ def show_labelling(labelling: Labelling) -> None:
     if not sys.stdout.isatty():
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(["cluster", "rows", "sse"])
-        writer.writerows(zip(range(len(labelling.counts)), labelling.counts.tolist(), labelling.sse.tolist(), strict=True))
+        writer.writerows(
+            zip(
+                range(len(labelling.counts)),
+                labelling.counts.tolist(),
+                labelling.sse.tolist(),
+                strict=True,
+            )
+        )
         return
     table = _table(["cluster", "rows", "share", "SSE"])
     for k, (rows, sse) in enumerate(zip(labelling.counts, labelling.sse, strict=True)):
@@ -112,8 +144,12 @@ def show_sketch(sketch: Sketch) -> None:
         facts.add_row(name, text)
     table = _table(["column", *values])
     table.columns[0].justify = "left"
-    for i, name in enumerate(coordinate_names(sketch.columns, sketch.frequencies.n)[:_SHOWN_COLUMNS]):
-        table.add_row(name, *("-" if column is None else f"{column[i]:.6g}" for column in values.values()))
+    for i, name in enumerate(
+        coordinate_names(sketch.columns, sketch.frequencies.n)[:_SHOWN_COLUMNS]
+    ):
+        table.add_row(
+            name, *("-" if column is None else f"{column[i]:.6g}" for column in values.values())
+        )
     if sketch.frequencies.n > _SHOWN_COLUMNS:
         table.caption = f"{_SHOWN_COLUMNS} of {sketch.frequencies.n} columns; --json shows them all"
     output = console()
@@ -134,7 +170,12 @@ def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
         ("seed", "-" if record["seed"] is None else str(record["seed"])),
         ("fingerprint", record["fingerprint"]),
         ("exact sums", "yes" if record["exact"] else "no"),
-        ("bounds", "smallest and largest values" if record["bounds"] == "tight" else "outer (rows were subtracted)"),
+        (
+            "bounds",
+            "smallest and largest values"
+            if record["bounds"] == "tight"
+            else "outer (rows were subtracted)",
+        ),
         ("pool", f"{pool:,} sampled rows" if pool else "none: it holds no rows"),
         ("columns", "named" if record["columns"] else "not named"),
     ]
@@ -145,7 +186,12 @@ def _column_values(sketch: Sketch) -> dict[str, Array | None]:
     if not sketch.count:
         return dict.fromkeys(("lower", "upper", "mean", "std"))
     variance = sketch.covariance if sketch.covariance.ndim == 1 else np.diag(sketch.covariance)
-    return {"lower": sketch.lower, "upper": sketch.upper, "mean": sketch.mean, "std": np.sqrt(np.maximum(variance, 0))}
+    return {
+        "lower": sketch.lower,
+        "upper": sketch.upper,
+        "mean": sketch.mean,
+        "std": np.sqrt(np.maximum(variance, 0)),
+    }
 
 
 def readable_bytes(count: int) -> str:

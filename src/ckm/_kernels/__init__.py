@@ -1,26 +1,27 @@
 """Kernels: one chunk of rows in, its `Tally` out. Single-threaded; threads live in the runners.
 
-A kernel is a module with a function `tally(frequencies, rows, weights)`. `rows` is a float32 or float64 array (b, n) of any
-strides, perhaps read-only; `weights` a float64 array (b,) of positive numbers, or None. One that cares how rows are cut also has a function
-`plan(n_features, n_threads, on_card)`. To add one: write the module, name it in `KERNELS`.
+A kernel is a module with a function `tally(frequencies, rows, weights)`. `rows` is a float32 or
+float64 array (b, n) of any strides, perhaps read-only; `weights` a float64 array (b,) of positive
+numbers, or None. One that cares how rows are cut also has a function `plan(n_features, n_threads,
+on_card)`. To add one: write the module, name it in `KERNELS`.
 """
 
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from ckm._core.frequencies import Frequencies
+from ckm._core.tally import Tally
+from ckm._util.arrays import Array
 from ckm.errors import MissingPackageError, ParameterError
-from ckm.frequencies import Frequencies
-from ckm.readonly import Array
-from ckm.tally import Tally
 
 Kernel = Callable[[Frequencies, Array, Array | None], Tally]
 
 KERNELS = {
-    "reference": "ckm.kernels.reference",
-    "numba": "ckm.kernels.numba",
-    "torch": "ckm.kernels.torch",
-    "torch-plain": "ckm.kernels.plain",
+    "reference": "ckm._kernels.numpy",
+    "numba": "ckm._kernels.cpu.dense",
+    "torch": "ckm._kernels.gpu.sums",
+    "torch-plain": "ckm._kernels.torch",
 }
 ON_CARDS = "torch"  # the one for rows on a card
 

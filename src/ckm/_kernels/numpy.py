@@ -1,11 +1,13 @@
-"""The plain NumPy kernel in float64: easy to read, agrees with the exact kernels to rounding, marked `exact=False`."""
+"""The plain NumPy kernel in float64: easy to read, agrees with the exact kernels to rounding,
+marked `exact=False`.
+"""
 
 import numpy as np
 
-from ckm.checks import require_float32
-from ckm.frequencies import Frequencies
-from ckm.readonly import Array
-from ckm.tally import UNIT, Tally, second_moment_shape
+from ckm._core.frequencies import Frequencies
+from ckm._core.tally import UNIT, Tally, second_moment_shape
+from ckm._util.arrays import Array
+from ckm._util.checks import require_float32
 
 _PAIRS = 2**20  # how many phases are in memory at a time
 

@@ -1,29 +1,43 @@
-"""Plain torch in float64, on any device: for cards without Triton. It agrees with the exact kernels to rounding, marked `exact=False`."""
+"""Plain torch in float64, on any device: for cards without Triton. It agrees with the exact kernels
+to rounding, marked `exact=False`.
+"""
 
 from typing import Any
 
 import numpy as np
 import torch
 
+from ckm._core.frequencies import Frequencies
+from ckm._core.tally import UNIT, Tally, second_moment_shape
+from ckm._util.device import CardRows
 from ckm.errors import NonFiniteError
-from ckm.frequencies import Frequencies
-from ckm.tally import UNIT, Tally, second_moment_shape
-from ckm.tensors import CardRows
 
 _PAIRS = 2**24  # how many phases are in memory at a time
 
 
 def tally(frequencies: Frequencies, rows: Any, weights: Any = None) -> Tally:
-    """sums_j = sum_l beta_l (cos, sin)(omega_j^T (x_l - origin)), with bounds and moments; rows are an array or a tensor."""
+    """sums_j = sum_l beta_l (cos, sin)(omega_j^T (x_l - origin)), with bounds and moments; rows are
+    an array or a tensor.
+    """
     m, n = frequencies.m, frequencies.n
     if not len(rows):
         return Tally.empty(m, n)
     rows = _as_tensor(rows.waited() if isinstance(rows, CardRows) else rows)
     device, kind = rows.device, torch.float64
-    origin, omega = (torch.tensor(array, dtype=kind, device=device) for array in (frequencies.origin, frequencies.omega))
-    beta = torch.ones(len(rows), dtype=kind, device=device) if weights is None else _as_tensor(weights).to(device, kind)
+    origin, omega = (
+        torch.tensor(array, dtype=kind, device=device)
+        for array in (frequencies.origin, frequencies.omega)
+    )
+    beta = (
+        torch.ones(len(rows), dtype=kind, device=device)
+        if weights is None
+        else _as_tensor(weights).to(device, kind)
+    )
     full = len(second_moment_shape(m, n)) == 2
-    sums, first = torch.zeros((2, m), dtype=kind, device=device), torch.zeros(n, dtype=kind, device=device)
+    sums, first = (
+        torch.zeros((2, m), dtype=kind, device=device),
+        torch.zeros(n, dtype=kind, device=device),
+    )
     second = torch.zeros((n, n) if full else (n,), dtype=kind, device=device)
     step = max(1, _PAIRS // m)
     for start in range(0, len(rows), step):
@@ -40,12 +54,20 @@ def tally(frequencies: Frequencies, rows: Any, weights: Any = None) -> Tally:
 
 
 def _as_tensor(numbers: Any) -> Any:
-    """A tensor as it is, an array as a tensor: a copy, since torch knows no arrays that cannot be written to."""
-    return numbers if isinstance(numbers, torch.Tensor) else torch.tensor(np.ascontiguousarray(numbers))
+    """A tensor as it is, an array as a tensor: a copy, since torch knows no arrays that cannot be
+    written to.
+    """
+    return (
+        numbers
+        if isinstance(numbers, torch.Tensor)
+        else torch.tensor(np.ascontiguousarray(numbers))
+    )
 
 
 def require_finite(v: Any, start: int = 0) -> None:
-    """Refuse centred rows that are not finite in float32, naming the first place; they are rows from number `start` on."""
+    """Refuse centred rows that are not finite in float32, naming the first place; they are rows
+    from number `start` on.
+    """
     bad = (~torch.isfinite(v.float())).nonzero()
     if len(bad):
         row, column = map(int, bad[0])

@@ -6,33 +6,43 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckm.compiling import entry
+from ckm._kmeans.nearest import Targets, find_nearest
+from ckm._sources import Source
+from ckm._sources.arrays import ArraySource
+from ckm._sources.base import Chunk
+from ckm._sources.blocks import BLOCK_ROWS, Block, as_floats, blocks_of
+from ckm._sources.prefetch import read
+from ckm._util.arrays import Array
+from ckm._util.jit import entry
+from ckm._util.parallel import ordered_map
+from ckm._util.progress import OnRows, ignore
 from ckm.errors import MismatchError, NonFiniteError
-from ckm.nearest import Targets, find_nearest
-from ckm.progress import OnRows, ignore
-from ckm.readonly import Array
-from ckm.runners.local import BLOCK_ROWS, Block, as_floats, blocks_of, ordered_map
-from ckm.sources import Source
-from ckm.sources.arrays import ArraySource
-from ckm.sources.base import Chunk
-from ckm.sources.reading import read
 
-_NUMBERS = 512  # of centroids that a row is compared with, for a block of the usual size to be worth a task
+# of centroids that a row is compared with, for a block of the usual size to be worth a task
+_NUMBERS = 512
 _MOST_BLOCKS = 8  # usual ones that are taken together
 UNKNOWN = -1  # the label of a row with a missing value, where nan="drop": rows keep their places
 
 
 def assign(
-    X: Array | Source, centroids: Array, sample_weight: Array | None = None, n_threads: int = 1, nan: str = "error"
+    X: Array | Source,
+    centroids: Array,
+    sample_weight: Array | None = None,
+    n_threads: int = 1,
+    nan: str = "error",
 ) -> tuple[Array, float]:
-    """Each row's nearest centroid (the first of several), and SSE = sum_l beta_l min_k |x_l - c_k|^2."""
+    """Each row's nearest centroid (the first of several), and SSE = sum_l beta_l min_k |x_l -
+    c_k|^2.
+    """
     source = X if isinstance(X, Source) else ArraySource(X, weights=sample_weight)
     if source.on_card:
         return _on_card(source, centroids)
     sse = list[float]()
 
     def labels_of(chunks: Iterable[Chunk]) -> Iterator[Array]:
-        for block, part, squares in assign_blocks(_blocks(chunks, centroids), centroids, n_threads, source.columns, nan):
+        for block, part, squares in assign_blocks(
+            _blocks(chunks, centroids), centroids, n_threads, source.columns, nan
+        ):
             sse.append(float(squares.sum() if block.weights is None else block.weights @ squares))
             yield part
 
@@ -54,11 +64,16 @@ def label(X: Array | Source, centroids: Array, n_threads: int = 1, nan: str = "e
         return labels
 
     with closing(read(source)) as chunks:
-        return _joined((part for _, part in ordered_map(work, _blocks(chunks, centroids), n_threads)), source.n_rows)
+        return _joined(
+            (part for _, part in ordered_map(work, _blocks(chunks, centroids), n_threads)),
+            source.n_rows,
+        )
 
 
 def _joined(parts: Iterable[Array], most: int | None) -> Array:
-    """Labels one after another; where it is known how many there are at most, they are never in memory twice."""
+    """Labels one after another; where it is known how many there are at most, they are never in
+    memory twice.
+    """
     if most is None:
         return np.concatenate([np.empty(0, np.int32), *parts])
     labels, total = np.empty(most, np.int32), 0
@@ -69,33 +84,48 @@ def _joined(parts: Iterable[Array], most: int | None) -> Array:
 
 
 def assign_blocks(
-    blocks: Iterable[Block], centroids: Array, n_threads: int = 1, columns: tuple[str, ...] | None = None, nan: str = "error"
+    blocks: Iterable[Block],
+    centroids: Array,
+    n_threads: int = 1,
+    columns: tuple[str, ...] | None = None,
+    nan: str = "error",
 ) -> Iterator[tuple[Block, Array, Array]]:
-    """(block, labels, squared distances) for each block in order: the streaming form. `columns` are named in errors."""
+    """(block, labels, squared distances) for each block in order: the streaming form. `columns` are
+    named in errors.
+    """
     targets = Targets(centroids)
-    for block, (labels, squares) in ordered_map(lambda block: nearest(block, targets, columns, nan), blocks, n_threads):
+    for block, (labels, squares) in ordered_map(
+        lambda block: nearest(block, targets, columns, nan), blocks, n_threads
+    ):
         yield block, labels, squares
 
 
-def nearest(block: Block, targets: Targets, columns: tuple[str, ...] | None = None, nan: str = "error") -> tuple[Array, Array]:
+def nearest(
+    block: Block, targets: Targets, columns: tuple[str, ...] | None = None, nan: str = "error"
+) -> tuple[Array, Array]:
     """Each row's nearest centroid and squared distance to it, for one block."""
     labels, squares = np.empty(len(block.rows), np.int32), np.empty(len(block.rows))
     _look_up(block, targets, columns, labels, squares, nan)
     return labels, squares
 
 
-def distances(X: Array | Source, centroids: Array, n_threads: int = 1, dtype: Any = np.float64) -> Array:
+def distances(
+    X: Array | Source, centroids: Array, n_threads: int = 1, dtype: Any = np.float64
+) -> Array:
     """Euclidean distances from every row to every centroid (N, K)."""
     source = X if isinstance(X, Source) else ArraySource(X)
     transposed = np.ascontiguousarray(centroids.T, np.float64)
     if source.on_card:
-        from ckm.nearest_card import measure
+        from ckm._kmeans.nearest_gpu import measure
 
         measured: Array = measure(source.chunks(), centroids, dtype)
         return measured
 
     def work(block: Block) -> Array:
-        rows, part = _of_width(block.rows, len(transposed)), np.empty((len(block.rows), len(centroids)), dtype)
+        rows, part = (
+            _of_width(block.rows, len(transposed)),
+            np.empty((len(block.rows), len(centroids)), dtype),
+        )
         _distances(rows, transposed, part)
         finite = np.isfinite(part[:, 0])
         if not finite.all():
@@ -109,15 +139,16 @@ def distances(X: Array | Source, centroids: Array, n_threads: int = 1, dtype: An
 
 def _on_card(source: Source, centroids: Array) -> tuple[Any, float]:
     """Labels as a tensor where the rows are, and the SSE."""
-    from ckm.nearest_card import label_chunks
+    from ckm._kmeans.nearest_gpu import label_chunks
 
     _require_width(source.n_features, centroids.shape[1])
     return label_chunks(source, Targets(centroids))
 
 
 class Labelling(NamedTuple):
-    """What labelling found, for each cluster: rows, their weight (their number, where they have none), their squared distances summed; and
-    how many rows have missing values, where these were not refused.
+    """What labelling found, for each cluster: rows, their weight (their number, where they have
+    none), their squared distances summed; and how many rows have missing values, where these were
+    not refused.
     """
 
     counts: Array
@@ -141,10 +172,14 @@ def label_rows(
     on_rows: OnRows = ignore,
     nan: str = "error",
 ) -> Labelling:
-    """Give every row of `source` to its nearest centroid; `on_labels` gets the labels in order, block by block."""
+    """Give every row of `source` to its nearest centroid; `on_labels` gets the labels in order,
+    block by block.
+    """
     found = np.zeros((3, 1 + len(centroids)))
     with closing(read(source)) as chunks:
-        for block, labels, squares in assign_blocks(_blocks(chunks, centroids), centroids, n_threads, source.columns, nan):
+        for block, labels, squares in assign_blocks(
+            _blocks(chunks, centroids), centroids, n_threads, source.columns, nan
+        ):
             found += sums_of(block, labels, squares, len(centroids))
             if on_labels is not None:
                 on_labels(labels)
@@ -160,19 +195,30 @@ def sums_of(block: Block, labels: Array, squares: Array, K: int) -> Array:
 
 
 def _blocks(chunks: Iterable[Chunk], centroids: Array) -> Iterator[Block]:
-    """Larger blocks where there are few numbers to compare a row with: else threads would spend their time on taking turns."""
-    return blocks_of(chunks, size=BLOCK_ROWS * max(1, min(_MOST_BLOCKS, _NUMBERS // max(1, centroids.size))))
+    """Larger blocks where there are few numbers to compare a row with: else threads would spend
+    their time on taking turns.
+    """
+    return blocks_of(
+        chunks, size=BLOCK_ROWS * max(1, min(_MOST_BLOCKS, _NUMBERS // max(1, centroids.size)))
+    )
 
 
 def _look_up(
-    block: Block, targets: Targets, columns: tuple[str, ...] | None, labels: Array, squares: Array | None = None, nan: str = "error"
+    block: Block,
+    targets: Targets,
+    columns: tuple[str, ...] | None,
+    labels: Array,
+    squares: Array | None = None,
+    nan: str = "error",
 ) -> None:
     """Write labels and squares of a block, or say which of its values has no distance."""
     rows = _of_width(block.rows, targets.n)
     bad = find_nearest(rows, targets, labels, squares)
     if bad is not None and nan == "drop":
         missing = np.asarray(np.isnan(rows).any(axis=1))
-        bad = find_nearest(np.where(missing[:, None], rows.dtype.type(0), rows), targets, labels, squares)
+        bad = find_nearest(
+            np.where(missing[:, None], rows.dtype.type(0), rows), targets, labels, squares
+        )
         labels[missing] = UNKNOWN
         if squares is not None:
             squares[missing] = 0.0
@@ -180,7 +226,9 @@ def _look_up(
         raise _without_distance(block, rows, bad, columns)
 
 
-def _without_distance(block: Block, rows: Array, bad: int, columns: tuple[str, ...] | None) -> NonFiniteError:
+def _without_distance(
+    block: Block, rows: Array, bad: int, columns: tuple[str, ...] | None
+) -> NonFiniteError:
     """That row number `bad` of a block has no distance, and why."""
     values = np.asarray(rows[bad], np.float64)
     column = int(np.argmax(np.where(np.isfinite(values), np.abs(values), np.inf)))
@@ -195,7 +243,9 @@ def _of_width(rows: Array, n: int) -> Array:
 
 def _require_width(columns: int, n: int) -> None:
     if columns != n:
-        raise MismatchError(f"The rows have {columns} columns where the centroids have {n}; give the columns they were made from.")
+        raise MismatchError(
+            f"The rows have {columns} columns where the centroids have {n}; give the columns they were made from."
+        )
 
 
 @entry

@@ -1,4 +1,6 @@
-"""Labels and SSE of any rows, in the units of the centroids: here, or where they stay with an engine, by its workers."""
+"""Labels and SSE of any rows, in the units of the centroids: here, or where they stay with an
+engine, by its workers.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,27 +8,36 @@ from typing import Any
 
 import numpy as np
 
-from ckm.assignment import Labelling, assign, assign_blocks, label, sums_of
-from ckm.checks import known_nan
+from ckm._kmeans.assign import Labelling, assign, assign_blocks, label, sums_of
+from ckm._sources import Chunk, Source, Wanted, open_source
+from ckm._sources.adapters import in_units
+from ckm._sources.blocks import Block, blocks_of
+from ckm._sources.engines.base import Job, Labeller, PartitionedSource
+from ckm._util.arrays import Array
+from ckm._util.checks import known_nan
+from ckm._util.parallel import thread_count
 from ckm.errors import MismatchError, ParameterError
-from ckm.readonly import Array
-from ckm.runners.local import Block, blocks_of, thread_count
-from ckm.sources import Chunk, Source, Wanted, open_source
-from ckm.sources.adapters import in_units
-from ckm.sources.partitioned import Job, Labeller, PartitionedSource
 
 
-def open_for(data: Any, columns: tuple[str, ...] | None, n: int, made: str, where: str = "The data") -> Source:
-    """The rows of `data`, with the columns that centroids of dimension n were made from, whatever their order."""
+def open_for(
+    data: Any, columns: tuple[str, ...] | None, n: int, made: str, where: str = "The data"
+) -> Source:
+    """The rows of `data`, with the columns that centroids of dimension n were made from, whatever
+    their order.
+    """
     source = open_source(data, Wanted(like=columns, made=made))
     if source.n_features != n:
-        raise MismatchError(f"{where} has {source.n_features} columns where {made} has {n}; give the data it was made for.")
+        raise MismatchError(
+            f"{where} has {source.n_features} columns where {made} has {n}; give the data it was made for."
+        )
     return source
 
 
 @dataclass(frozen=True)
 class Clusters:
-    """Centroids in the data's own units, and the units that distances count in, where there are some."""
+    """Centroids in the data's own units, and the units that distances count in, where there are
+    some.
+    """
 
     centroids: Array
     units: Array | None = None
@@ -38,7 +49,9 @@ class Clusters:
         return self.centroids if self.units is None else self.centroids / self.units
 
     def label(self, source: Source) -> Any:
-        """Each row's nearest centroid; for a cluster's data a collection of its own, with labels or with rows and labels."""
+        """Each row's nearest centroid; for a cluster's data a collection of its own, with labels or
+        with rows and labels.
+        """
         if isinstance(source, PartitionedSource):
             return source.labelled(self._for_workers(source))
         return label(self._here(source), self._measured, thread_count(self.n_jobs), self.nan)
@@ -47,20 +60,26 @@ class Clusters:
         """The sum of squared distances to the nearest centroid, weighted."""
         if isinstance(source, PartitionedSource):
             return float(measure_partitions(source, self._for_workers(source)).sse.sum())
-        return assign(self._here(source), self._measured, n_threads=thread_count(self.n_jobs), nan=self.nan)[1]
+        return assign(
+            self._here(source), self._measured, n_threads=thread_count(self.n_jobs), nan=self.nan
+        )[1]
 
     def _for_workers(self, source: Source) -> "NearestCentroid":
         return NearestCentroid(self._measured, self.units, source.columns, known_nan(self.nan))
 
     def _here(self, source: Source) -> Source:
         if known_nan(self.nan) == "drop" and source.on_card:
-            raise ParameterError("Rows on a card are labelled there, which takes nan='error' only; drop such rows first.")
+            raise ParameterError(
+                "Rows on a card are labelled there, which takes nan='error' only; drop such rows first."
+            )
         return in_units(source, self.units)
 
 
 @dataclass(frozen=True)
 class NearestCentroid(Labeller):
-    """Gives each row to its nearest centroid; rows are divided by `units` first, where there are some, as the centroids were."""
+    """Gives each row to its nearest centroid; rows are divided by `units` first, where there are
+    some, as the centroids were.
+    """
 
     centroids: Array
     units: Array | None = None
@@ -68,11 +87,17 @@ class NearestCentroid(Labeller):
     nan: str = "error"
 
     def __call__(self, chunks: Iterator[Chunk]) -> Array:
-        return np.concatenate([np.empty(0, np.int32), *(labels for _, labels, _ in self.blocks(chunks))])
+        return np.concatenate(
+            [np.empty(0, np.int32), *(labels for _, labels, _ in self.blocks(chunks))]
+        )
 
     def blocks(self, chunks: Iterator[Chunk]) -> Iterator[tuple[Block, Array, Array]]:
         """(block, labels, squared distances), block by block."""
-        measured = chunks if self.units is None else (chunk._replace(rows=chunk.rows / self.units) for chunk in chunks)
+        measured = (
+            chunks
+            if self.units is None
+            else (chunk._replace(rows=chunk.rows / self.units) for chunk in chunks)
+        )
         return assign_blocks(blocks_of(measured), self.centroids, 1, self.columns, self.nan)
 
 

@@ -1,4 +1,5 @@
-"""The nearest of K centroids on a card, as in `nearest.py`: float32 scores decide where they can without doubt, float64 the rest.
+"""The nearest of K centroids on a card, as in `nearest.py`: float32 scores decide where they can
+without doubt, float64 the rest.
 
 On a card without Triton, float64 decides everything.
 """
@@ -12,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from ckm._kmeans.nearest import Ready, Targets
+from ckm._sources import Chunk, Source
+from ckm._util.arrays import Array
+from ckm._util.device import has_triton
 from ckm.errors import NonFiniteError
-from ckm.nearest import Ready, Targets
-from ckm.readonly import Array
-from ckm.sources import Chunk, Source
-from ckm.tensors import has_triton
 
 _FEW_COLUMNS = 16  # so few are unrolled
 _TILES = 8  # that a program takes one after another
@@ -24,7 +25,9 @@ _PAIRS = 2**24  # distances in float64 at a time
 
 
 class _There(NamedTuple):
-    """Targets on a card: `scaled` (columns, blocks K) and `halves` filled up with what is never the nearest."""
+    """Targets on a card: `scaled` (columns, blocks K) and `halves` filled up with what is never the
+    nearest.
+    """
 
     centroids: Any
     names: Any
@@ -41,10 +44,23 @@ class _There(NamedTuple):
         count, n = ready.centroids.shape
         least, most = (4, 32) if n <= _FEW_COLUMNS else (16, 128)
         K = max(least, min(most, 2 ** (count - 1).bit_length()))
-        scaled, halves = np.zeros((-(-n // 16) * 16, -(-count // K) * K), np.float32), np.full(-(-count // K) * K, np.inf, np.float32)
+        scaled, halves = (
+            np.zeros((-(-n // 16) * 16, -(-count // K) * K), np.float32),
+            np.full(-(-count // K) * K, np.inf, np.float32),
+        )
         scaled[:n, :count], halves[:count] = ready.scaled[:count].T, ready.halves[:count]
-        arrays = ready.centroids, ready.names, ready.origin[:n], np.asarray(ready.factor), scaled, halves, ready.bounds
-        C, names, origin, factor, scaled, halves, bounds = (torch.tensor(array, device=device) for array in arrays)
+        arrays = (
+            ready.centroids,
+            ready.names,
+            ready.origin[:n],
+            np.asarray(ready.factor),
+            scaled,
+            halves,
+            ready.bounds,
+        )
+        C, names, origin, factor, scaled, halves, bounds = (
+            torch.tensor(array, device=device) for array in arrays
+        )
         return cls(C, names, origin, factor, scaled, halves, bounds, K)
 
 
@@ -65,7 +81,8 @@ def label_chunks(source: Source, targets: Targets) -> tuple[Any, float]:
     for chunk in chain(source.chunks(), [None]):
         if chunk is not None:
             waiting.append(_launched(chunk, targets, there))
-        if waiting and (chunk is None or len(waiting) > 1):  # the card is at the next chunk meanwhile
+        # the card is at the next chunk meanwhile
+        if waiting and (chunk is None or len(waiting) > 1):
             done = waiting.popleft()
             part = float(done.parts.sum())
             try:
@@ -82,7 +99,10 @@ def measure(chunks: Iterable[Chunk], centroids: Array, dtype: Any) -> Any:
     for chunk in chunks:
         x = chunk.rows.waited()  # type: ignore[attr-defined]
         C = torch.tensor(centroids, dtype=torch.float64, device=x.device)
-        parts += [_squares(piece.double(), C).sqrt().to(kind) for piece in x.split(max(1, _PAIRS // len(C)))]
+        parts += [
+            _squares(piece.double(), C).sqrt().to(kind)
+            for piece in x.split(max(1, _PAIRS // len(C)))
+        ]
     return torch.cat(parts) if parts else torch.empty((0, len(centroids)), dtype=kind)
 
 
@@ -92,18 +112,42 @@ def _launched(chunk: Chunk, targets: Targets, known: dict[Any, _There]) -> _Labe
     x = x if x.dtype in (torch.float32, torch.float64) else x.double()
     (count, n), device, key = x.shape, x.device, (x.device, x.dtype)
     if key not in known:
-        known[key] = _There.of(targets.single if x.dtype == torch.float32 else targets.double, device)
-    there, beta = known[key], None if chunk.weights is None else torch.tensor(chunk.weights, dtype=torch.float64, device=device)
+        known[key] = _There.of(
+            targets.single if x.dtype == torch.float32 else targets.double, device
+        )
+    there, beta = (
+        known[key],
+        None
+        if chunk.weights is None
+        else torch.tensor(chunk.weights, dtype=torch.float64, device=device),
+    )
     if not has_triton(device):
-        return _Labelled(chunk, x, there, beta, torch.empty(count, dtype=torch.int32, device=device), torch.tensor(torch.nan))
-    from ckm.kernels import distances
-    from ckm.kernels.lanes import launching
+        return _Labelled(
+            chunk,
+            x,
+            there,
+            beta,
+            torch.empty(count, dtype=torch.int32, device=device),
+            torch.tensor(torch.nan),
+        )
+    from ckm._kernels.gpu import nearest as distances
+    from ckm._kernels.gpu.streams import launching
 
     C, names, origin, factor, scaled, halves, bounds, K = there
-    kernel, R = (distances.nearest_in_few_columns, 128) if n <= _FEW_COLUMNS else (distances.nearest_in_many_columns, 64)
+    kernel, R = (
+        (distances.nearest_in_few_columns, 128)
+        if n <= _FEW_COLUMNS
+        else (distances.nearest_in_many_columns, 64)
+    )
     programs = -(-count // (R * _TILES))
-    parts, labels = torch.empty(programs, dtype=torch.float64, device=device), torch.empty(count, dtype=torch.int32, device=device)
-    with launching(kernel, n, K, *key, x.stride(), x.data_ptr() % 16, beta is None), torch.cuda.device(device):
+    parts, labels = (
+        torch.empty(programs, dtype=torch.float64, device=device),
+        torch.empty(count, dtype=torch.int32, device=device),
+    )
+    with (
+        launching(kernel, n, K, *key, x.stride(), x.data_ptr() % 16, beta is None),
+        torch.cuda.device(device),
+    ):
         kernel[(programs,)](
             x, *x.stride(), origin, factor, scaled, halves, bounds, len(halves) // K, len(scaled), C, len(C), names,
             bounds if beta is None else beta, labels, parts, count,
@@ -113,7 +157,9 @@ def _launched(chunk: Chunk, targets: Targets, known: dict[Any, _There]) -> _Labe
 
 
 def _label_slowly(done: _Labelled) -> float:
-    """Label every row by distances in float64; the SSE. `NonFiniteError` where there is no distance."""
+    """Label every row by distances in float64; the SSE. `NonFiniteError` where there is no
+    distance.
+    """
     C, names = done.targets[:2]
     step, total = max(1, _PAIRS // len(C)), 0.0
     for start in range(0, len(done.x), step):
@@ -132,7 +178,9 @@ def _label_slowly(done: _Labelled) -> float:
 
 
 def _squares(x: Any, C: Any) -> Any:
-    """Squared distances (rows, K), each summed in the order of the columns, as on the CPU: so that rows halfway get the same label."""
+    """Squared distances (rows, K), each summed in the order of the columns, as on the CPU: so that
+    rows halfway get the same label.
+    """
     total = torch.zeros((len(x), len(C)), dtype=torch.float64, device=x.device)
     for own, other in zip(x.T, C.T, strict=True):
         total += (own[:, None] - other[None, :]).square()

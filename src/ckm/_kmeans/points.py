@@ -1,10 +1,12 @@
-"""Weighted points in memory, and what k-means asks of them: which centroid is nearest, sums around each, and where to start."""
+"""Weighted points in memory, and what k-means asks of them: which centroid is nearest, sums around
+each, and where to start.
+"""
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from ckm.nearest import Targets, find_nearest
-from ckm.readonly import Array
+from ckm._kmeans.nearest import Targets, find_nearest
+from ckm._util.arrays import Array
 
 
 class Cloud:
@@ -23,13 +25,19 @@ class Cloud:
         """Of the points nearest to each centroid (K, n), and their weight (K,)."""
         labels = np.empty(len(self.points), np.int32)
         find_nearest(self.points, Targets(C), labels)
-        members = csr_array((self.beta, labels, np.arange(len(self.points) + 1)), shape=(len(self.points), len(C)))
+        members = csr_array(
+            (self.beta, labels, np.arange(len(self.points) + 1)), shape=(len(self.points), len(C))
+        )
         return members.T @ self.points, np.bincount(labels, self.beta, minlength=len(C))
 
     def two_nearest(self, C: Array) -> tuple[Array, Array, Array]:
         """Each point's nearest centroid, and its squared distances to that one and to the next."""
         points, rows = self.points, 8192
-        nearest, first, second = np.empty(len(points), int), np.empty(len(points)), np.empty(len(points))
+        nearest, first, second = (
+            np.empty(len(points), int),
+            np.empty(len(points)),
+            np.empty(len(points)),
+        )
         for at in range(0, len(points), rows):
             piece, here = points[at : at + rows], slice(at, at + rows)
             squares = ((piece**2).sum(axis=1)[:, None] - 2 * piece @ C.T) + (C**2).sum(axis=1)
@@ -41,14 +49,17 @@ class Cloud:
         return nearest, np.maximum(first, 0), np.maximum(second, 0)
 
     def seeds(self, K: int, rng: np.random.Generator) -> Array:
-        """k-means++ (Arthur and Vassilvitskii, 2007): points drawn in proportion to their squared distance to the nearest so far; each
-        time the best of a few.
+        """k-means++ (Arthur and Vassilvitskii, 2007): points drawn in proportion to their squared
+        distance to the nearest so far; each time the best of a few.
         """
         points, norms = self.points, (self.points**2).sum(axis=1)
         left, chosen = np.ones(len(points)), list[int]()
         for k in range(K):
             ends = np.cumsum(self.beta * left)
-            drawn = np.minimum(np.searchsorted(ends, rng.random(trials(K) if k else 1) * ends[-1], side="right"), len(points) - 1)
+            drawn = np.minimum(
+                np.searchsorted(ends, rng.random(trials(K) if k else 1) * ends[-1], side="right"),
+                len(points) - 1,
+            )
             squares = np.maximum(norms[drawn, None] - 2 * points[drawn] @ points.T + norms, 0)
             after = np.minimum(left, squares) if k else squares
             best = int(np.argmin(after @ self.beta))

@@ -1,6 +1,8 @@
-"""Polish: passes of k-means (Lloyd's algorithm) over the data itself, from centroids that came from a sketch.
+"""Polish: passes of k-means (Lloyd's algorithm) over the data itself, from centroids that came from
+a sketch.
 
-A pass reads every row once more and costs N K n multiply-adds, as labelling the rows does. Rows stream through in blocks, as for a sketch.
+A pass reads every row once more and costs N K n multiply-adds, as labelling the rows does. Rows
+stream through in blocks, as for a sketch.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,16 +11,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ckm.assignment import nearest
-from ckm.checks import whole_number
-from ckm.compiling import entry
-from ckm.nearest import Targets
-from ckm.progress import OnRows, ignore
-from ckm.readonly import Array, read_only
-from ckm.runners.local import BLOCK_ROWS, Block, as_floats, blocks_of, ordered_map
-from ckm.sources import Chunk, Place, Source
-from ckm.sources.adapters import Weighted
-from ckm.sources.reading import read
+from ckm._kmeans.assign import nearest
+from ckm._kmeans.nearest import Targets
+from ckm._sources import Chunk, Place, Source
+from ckm._sources.adapters import Weighted
+from ckm._sources.blocks import BLOCK_ROWS, Block, as_floats, blocks_of
+from ckm._sources.prefetch import read
+from ckm._util.arrays import Array, read_only
+from ckm._util.checks import whole_number
+from ckm._util.jit import entry
+from ckm._util.parallel import ordered_map
+from ckm._util.progress import OnRows, ignore
 
 
 class Polished(NamedTuple):
@@ -29,7 +32,8 @@ class Polished(NamedTuple):
     centroids : array (K, n)
         After the last pass.
     sse : tuple of float
-        The SSE of the centroids that each pass started from: one value for each pass made. It never rises, but for rounding.
+        The SSE of the centroids that each pass started from: one value for each pass made. It never
+        rises, but for rounding.
     settled : bool
         Whether the last pass moved no centroid: further passes would not either.
     """
@@ -40,7 +44,9 @@ class Polished(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """Over the rows nearest to each centroid: their mass (K,) and their sum of beta (x - anchor) (K, n); and the SSE of all rows."""
+    """Over the rows nearest to each centroid: their mass (K,) and their sum of beta (x - anchor)
+    (K, n); and the SSE of all rows.
+    """
 
     mass: Array
     first: Array
@@ -48,30 +54,41 @@ class _Sums(NamedTuple):
 
 
 def polish(
-    source: Source, centroids: Array, passes: int, *, weights: Array | None = None, n_threads: int = 1, on_rows: OnRows = ignore
+    source: Source,
+    centroids: Array,
+    passes: int,
+    *,
+    weights: Array | None = None,
+    n_threads: int = 1,
+    on_rows: OnRows = ignore,
 ) -> Polished:
-    """Move each centroid to the mean of the rows nearest to it, at most `passes` times: c_k = sum beta_l x_l / sum beta_l.
+    """Move each centroid to the mean of the rows nearest to it, at most `passes` times: c_k = sum
+    beta_l x_l / sum beta_l.
 
-    A centroid that is nearest to no row (or only to rows of weight zero) stays where it is. For rows in the same order the result is the
-    same, bit for bit, whatever the number of threads and the chunks or files that the rows come in.
+    A centroid that is nearest to no row (or only to rows of weight zero) stays where it is. For
+    rows in the same order the result is the same, bit for bit, whatever the number of threads and
+    the chunks or files that the rows come in.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from ckm.sources import open_source
+    >>> from ckm._sources import open_source
     >>> X = np.array([[0.0], [1.0], [9.0], [11.0]])
     >>> polish(open_source(X), np.array([[1.0], [5.1]]), 10)
     Polished(centroids=array([[ 0.5],
            [10. ]]), sse=(51.02, 2.5), settled=True)
     """
-    # Rows are taken relative to where the centroids began: means far from zero lose nothing, and the same assignment gives the same bits
-    # in every pass, which is how it is known that nothing moves any more.
+    # Rows are taken relative to where the centroids began: means far from zero lose nothing, and
+    # the same assignment gives the same bits in every pass, which is how it is known that nothing
+    # moves any more.
     C = anchors = np.array(centroids, np.float64)
     most, sse, settled = whole_number(passes, "polish", 0), list[float](), False
     source = source if weights is None else Weighted(source, weights)
     while len(sse) < most and not settled:
         with closing(read(source)) as chunks:
-            sums = _add_up(blocks_of(_whole_blocks(chunks)), C, anchors, n_threads, on_rows, source.columns)
+            sums = _add_up(
+                blocks_of(_whole_blocks(chunks)), C, anchors, n_threads, on_rows, source.columns
+            )
         moved = _means(sums, C, anchors)
         settled = np.array_equal(moved, C)
         sse.append(sums.sse)
@@ -84,7 +101,14 @@ def _means(sums: _Sums, C: Array, anchors: Array) -> Array:
     return np.where(mass > 0, anchors + sums.first / np.where(mass > 0, mass, 1.0), C)
 
 
-def _add_up(blocks: Iterable[Block], C: Array, anchors: Array, n_threads: int, on_rows: OnRows, columns: tuple[str, ...] | None) -> _Sums:
+def _add_up(
+    blocks: Iterable[Block],
+    C: Array,
+    anchors: Array,
+    n_threads: int,
+    on_rows: OnRows,
+    columns: tuple[str, ...] | None,
+) -> _Sums:
     """One pass, merged in the order of the data."""
     targets = Targets(C)
 
@@ -106,7 +130,8 @@ def _add_up(blocks: Iterable[Block], C: Array, anchors: Array, n_threads: int, o
 
 
 def _whole_blocks(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
-    """The same rows, `BLOCK_ROWS` at a time wherever the source cuts, so that sums do not depend on it. Only rows at cuts are copied.
+    """The same rows, `BLOCK_ROWS` at a time wherever the source cuts, so that sums do not depend on
+    it. Only rows at cuts are copied.
 
     A block may come from several files, so its place is its number among all rows.
     """
@@ -131,7 +156,11 @@ def _between(chunk: Chunk, low: int, high: int) -> Chunk:
 def _as_one(pieces: list[Chunk], row: int) -> Chunk:
     if len(pieces) == 1:
         return pieces[0]._replace(start=Place(row=row))
-    weights = None if pieces[0].weights is None else np.concatenate([piece.weights for piece in pieces if piece.weights is not None])
+    weights = (
+        None
+        if pieces[0].weights is None
+        else np.concatenate([piece.weights for piece in pieces if piece.weights is not None])
+    )
     return Chunk(np.concatenate([piece.rows for piece in pieces]), weights, Place(row=row))
 
 

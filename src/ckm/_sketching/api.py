@@ -9,27 +9,29 @@ from typing import Any
 
 import numpy as np
 
-from ckm.checkpoints import Keeper
-from ckm.checks import known_nan, whole_number
-from ckm.choosing import Choice, choose_frequencies, resolve_like
-from ckm.distributions import DEFAULT_DISTRIBUTION
+from ckm._core.frequencies import Frequencies
+from ckm._core.laws import DEFAULT_DISTRIBUTION
+from ckm._core.sketch import Sketch
+from ckm._kernels import load_kernel, plan
+from ckm._kernels.spec import MAX_TURNS
+from ckm._sketching.accumulate import State, run
+from ckm._sketching.checkpoint import Keeper
+from ckm._sketching.choose import Choice, choose_frequencies, resolve_like
+from ckm._sketching.jobs import SketchJob, sketch_partitions
+from ckm._sources import Source, Wanted, open_source
+from ckm._sources.adapters import Weighted, WithoutMissing
+from ckm._sources.blocks import BLOCK_ROWS, blocks_of
+from ckm._sources.columns import checked_weights
+from ckm._sources.engines.base import PartitionedSource, opened
+from ckm._sources.prefetch import read
+from ckm._util.arrays import Array
+from ckm._util.checks import known_nan, whole_number
+from ckm._util.device import to_host
+from ckm._util.parallel import thread_count
+from ckm._util.progress import rows_bar
+from ckm._util.random import seed_of
+from ckm._util.warn import tell
 from ckm.errors import DataError, MissingRowsWarning, ParameterError, PhaseWarning
-from ckm.frequencies import Frequencies
-from ckm.kernels import load_kernel, plan
-from ckm.kernels.arithmetic import MAX_TURNS
-from ckm.progress import rows_bar
-from ckm.readonly import Array
-from ckm.runners.local import BLOCK_ROWS, State, blocks_of, run, thread_count
-from ckm.runners.parts import SketchJob, sketch_partitions
-from ckm.seeding import seed_of
-from ckm.sketches import Sketch
-from ckm.sources import Source, Wanted, open_source
-from ckm.sources.adapters import Weighted, WithoutMissing
-from ckm.sources.columns import checked_weights
-from ckm.sources.partitioned import PartitionedSource, opened
-from ckm.sources.reading import read
-from ckm.telling import tell
-from ckm.tensors import to_host
 
 _log = logging.getLogger(__name__)
 
@@ -55,56 +57,72 @@ def sketch(
     resume: bool = False,
     progress: bool = False,
 ) -> Sketch:
-    """Sketch data in one pass: z_j = sum_l beta_l exp(-i omega_j^T (x_l - origin)) / sum_l beta_l  (equation 3).
+    """Sketch data in one pass: z_j = sum_l beta_l exp(-i omega_j^T (x_l - origin)) / sum_l beta_l
+    (equation 3).
 
     Parameters
     ----------
-    data : array, data frame, file name, glob pattern, folder, list of file names, query, stream, iterable of batches, or cluster's data
-        The rows: a NumPy array (N, n), a sparse matrix, a tensor on the CPU or on a card; a pandas, polars (also lazy), PyArrow or DuckDB
-        table, anything with `__arrow_c_stream__`; `.npy`, `.csv` (also `.gz`, `.zst`), `.parquet`, `.arrow`, `.feather`, `.h5` and `.zarr`
-        files; "-" for standard input; a cursor; arrays, tensors or frames one after another, or a function that returns them.
-        docs/sources.md has an example of each. No rows give an empty sketch. Dask arrays, data frames and bags of batches, Spark data
-        frames and Ray datasets stay where they are, and workers send sums back: docs/scaling.md.
+    data : array, data frame, file name, glob pattern, folder, list of file names, query, stream,
+    iterable of batches, or cluster's data
+        The rows: a NumPy array (N, n), a sparse matrix, a tensor on the CPU or on a card; a pandas,
+        polars (also lazy), PyArrow or DuckDB table, anything with `__arrow_c_stream__`; `.npy`,
+        `.csv` (also `.gz`, `.zst`), `.parquet`, `.arrow`, `.feather`, `.h5` and `.zarr` files; "-"
+        for standard input; a cursor; arrays, tensors or frames one after another, or a function
+        that returns them. docs/sources.md has an example of each. No rows give an empty sketch.
+        Dask arrays, data frames and bags of batches, Spark data frames and Ray datasets stay where
+        they are, and workers send sums back: docs/scaling.md.
     n_clusters : int, optional
-        How many clusters it will be decoded to; sets the size m = 5 * n_clusters * n unless `sketch_size` is given. With `like`, which has
-        a size, it is only checked that this is not too small.
+        How many clusters it will be decoded to; sets the size m = 5 * n_clusters * n unless
+        `sketch_size` is given. With `like`, which has a size, it is only checked that this is not
+        too small.
     sketch_size : int, optional
         The number m of frequencies.
     scale : "auto" or float
-        The variance sigma^2 that frequencies are scaled to; "auto" estimates it from a sample of the rows: the variance within
-        `n_clusters` clusters (m / 5 n where only `sketch_size` is given) for "multiscale" and "structured", the paper's rule for the
-        other laws.
+        The variance sigma^2 that frequencies are scaled to; "auto" estimates it from a sample of
+        the rows: the variance within `n_clusters` clusters (m / 5 n where only `sketch_size` is
+        given) for "multiscale" and "structured", the paper's rule for the other laws.
     distribution : {"multiscale", "structured", "adapted-radius", "folded-gaussian", "gaussian"}
-        The law that frequencies are drawn from: "adapted-radius" is the paper's, "multiscale" the same at many scales, so that results
-        hardly depend on `scale`. "structured" has the radii of "multiscale" and directions that a fast transform multiplies by: a row costs
-        O(m log n) instead of O(m n), and a sketch's file O(m) bytes; for 100 columns and more.
+        The law that frequencies are drawn from: "adapted-radius" is the paper's, "multiscale" the
+        same at many scales, so that results hardly depend on `scale`. "structured" has the radii of
+        "multiscale" and directions that a fast transform multiplies by: a row costs O(m log n)
+        instead of O(m n), and a sketch's file O(m) bytes; for 100 columns and more.
     like : Sketch, Frequencies or file name, optional
-        Use these frequencies (and column names), so that the result can be merged with what they came from.
+        Use these frequencies (and column names), so that the result can be merged with what they
+        came from.
     sample_weight : array (N,), optional
-        Non-negative weights beta; a weight of two is a row given twice, a weight of zero a row left out.
+        Non-negative weights beta; a weight of two is a row given twice, a weight of zero a row left
+        out.
     columns : list of str, optional
-        The columns of a table to use, in this order; by default all that hold numbers, and a warning names those left out.
+        The columns of a table to use, in this order; by default all that hold numbers, and a
+        warning names those left out.
     weight_column : str, optional
         The column of a table that holds the weights beta.
     nan : {"error", "drop"}
-        What to do with a missing value: refuse it with its place, or leave out its row, with a warning that says how many were.
+        What to do with a missing value: refuse it with its place, or leave out its row, with a
+        warning that says how many were.
     standardize : bool
-        Measure each column in units of its standard deviation, as a sample of the rows has it. Distances and SSEs are then in these units,
-        which the sketch keeps; centroids come back in the data's own. With `like`, its units are used.
+        Measure each column in units of its standard deviation, as a sample of the rows has it.
+        Distances and SSEs are then in these units, which the sketch keeps; centroids come back in
+        the data's own. With `like`, its units are used.
     pool : int
-        How many sampled rows to keep in the sketch, for the decoder to start from and to place centroids by; a hundred for each cluster
-        count for as much as the sketch. Rows far from the mean are more likely to be kept, since few of them may decide the SSE.
+        How many sampled rows to keep in the sketch, for the decoder to start from and to place
+        centroids by; a hundred for each cluster count for as much as the sketch. Rows far from the
+        mean are more likely to be kept, since few of them may decide the SSE.
     random_state : None, int, Generator or RandomState
-        Decides the frequencies, the sample and the pool. None draws a new seed each time (the command line's --seed is 0).
+        Decides the frequencies, the sample and the pool. None draws a new seed each time (the
+        command line's --seed is 0).
     n_jobs : int, optional
-        Threads; None means every core, or on a cluster one for each task. The result does not depend on it.
+        Threads; None means every core, or on a cluster one for each task. The result does not
+        depend on it.
     kernel : {"auto", "numba", "torch", "torch-plain", "reference"}
-        What computes the sums. "auto" is "numba", and "torch" for rows on a card; "torch" takes rows on the CPU to a card, if there is one.
+        What computes the sums. "auto" is "numba", and "torch" for rows on a card; "torch" takes
+        rows on the CPU to a card, if there is one.
     checkpoint : file name, optional
-        Where to write down what has been added up so far, every ten seconds and whenever the pass ends, however that is. Only for rows in
-        files. It stays until it is removed.
+        Where to write down what has been added up so far, every ten seconds and whenever the pass
+        ends, however that is. Only for rows in files. It stays until it is removed.
     resume : bool
-        Go on from `checkpoint`, where there is one: with the same options and files the sketch is the same, bit for bit, as without a stop.
+        Go on from `checkpoint`, where there is one: with the same options and files the sketch is
+        the same, bit for bit, as without a stop.
     progress : bool
         Show a progress bar on a terminal.
 
@@ -122,21 +140,49 @@ def sketch(
     """
     load_kernel(kernel)  # which says if there is none
     threads, capacity = thread_count(n_jobs), whole_number(pool, "pool", 0)
-    model, choice = resolve_like(like), Choice(n_clusters, sketch_size, scale, distribution, standardize)
-    source = open_rows(data, Wanted(columns, weight_column, None if model is None else model.columns), sample_weight, nan)
-    compute, planned = load_kernel(kernel, source.on_card), plan(kernel, source.n_features, threads, source.on_card)
+    model, choice = (
+        resolve_like(like),
+        Choice(n_clusters, sketch_size, scale, distribution, standardize),
+    )
+    source = open_rows(
+        data,
+        Wanted(columns, weight_column, None if model is None else model.columns),
+        sample_weight,
+        nan,
+    )
+    compute, planned = (
+        load_kernel(kernel, source.on_card),
+        plan(kernel, source.n_features, threads, source.on_card),
+    )
     if planned is not None:
-        threads = 1 if source.n_rows is not None and source.n_rows <= planned.block_rows else planned.threads
+        threads = (
+            1
+            if source.n_rows is not None and source.n_rows <= planned.block_rows
+            else planned.threads
+        )
         source.prefer(planned.block_rows)
     seed, keeper, begun = seed_of(random_state), None, None
     if checkpoint is not None:
-        asked = choice._asdict() | {"like": model and model.frequencies.fingerprint, "columns": columns and list(columns)}
-        asked |= {"weight_column": weight_column, "nan": nan, "pool": capacity, "kernel": kernel, "random_state": seed}
+        asked = choice._asdict() | {
+            "like": model and model.frequencies.fingerprint,
+            "columns": columns and list(columns),
+        }
+        asked |= {
+            "weight_column": weight_column,
+            "nan": nan,
+            "pool": capacity,
+            "kernel": kernel,
+            "random_state": seed,
+        }
         keeper = Keeper(checkpoint, resume, asked, source, any_seed=random_state is None)
         seed, begun = keeper.asked["random_state"], keeper.begun
     elif resume:
         raise ParameterError("resume=True goes on from a checkpoint; name it with checkpoint=.")
-    frequencies = choose_frequencies(source, choice, model, seed) if begun is None else begun.sketch.frequencies
+    frequencies = (
+        choose_frequencies(source, choice, model, seed)
+        if begun is None
+        else begun.sketch.frequencies
+    )
     names = source.columns or (model.columns if model else None)
     state = State.empty(frequencies, capacity) if begun is None else begun.state
 
@@ -145,19 +191,30 @@ def sketch(
 
     began = time.perf_counter()
     _log.info(
-        "sketching %d columns with %d frequencies (%s) in %d threads", frequencies.n, frequencies.m, frequencies.distribution, threads
+        "sketching %d columns with %d frequencies (%s) in %d threads",
+        frequencies.n,
+        frequencies.m,
+        frequencies.distribution,
+        threads,
     )
-    if isinstance(source, PartitionedSource):  # its engine runs many tasks at a time, each on one core
-        job = SketchJob(frequencies, kernel, capacity, seed, 1 if n_jobs is None else threads, source.columns)
+    # its engine runs many tasks at a time, each on one core
+    if isinstance(source, PartitionedSource):
+        job = SketchJob(
+            frequencies, kernel, capacity, seed, 1 if n_jobs is None else threads, source.columns
+        )
         state = sketch_partitions(source, job)
     else:
         with (
             rows_bar("Sketching", source.n_rows, progress, source.n_bytes) as on_rows,
             keeper or nullcontext(),
-            closing(read(source, state.place, None if planned is None else planned.block_rows)) as chunks,
+            closing(
+                read(source, state.place, None if planned is None else planned.block_rows)
+            ) as chunks,
         ):
             on_rows(state.rows)
-            blocks = blocks_of(chunks, state.blocks, BLOCK_ROWS if planned is None else planned.block_rows)
+            blocks = blocks_of(
+                chunks, state.blocks, BLOCK_ROWS if planned is None else planned.block_rows
+            )
             on_state = None if keeper is None else lambda state: keeper.note(so_far(state), state)
             left = None if source.n_rows is None else source.n_rows - state.rows
             state = run(
@@ -178,7 +235,9 @@ def open_rows(data: Any, wanted: Wanted, sample_weight: Any = None, nan: str = "
         return opened(source, sample_weight, nan)
     if sample_weight is not None:
         if wanted.weight is not None:
-            raise ParameterError(f"weight_column={wanted.weight!r} and sample_weight= are both given; leave one out.")
+            raise ParameterError(
+                f"weight_column={wanted.weight!r} and sample_weight= are both given; leave one out."
+            )
         source = Weighted(source, _checked_weights(sample_weight, source))
     return WithoutMissing(source) if nan == "drop" else source
 
@@ -189,16 +248,27 @@ def _checked_weights(sample_weight: Any, source: Source) -> Array:
     except (TypeError, ValueError) as error:
         raise DataError(f"sample_weight must be numbers, one for each row: {error}.") from None
     if weights.ndim != 1 or (source.n_rows is not None and len(weights) != source.n_rows):
-        raise DataError(f"sample_weight has shape {weights.shape} for {source.n_rows} rows; give one weight for each row.")
+        raise DataError(
+            f"sample_weight has shape {weights.shape} for {source.n_rows} rows; give one weight for each row."
+        )
     if np.isnan(weights.min(initial=0.0)):
-        raise DataError(f"sample_weight must be finite and not negative; weight {int(np.argmax(np.isnan(weights)))} is nan.")
+        raise DataError(
+            f"sample_weight must be finite and not negative; weight {int(np.argmax(np.isnan(weights)))} is nan."
+        )
     return checked_weights(weights, "sample_weight")
 
 
 def _tell_dropped(state: State, source: Source) -> None:
     if state.dropped:
-        first = f"; the first is {source.first}" if isinstance(source, WithoutMissing) and source.first else ""
-        tell(f"Left out {state.dropped:,} of {state.rows:,} rows, which have missing values{first}.", MissingRowsWarning)
+        first = (
+            f"; the first is {source.first}"
+            if isinstance(source, WithoutMissing) and source.first
+            else ""
+        )
+        tell(
+            f"Left out {state.dropped:,} of {state.rows:,} rows, which have missing values{first}.",
+            MissingRowsWarning,
+        )
 
 
 def _warn_of_large_phases(sketch: Sketch) -> None:

@@ -1,7 +1,9 @@
-"""Checkpoints: what a long pass over files has added up so far, written down now and then, so that it can go on after a crash.
+"""Checkpoints: what a long pass over files has added up so far, written down now and then, so that
+it can go on after a crash.
 
-A checkpoint is one line of canonical JSON (what was asked for, which files there were, where reading goes on, and a SHA-256 over all of it)
-and the sketch of the rows so far, as `storage.py` writes it. Each replaces the one before under the same name, whole or not at all.
+A checkpoint is one line of canonical JSON (what was asked for, which files there were, where
+reading goes on, and a SHA-256 over all of it) and the sketch of the rows so far, as `storage.py`
+writes it. Each replaces the one before under the same name, whole or not at all.
 """
 
 import hashlib
@@ -14,13 +16,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, NoReturn, Self
 
+from ckm._core.sketch import Sketch
+from ckm._core.storage import deserialise, serialise
+from ckm._sketching.accumulate import State
+from ckm._sources import Place, Source
+from ckm._sources.paths import INNER
+from ckm._util.arrays import Frozen
+from ckm._util.files import check_writable, write_atomically
 from ckm.errors import CheckpointError, CkmError, ParameterError
-from ckm.readonly import Frozen
-from ckm.runners.local import State
-from ckm.sketches import Sketch
-from ckm.sources import Place, Source
-from ckm.sources.paths import INNER
-from ckm.storage import check_writable, deserialise, serialise, write_atomically
 
 VERSION = 1
 EVERY = 10.0  # seconds from one to the next
@@ -37,9 +40,13 @@ class File(NamedTuple):
 
 
 def files_of(source: Source) -> tuple[File, ...]:
-    """The files that a source reads, as they are now; refused where it reads something else, which could not be read again."""
+    """The files that a source reads, as they are now; refused where it reads something else, which
+    could not be read again.
+    """
     if not source.parts or not source.rereadable:
-        raise ParameterError("A checkpoint needs rows in files, which can be read again from where it ends; write them to files first.")
+        raise ParameterError(
+            "A checkpoint needs rows in files, which can be read again from where it ends; write them to files first."
+        )
     found = []
     for name in source.parts:
         info = Path(name.partition(INNER)[0]).stat()
@@ -76,7 +83,9 @@ class Checkpoint(Frozen):
     @property
     def state(self) -> State:
         """What the runner goes on from."""
-        return State(self.sketch.tally, self.sketch.pool, self.blocks, self.rows, self.dropped, self.place)
+        return State(
+            self.sketch.tally, self.sketch.pool, self.blocks, self.rows, self.dropped, self.place
+        )
 
 
 def to_bytes(checkpoint: Checkpoint) -> bytes:
@@ -104,33 +113,53 @@ def from_bytes(data: bytes, name: str = "these bytes") -> Checkpoint:
         head = json.loads(line)
         version = head[_KEY]
         if isinstance(version, int) and version > VERSION:
-            raise CheckpointError(f"{name} was written by a later version of ckm; upgrade with: pip install -U compressive-kmeans")
+            raise CheckpointError(
+                f"{name} was written by a later version of ckm; upgrade with: pip install -U compressive-kmeans"
+            )
         if head.pop("sha256") != _digest(head, payload):
             _refuse(name, "does not match its checksum: it was altered or damaged")
-        files = tuple(File(str(file), int(size), int(modified)) for file, size, modified in head["files"])
+        files = tuple(
+            File(str(file), int(size), int(modified)) for file, size, modified in head["files"]
+        )
         place = Place(*map(int, head["place"]))
         counts = (int(head[name]) for name in ("blocks", "rows", "dropped"))
         found = Checkpoint(deserialise(payload, name), dict(head["asked"]), files, place, *counts)
     except CheckpointError:
         raise
-    except (CkmError, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
+    except (
+        CkmError,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        RecursionError,
+        OverflowError,
+    ) as error:
         _refuse(name, f"is damaged ({error})")
     if to_bytes(found) != data:
         _refuse(name, "is not written the way this library writes checkpoints: it was altered")
     return found
 
 
-def _begun(path: str | Path, resume: bool, asked: dict[str, Any], files: tuple[File, ...]) -> Checkpoint | None:
-    """The checkpoint at `path` to go on from, known to belong to a pass with these options over these files; None where there is none."""
+def _begun(
+    path: str | Path, resume: bool, asked: dict[str, Any], files: tuple[File, ...]
+) -> Checkpoint | None:
+    """The checkpoint at `path` to go on from, known to belong to a pass with these options over
+    these files; None where there is none.
+    """
     check_writable(path)
     if not os.path.exists(path):
         return None
     if not resume:
-        raise ParameterError(f"There is a checkpoint {path} already; go on from it with resume=True, or remove it to begin anew.")
+        raise ParameterError(
+            f"There is a checkpoint {path} already; go on from it with resume=True, or remove it to begin anew."
+        )
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        raise CheckpointError(f"Cannot read the checkpoint {path}: {error.strerror or error}.") from error
+        raise CheckpointError(
+            f"Cannot read the checkpoint {path}: {error.strerror or error}."
+        ) from error
     found = from_bytes(data, str(path))
     _require_same_options(path, found.asked, asked)
     _require_same_files(path, found.files, files)
@@ -154,7 +183,9 @@ def _require_same_files(path: str | Path, before: tuple[File, ...], now: tuple[F
                 f"{file.name}, which was there when the checkpoint {path} was begun, is gone; bring it back, or begin anew."
             )
         if present[file.name] != file:
-            raise CheckpointError(f"{file.name} has changed since the checkpoint {path} was begun; bring the old one back, or begin anew.")
+            raise CheckpointError(
+                f"{file.name} has changed since the checkpoint {path} was begun; bring the old one back, or begin anew."
+            )
     if before != now:
         known = {file.name for file in before}
         new = next((file.name for file in now if file.name not in known), now[0].name)
@@ -164,22 +195,40 @@ def _require_same_files(path: str | Path, before: tuple[File, ...], now: tuple[F
 
 
 class Keeper:
-    """Writes checkpoints of a pass: one every few seconds while it goes on, and one when it ends, however that is.
+    """Writes checkpoints of a pass: one every few seconds while it goes on, and one when it ends,
+    however that is.
 
-    `begun` is the checkpoint it goes on from, if there is one. With `any_seed` the seed is then the one in it.
+    `begun` is the checkpoint it goes on from, if there is one. With `any_seed` the seed is then the
+    one in it.
     """
 
-    def __init__(self, path: str | Path, resume: bool, asked: dict[str, Any], source: Source, *, any_seed: bool) -> None:
-        asked = json.loads(json.dumps(asked, default=lambda value: value.item()))  # as it will be read again
+    def __init__(
+        self,
+        path: str | Path,
+        resume: bool,
+        asked: dict[str, Any],
+        source: Source,
+        *,
+        any_seed: bool,
+    ) -> None:
+        # as it will be read again
+        asked = json.loads(json.dumps(asked, default=lambda value: value.item()))
         self._path, self._files = path, files_of(source)
-        self.begun = _begun(path, resume, {k: v for k, v in asked.items() if k != "random_state" or not any_seed}, self._files)
+        self.begun = _begun(
+            path,
+            resume,
+            {k: v for k, v in asked.items() if k != "random_state" or not any_seed},
+            self._files,
+        )
         self.asked = asked if self.begun is None else self.begun.asked
         self._latest: Checkpoint | None = None
         self._last = time.monotonic()
 
     def note(self, sketch: Sketch, state: State) -> None:
         """Remember a state that the pass could go on from, and write it if the last one is old."""
-        self._latest = Checkpoint(sketch, self.asked, self._files, state.place, state.blocks, state.rows, state.dropped)
+        self._latest = Checkpoint(
+            sketch, self.asked, self._files, state.place, state.blocks, state.rows, state.dropped
+        )
         if time.monotonic() - self._last >= EVERY:
             self.write()
 
@@ -194,7 +243,12 @@ class Keeper:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if error is None:
             self.write()
             return

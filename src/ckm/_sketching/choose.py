@@ -10,21 +10,34 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ckm.checks import FREQUENCIES_PER_PARAMETER, positive_variance, require_enough, whole_number
-from ckm.distributions import DEFAULT_DISTRIBUTION, MULTISCALE, law
+from ckm._core.frequencies import Frequencies, draw_frequencies
+from ckm._core.laws import DEFAULT_DISTRIBUTION, MULTISCALE, law
+from ckm._core.pool import Pool
+from ckm._core.sketch import Sketch
+from ckm._core.storage import load
+from ckm._sketching.jobs import pack_pool, unpack_pool
+from ckm._sketching.pilot import (
+    PILOT_ROWS,
+    Pilot,
+    cluster_variance,
+    draw_pilot,
+    estimate_scale,
+    pilot_of,
+    total_variance,
+)
+from ckm._sources import Chunk, Source
+from ckm._sources.base import spread
+from ckm._sources.engines.base import Job, PartitionedSource
+from ckm._util.arrays import Array
+from ckm._util.checks import (
+    FREQUENCIES_PER_PARAMETER,
+    positive_variance,
+    require_enough,
+    whole_number,
+)
+from ckm._util.random import stream
+from ckm._util.warn import tell
 from ckm.errors import MismatchError, NonFiniteError, ParameterError, ScaleWarning
-from ckm.frequencies import Frequencies, draw_frequencies
-from ckm.pool import Pool
-from ckm.readonly import Array
-from ckm.runners.parts import pack_pool, unpack_pool
-from ckm.scale import PILOT_ROWS, Pilot, cluster_variance, draw_pilot, estimate_scale, pilot_of, total_variance
-from ckm.seeding import stream
-from ckm.sketches import Sketch
-from ckm.sources import Chunk, Source
-from ckm.sources.base import spread
-from ckm.sources.partitioned import Job, PartitionedSource
-from ckm.storage import load
-from ckm.telling import tell
 
 SURVEYED = 16  # partitions that a pilot is drawn from, where they hold enough rows
 
@@ -42,7 +55,11 @@ class Choice(NamedTuple):
 
     def given_scale(self) -> float | None:
         """The scale, known to be a variance; None where it is to be estimated."""
-        return None if isinstance(self.scale, str) and self.scale == "auto" else positive_variance(self.scale)
+        return (
+            None
+            if isinstance(self.scale, str) and self.scale == "auto"
+            else positive_variance(self.scale)
+        )
 
     def check(self) -> None:
         """Refuse now what would be refused once there are rows."""
@@ -52,7 +69,9 @@ class Choice(NamedTuple):
 
 
 def resolve_size(n_clusters: int | None, sketch_size: int | None, n_features: int) -> int:
-    """The number m of frequencies: `sketch_size`, else five for each of the K n coordinates to be found (Section 4.3)."""
+    """The number m of frequencies: `sketch_size`, else five for each of the K n coordinates to be
+    found (Section 4.3).
+    """
     if n_clusters is not None:
         n_clusters = whole_number(n_clusters, "n_clusters", 1)
     if sketch_size is not None:
@@ -75,11 +94,17 @@ def resolve_like(like: Sketch | Frequencies | str | Path | None) -> Sketch | Non
         return Sketch.empty(like)
     if isinstance(like, (str, os.PathLike)):
         return load(like)
-    raise ParameterError(f"like= takes a sketch, frequencies, or the name of a sketch file; got {type(like).__name__}.")
+    raise ParameterError(
+        f"like= takes a sketch, frequencies, or the name of a sketch file; got {type(like).__name__}."
+    )
 
 
-def choose_frequencies(source: Source, choice: Choice, model: Sketch | None, seed: int) -> Frequencies:
-    """Those of `model`, where there is one; else new ones, drawn around the pilot's mean, at its scale unless one is given."""
+def choose_frequencies(
+    source: Source, choice: Choice, model: Sketch | None, seed: int
+) -> Frequencies:
+    """Those of `model`, where there is one; else new ones, drawn around the pilot's mean, at its
+    scale unless one is given.
+    """
     if model is not None:
         frequencies = _checked_like(model, source, choice)
         resolve_size(choice.n_clusters, frequencies.m, frequencies.n)
@@ -98,14 +123,28 @@ def choose_frequencies(source: Source, choice: Choice, model: Sketch | None, see
             ScaleWarning,
         )
     _log.info(
-        "pilot of %d distinct rows: variance %.4g within clusters, %.4g in all, along an axis", found.rows, found.scale, found.spread or 0
+        "pilot of %d distinct rows: variance %.4g within clusters, %.4g in all, along an axis",
+        found.rows,
+        found.scale,
+        found.spread or 0,
     )
     origin, scale, _, reach, units = found
-    return draw_frequencies(m, n, scale=scale, distribution=choice.distribution, origin=origin, spread=reach, units=units, seed=seed)
+    return draw_frequencies(
+        m,
+        n,
+        scale=scale,
+        distribution=choice.distribution,
+        origin=origin,
+        spread=reach,
+        units=units,
+        seed=seed,
+    )
 
 
 class Survey(NamedTuple):
-    """What a pilot tells of the data: all that frequencies are drawn by. `rows` says how many distinct ones it had."""
+    """What a pilot tells of the data: all that frequencies are drawn by. `rows` says how many
+    distinct ones it had.
+    """
 
     origin: Array
     scale: float
@@ -123,12 +162,16 @@ def survey(pilot: Pilot, choice: Choice, n: int, m: int, seed: int) -> Survey:
         pilot = Pilot((pilot.rows - origin) / units, pilot.weights)
     K = choice.n_clusters or max(1, m // (FREQUENCIES_PER_PARAMETER * n))
     sigma2 = _scale_of(pilot, K, choice.distribution, seed) if given is None else given
-    return Survey(origin, sigma2, len(pilot.rows), None if empty else total_variance(pilot) / n or None, units)
+    return Survey(
+        origin, sigma2, len(pilot.rows), None if empty else total_variance(pilot) / n or None, units
+    )
 
 
 @dataclass(frozen=True)
 class SurveyJob(Job):
-    """A survey by workers: rows are sampled where they are, the samples go to one worker, and what it finds comes back, but no row."""
+    """A survey by workers: rows are sampled where they are, the samples go to one worker, and what
+    it finds comes back, but no row.
+    """
 
     choice: Choice
     n: int
@@ -153,12 +196,21 @@ class SurveyJob(Job):
         """The survey of the sample, as JSON."""
         pool = unpack_pool(merged)
         pilot = pilot_of(pool.rows, pool.weights if pool.complete else np.ones(len(pool)))
-        found = survey(pilot, self.choice, self.n, self.m, self.seed)._asdict() | {"rows": pool.seen}
-        return json.dumps({name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in found.items()}).encode()
+        found = survey(pilot, self.choice, self.n, self.m, self.seed)._asdict() | {
+            "rows": pool.seen
+        }
+        return json.dumps(
+            {
+                name: value.tolist() if isinstance(value, np.ndarray) else value
+                for name, value in found.items()
+            }
+        ).encode()
 
 
 def survey_partitions(source: PartitionedSource, job: SurveyJob) -> Survey:
-    """What some partitions tell, spread over all of them; all of them, where those have too few rows."""
+    """What some partitions tell, spread over all of them; all of them, where those have too few
+    rows.
+    """
     count = source.n_partitions
     which = None if count is None else spread(count, SURVEYED, stream(job.seed, "pilot"))
     found = json.loads(source.run(job, which))
@@ -174,7 +226,9 @@ def _require_finite(chunk: Chunk, columns: tuple[str, ...] | None) -> None:
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
         number = int(row) if chunk.weights is None else int(np.flatnonzero(chunk.weights > 0)[row])
-        raise chunk.located(NonFiniteError(0, int(column), float(rows[row, column])), number, columns)
+        raise chunk.located(
+            NonFiniteError(0, int(column), float(rows[row, column])), number, columns
+        )
 
 
 def _deviations(pilot: Pilot) -> Array:
@@ -196,13 +250,21 @@ def _checked_like(model: Sketch, source: Source, choice: Choice) -> Frequencies:
             f"The data has {source.n_features} columns where the sketch given as like= has {frequencies.n}; give the same columns."
         )
     if sketch_size is not None and sketch_size != frequencies.m:
-        raise ParameterError(f"sketch_size={sketch_size} contradicts like=, which has {frequencies.m} frequencies; leave it out.")
+        raise ParameterError(
+            f"sketch_size={sketch_size} contradicts like=, which has {frequencies.m} frequencies; leave it out."
+        )
     if scale != "auto" and scale != frequencies.scale:
-        raise ParameterError(f"scale={scale} contradicts like=, which has the scale {frequencies.scale:g}; leave it out.")
+        raise ParameterError(
+            f"scale={scale} contradicts like=, which has the scale {frequencies.scale:g}; leave it out."
+        )
     if distribution not in (DEFAULT_DISTRIBUTION, frequencies.distribution):
-        raise ParameterError(f"distribution={distribution!r} contradicts like=, which has {frequencies.distribution!r}; leave it out.")
+        raise ParameterError(
+            f"distribution={distribution!r} contradicts like=, which has {frequencies.distribution!r}; leave it out."
+        )
     if standardize and frequencies.units is None:
-        raise ParameterError("standardize=True contradicts like=, whose columns are as they were; leave it out, or sketch all of it anew.")
+        raise ParameterError(
+            "standardize=True contradicts like=, whose columns are as they were; leave it out, or sketch all of it anew."
+        )
     return frequencies
 
 
@@ -210,4 +272,8 @@ def _scale_of(pilot: Pilot, K: int, distribution: str, seed: int) -> float:
     if not len(pilot.rows):
         return 1.0
     rng = stream(seed, "scale")
-    return cluster_variance(pilot, K, rng) if distribution in MULTISCALE else estimate_scale(pilot, rng)
+    return (
+        cluster_variance(pilot, K, rng)
+        if distribution in MULTISCALE
+        else estimate_scale(pilot, rng)
+    )

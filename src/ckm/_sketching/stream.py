@@ -6,33 +6,37 @@ from typing import Any, Self
 
 import numpy as np
 
-from ckm.checks import whole_number
-from ckm.choosing import Choice, resolve_like
-from ckm.distributions import DEFAULT_DISTRIBUTION
+from ckm._core.frequencies import Frequencies
+from ckm._core.laws import DEFAULT_DISTRIBUTION
+from ckm._core.sketch import Sketch
+from ckm._kernels import load_kernel
+from ckm._sketching.api import open_rows, sketch
+from ckm._sketching.choose import Choice, resolve_like
+from ckm._sources import Wanted
+from ckm._sources.arrays import ArraySource
+from ckm._sources.blocks import BLOCK_ROWS
+from ckm._util.arrays import Array
+from ckm._util.checks import whole_number
+from ckm._util.parallel import thread_count
+from ckm._util.random import seed_of, stream
+from ckm._util.warn import tell
 from ckm.errors import DataError, HeadWarning
-from ckm.frequencies import Frequencies
-from ckm.kernels import load_kernel
-from ckm.readonly import Array
-from ckm.runners.local import BLOCK_ROWS, thread_count
-from ckm.seeding import seed_of, stream
-from ckm.sketches import Sketch
-from ckm.sketching import open_rows, sketch
-from ckm.sources import Wanted
-from ckm.sources.arrays import ArraySource
-from ckm.telling import tell
 
 HEAD_ROWS = BLOCK_ROWS  # rows that choose the frequencies; then as many are sketched at a time
 
 
 class Sketcher:
-    """Sketch rows as they come: `update(batch)` adds some, `result()` is the sketch of all rows so far.
+    """Sketch rows as they come: `update(batch)` adds some, `result()` is the sketch of all rows so
+    far.
 
-    Unless `like` gives frequencies, the first 16 384 rows (or those that came before the first `result()`) choose them, and should look
-    like the rest. For the same frequencies the sums are those of `ckm.sketch` of all rows at once, bit for bit.
+    Unless `like` gives frequencies, the first 16 384 rows (or those that came before the first
+    `result()`) choose them, and should look like the rest. For the same frequencies the sums are
+    those of `ckm.sketch` of all rows at once, bit for bit.
 
     Parameters
     ----------
-    n_clusters, sketch_size, scale, distribution, standardize, like, columns, weight_column, nan, pool, random_state, n_jobs, kernel
+    n_clusters, sketch_size, scale, distribution, standardize, like, columns, weight_column, nan,
+    pool, random_state, n_jobs, kernel
         As in `ckm.sketch`.
 
     Examples
@@ -65,8 +69,14 @@ class Sketcher:
     ) -> None:
         self._choice = Choice(n_clusters, sketch_size, scale, distribution, standardize)
         self._like, self._nan = resolve_like(like), nan
-        self._wanted = Wanted(columns, weight_column, None if self._like is None else self._like.columns)
-        self._how: dict[str, Any] = {"pool": whole_number(pool, "pool", 0), "n_jobs": thread_count(n_jobs), "kernel": kernel}
+        self._wanted = Wanted(
+            columns, weight_column, None if self._like is None else self._like.columns
+        )
+        self._how: dict[str, Any] = {
+            "pool": whole_number(pool, "pool", 0),
+            "n_jobs": thread_count(n_jobs),
+            "kernel": kernel,
+        }
         self._seed = seed_of(random_state)
         load_kernel(kernel)
         if self._like is None:
@@ -81,13 +91,16 @@ class Sketcher:
         return self._rows + (0 if self._total is None else self._total.count)
 
     def update(self, batch: Any, sample_weight: Any = None) -> Self:
-        """Add the rows of `batch`: an array, a data frame, or whatever else `ckm.sketch` takes. A batch that is refused adds nothing."""
+        """Add the rows of `batch`: an array, a data frame, or whatever else `ckm.sketch` takes. A
+        batch that is refused adds nothing.
+        """
         source = open_rows(batch, self._wanted, sample_weight, self._nan)
         parts = []
         for chunk in source.chunks():
             chunk.require_finite(source.columns)
             rows, weights = chunk.that_count()
-            parts.append((np.array(rows), None if weights is None else np.array(weights)))  # the caller may use its memory again
+            # the caller may use its memory again
+            parts.append((np.array(rows), None if weights is None else np.array(weights)))
         self._require_width(source.n_features)
         if self._wanted.like is None:
             self._wanted = self._wanted._replace(like=source.columns, made="the first batch")
@@ -107,21 +120,37 @@ class Sketcher:
     def _flush(self) -> None:
         """Sketch what waits."""
         if not self._waiting and self._like is None:
-            raise DataError("No batch has come yet, so there is nothing to sketch; call update first.")
+            raise DataError(
+                "No batch has come yet, so there is nothing to sketch; call update first."
+            )
         weighted = any(weights is not None for _, weights in self._waiting)
-        width = self._like.frequencies.n if not self._waiting and self._like is not None else self._waiting[0][0].shape[1]
-        rows = np.concatenate([np.empty((0, width), np.float32), *(rows for rows, _ in self._waiting)])
-        weights = np.concatenate([np.ones(len(r)) if w is None else w for r, w in self._waiting]) if weighted else None
+        width = (
+            self._like.frequencies.n
+            if not self._waiting and self._like is not None
+            else self._waiting[0][0].shape[1]
+        )
+        rows = np.concatenate(
+            [np.empty((0, width), np.float32), *(rows for rows, _ in self._waiting)]
+        )
+        weights = (
+            np.concatenate([np.ones(len(r)) if w is None else w for r, w in self._waiting])
+            if weighted
+            else None
+        )
         source = ArraySource(rows, self._wanted.like)
         if self._total is None:
-            options: dict[str, Any] = {"like": self._like, "random_state": self._seed} | ({} if self._like else self._choice._asdict())
+            options: dict[str, Any] = {"like": self._like, "random_state": self._seed} | (
+                {} if self._like else self._choice._asdict()
+            )
             self._total = sketch(source, sample_weight=weights, **options, **self._how)
             self._head = len(rows) if self._like is None else 0
         else:
             self._tell_of_the_head()
             # Each time the pool is drawn from a stream of its own.
             seed = int(stream(self._seed, "pool", self._total.count).integers(2**63))
-            self._total = self._total + sketch(source, like=self._total, sample_weight=weights, random_state=seed, **self._how)
+            self._total = self._total + sketch(
+                source, like=self._total, sample_weight=weights, random_state=seed, **self._how
+            )
         self._waiting, self._rows = [], 0
 
     def _tell_of_the_head(self) -> None:
@@ -134,6 +163,14 @@ class Sketcher:
             self._head = 0
 
     def _require_width(self, n: int) -> None:
-        before = self._waiting[0][0].shape[1] if self._waiting else None if self._total is None else self._total.frequencies.n
+        before = (
+            self._waiting[0][0].shape[1]
+            if self._waiting
+            else None
+            if self._total is None
+            else self._total.frequencies.n
+        )
         if before is not None and n != before:
-            raise DataError(f"This batch has {n} columns where those before had {before}; give batches of one width.")
+            raise DataError(
+                f"This batch has {n} columns where those before had {before}; give batches of one width."
+            )

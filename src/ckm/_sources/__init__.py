@@ -1,7 +1,8 @@
 """Sources: arrays, data frames, files, queries and streams, all turned into chunks of rows.
 
-To add one: a module in this folder with `open_data(data, wanted)`, and a line in `kind_of` that recognises what it opens; for a kind of
-file, `open_files(paths, wanted)` and a line in `paths.READERS`. Modules are imported when they are needed, and what they read with too.
+To add one: a module in this folder with `open_data(data, wanted)`, and a line in `kind_of` that
+recognises what it opens; for a kind of file, `open_files(paths, wanted)` and a line in
+`paths.READERS`. Modules are imported when they are needed, and what they read with too.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from ckm._sources.base import BEGINNING, Chunk, Place, Source
+from ckm._sources.columns import Wanted
+from ckm._util.device import on_card
 from ckm.errors import DataError, ParameterError
-from ckm.sources.base import BEGINNING, Chunk, Place, Source
-from ckm.sources.columns import Wanted
-from ckm.tensors import on_card
 
 __all__ = ["BEGINNING", "Chunk", "Place", "Source", "Wanted", "kind_of", "open_source"]
 
-# Which module opens objects of these classes, told by where they are defined, so that nothing is imported to find out.
+# Which module opens objects of these classes, told by where they are defined, so that nothing is
+# imported to find out.
 _OPENERS = {
     ("polars", "LazyFrame"): "lazy",
     ("duckdb", "DuckDBPyRelation"): "duckdb",
@@ -39,7 +41,11 @@ _OPENERS = {
     ("pyspark", "DataFrame"): "spark",
 }
 # Engines run the work too, so their modules live with the runners.
-ENGINES = {"dask": "ckm.runners.dask", "ray": "ckm.runners.ray", "spark": "ckm.runners.spark"}
+ENGINES = {
+    "dask": "ckm._sources.engines.dask",
+    "ray": "ckm._sources.engines.ray",
+    "spark": "ckm._sources.engines.spark",
+}
 # What of ours is taken for rows by mistake, and what to do with it.
 _NOT_ROWS = {
     "Sketch": "ckm.decode finds its centroids, and CompressiveKMeans.from_sketch makes a model of it",
@@ -52,13 +58,19 @@ ANYTHING = Wanted()
 
 
 def open_source(data: Any, wanted: Wanted = ANYTHING) -> Source:
-    """The source behind whatever a person passes: an array, a data frame, file names, a query, a stream, an iterable of batches."""
+    """The source behind whatever a person passes: an array, a data frame, file names, a query, a
+    stream, an iterable of batches.
+    """
     if isinstance(data, Source):
         if wanted.columns is not None or wanted.weight is not None:
-            raise ParameterError("The columns of a source are chosen when it is opened; leave out columns= and weight_column=.")
+            raise ParameterError(
+                "The columns of a source are chosen when it is opened; leave out columns= and weight_column=."
+            )
         return data
     kind = kind_of(data)
-    source: Source = import_module(ENGINES.get(kind, f"ckm.sources.{kind}")).open_data(data, wanted)
+    source: Source = import_module(ENGINES.get(kind, f"ckm._sources.{kind}")).open_data(
+        data, wanted
+    )
     return source
 
 
@@ -69,7 +81,9 @@ def kind_of(data: Any) -> str:
         if opener is not None:
             return opener
     if type(data).__module__.startswith("ckm.") and type(data).__name__ in _NOT_ROWS:
-        raise DataError(f"Got a {type(data).__name__} where rows are expected: {_NOT_ROWS[type(data).__name__]}.")
+        raise DataError(
+            f"Got a {type(data).__name__} where rows are expected: {_NOT_ROWS[type(data).__name__]}."
+        )
     if isinstance(data, (str, PathLike)) or _all_are(data, (str, PathLike)):
         return "paths"
     if isinstance(data, np.ndarray):
@@ -89,7 +103,7 @@ def kind_of(data: Any) -> str:
 
 def _kind_of_object(data: Any) -> str:
     """The module for an object that is known by what it can do."""
-    from ckm.sources.frames import as_frame
+    from ckm._sources.frames import as_frame
 
     if as_frame(data) is not None:
         return "frames"
@@ -98,16 +112,18 @@ def _kind_of_object(data: Any) -> str:
     if hasattr(data, "__arrow_c_stream__"):
         return "arrow"
     if hasattr(data, "fetchmany") and hasattr(data, "description"):
-        return "cursors"
+        return "queries"
     if hasattr(data, "read"):
-        return "streams"
+        return "stdin"
     if hasattr(data, "__array__"):
         return "arrays"
     return "batches" if callable(data) or isinstance(data, Iterable) else "arrays"
 
 
 def _all_are(data: Any, kinds: tuple[type, ...]) -> bool:
-    return isinstance(data, Sequence) and bool(data) and all(isinstance(item, kinds) for item in data)
+    return (
+        isinstance(data, Sequence) and bool(data) and all(isinstance(item, kinds) for item in data)
+    )
 
 
 def _is_table(item: Any) -> bool:

@@ -1,12 +1,14 @@
-"""Sources around sources: weights given beside the rows, rows with missing values left out, columns in other units."""
+"""Sources around sources: weights given beside the rows, rows with missing values left out, columns
+in other units.
+"""
 
 from collections.abc import Iterator
 
 import numpy as np
 
+from ckm._sources.base import BEGINNING, Chunk, Place, Source, draw, paired
+from ckm._util.arrays import Array
 from ckm.errors import NonFiniteError, ParameterError
-from ckm.readonly import Array
-from ckm.sources.base import BEGINNING, Chunk, Place, Source, draw, paired
 
 _TRIES = 3
 
@@ -16,8 +18,17 @@ class _Around(Source):
 
     def __init__(self, source: Source) -> None:
         self.inside = source
-        self.columns, self.n_features, self.n_rows, self.n_bytes = source.columns, source.n_features, source.n_rows, source.n_bytes
-        self.parts, self.rereadable, self.background = source.parts, source.rereadable, source.background
+        self.columns, self.n_features, self.n_rows, self.n_bytes = (
+            source.columns,
+            source.n_features,
+            source.n_rows,
+            source.n_bytes,
+        )
+        self.parts, self.rereadable, self.background = (
+            source.parts,
+            source.rereadable,
+            source.background,
+        )
         self.device = source.device
 
     def prefer(self, rows: int) -> None:
@@ -33,17 +44,23 @@ class Weighted(_Around):
 
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
         if start.part:
-            raise ParameterError("Reading cannot go on in the middle of files whose weights are given beside them; use weight_column=.")
+            raise ParameterError(
+                "Reading cannot go on in the middle of files whose weights are given beside them; use weight_column=."
+            )
         return paired(self.inside.chunks(start), self._weights, start.row)
 
-    def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> tuple[Array, Array]:
+    def sample(
+        self, size: int, rng: np.random.Generator, weights: Array | None = None
+    ) -> tuple[Array, Array]:
         return self.inside.sample(size, rng, self._weights)
 
 
 class WithoutMissing(_Around):
-    """The rows of a source but those with a missing value (NaN, null), or a missing weight. `n_rows` is then an upper bound.
+    """The rows of a source but those with a missing value (NaN, null), or a missing weight.
+    `n_rows` is then an upper bound.
 
-    `dropped` and `seen` count rows of the latest pass, and `first` is the place of the first one dropped.
+    `dropped` and `seen` count rows of the latest pass, and `first` is the place of the first one
+    dropped.
     """
 
     def __init__(self, source: Source) -> None:
@@ -63,7 +80,9 @@ class WithoutMissing(_Around):
             self.dropped += int(len(kept) - kept.sum())
             yield chunk.where(kept)
 
-    def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> tuple[Array, Array]:
+    def sample(
+        self, size: int, rng: np.random.Generator, weights: Array | None = None
+    ) -> tuple[Array, Array]:
         """Rows that are not missing; where most are, more are drawn to find some."""
         for attempt in range(_TRIES):
             drawn = size * 8**attempt
@@ -74,10 +93,16 @@ class WithoutMissing(_Around):
         return draw([Chunk(rows[kept], beta[kept])], size, self.n_features, rng)
 
     def _place(self, chunk: Chunk, row: int) -> str:
-        missing = np.isnan(chunk.rows[row]) if chunk.rows.dtype.kind == "f" else np.zeros(self.n_features, bool)
+        missing = (
+            np.isnan(chunk.rows[row])
+            if chunk.rows.dtype.kind == "f"
+            else np.zeros(self.n_features, bool)
+        )
         if not missing.any():
             return f"the weight of row {chunk.row_numbers()[row]}"
-        place = chunk.located(NonFiniteError(0, int(np.argmax(missing)), np.nan), row, self.columns).place()
+        place = chunk.located(
+            NonFiniteError(0, int(np.argmax(missing)), np.nan), row, self.columns
+        ).place()
         return place[:1].lower() + place[1:]
 
 
@@ -89,7 +114,9 @@ class InUnits(_Around):
         self._units = units
 
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
-        return (chunk._replace(rows=chunk.rows / self._units) for chunk in self.inside.chunks(start))
+        return (
+            chunk._replace(rows=chunk.rows / self._units) for chunk in self.inside.chunks(start)
+        )
 
 
 def in_units(source: Source, units: Array | None) -> Source:

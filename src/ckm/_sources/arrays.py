@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from ckm._sources.base import RandomAccessSource, require_numeric, require_table
+from ckm._sources.columns import Wanted
+from ckm._util.arrays import Array
+from ckm._util.device import is_tensor, to_host
 from ckm.errors import DataError
-from ckm.readonly import Array
-from ckm.sources.base import RandomAccessSource, require_numeric, require_table
-from ckm.sources.columns import Wanted
-from ckm.tensors import is_tensor, to_host
 
 
 class ArraySource(RandomAccessSource):
@@ -16,7 +16,9 @@ class ArraySource(RandomAccessSource):
 
     background = False  # there is nothing to wait for
 
-    def __init__(self, array: Array, columns: tuple[str, ...] | None = None, weights: Array | None = None) -> None:
+    def __init__(
+        self, array: Array, columns: tuple[str, ...] | None = None, weights: Array | None = None
+    ) -> None:
         require_table(array.shape, "The array")
         require_numeric(array.dtype, "The array")
         self._array = array
@@ -38,15 +40,22 @@ def open_data(data: Any, wanted: Wanted) -> ArraySource:
 def as_array(data: Any) -> Array:
     """`data` as an array; tensors come to the CPU."""
     if data is None:
-        raise DataError("Got None where rows are expected; pass an array (rows, columns), a data frame, or a file name.")
+        raise DataError(
+            "Got None where rows are expected; pass an array (rows, columns), a data frame, or a file name."
+        )
     if np.ma.isMaskedArray(data) and np.ma.getmaskarray(data).any():
-        raise DataError("The array has masked values, which are missing; fill them, or drop such rows, first.")
+        raise DataError(
+            "The array has masked values, which are missing; fill them, or drop such rows, first."
+        )
     data = to_host(data)
     if is_tensor(data):
         data = data.detach().cpu()
-        data = (data.float() if "bfloat16" in str(data.dtype) else data).numpy()  # NumPy has no bfloat16
+        # NumPy has no bfloat16
+        data = (data.float() if "bfloat16" in str(data.dtype) else data).numpy()
     try:
         array: Array = np.asarray(data)
     except ValueError as error:
-        raise DataError(f"Cannot make an array of {type(data).__name__}: {error}; pass rows of one length.") from error
+        raise DataError(
+            f"Cannot make an array of {type(data).__name__}: {error}; pass rows of one length."
+        ) from error
     return array

@@ -1,4 +1,6 @@
-"""Arrow: record-batch readers, datasets, anything with `__arrow_c_stream__`; and batches of every other source turned into rows."""
+"""Arrow: record-batch readers, datasets, anything with `__arrow_c_stream__`; and batches of every
+other source turned into rows.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -7,21 +9,35 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ckm._sources.base import Chunk, Source, draw, parts_to_sample, rows_per_chunk
+from ckm._sources.columns import Chosen, Wanted, checked_weights, choose
+from ckm._sources.streaming import Batch, StreamSource
+from ckm._util.arrays import Array
 from ckm.errors import DataError, InputFileError
-from ckm.readonly import Array
-from ckm.sources.base import Chunk, Source, draw, parts_to_sample, rows_per_chunk
-from ckm.sources.columns import Chosen, Wanted, checked_weights, choose
-from ckm.sources.streaming import Batch, StreamSource
 
-ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OSError, UnicodeDecodeError)
+ERRORS = (
+    pa.ArrowInvalid,
+    pa.ArrowTypeError,
+    pa.ArrowNotImplementedError,
+    OSError,
+    UnicodeDecodeError,
+)
 # A column of a CSV without rows, or without a value in its first block, is null.
-_NUMERIC = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null)
+_NUMERIC = (
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_boolean,
+    pa.types.is_decimal,
+    pa.types.is_null,
+)
 
 
 def open_data(data: Any, wanted: Wanted) -> Source:
-    """The rows of an Arrow producer: a dataset again and again; a reader, or a stream of unknown kind, once."""
+    """The rows of an Arrow producer: a dataset again and again; a reader, or a stream of unknown
+    kind, once.
+    """
     if isinstance(data, pa.RecordBatch):
-        from ckm.sources.frames import open_data as open_frame
+        from ckm._sources.frames import open_data as open_frame
 
         return open_frame(pa.Table.from_batches([data]), wanted)
     if hasattr(data, "get_fragments"):
@@ -34,7 +50,9 @@ def open_data(data: Any, wanted: Wanted) -> Source:
         )  # fmt: skip
     if hasattr(data, "to_reader"):  # a scanner
         data = data.to_reader()
-    reader = data if isinstance(data, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(data)
+    reader = (
+        data if isinstance(data, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(data)
+    )
     return stream_source(reader.schema, lambda chosen: reader, wanted, once=True)
 
 
@@ -54,43 +72,73 @@ def stream_source(
     def batches() -> Iterator[Batch]:
         return batches_of(begin(chosen), chosen, name or what)
 
-    return StreamSource(batches, len(chosen.names), chosen.columns, once=once, name=name, background=background)
+    return StreamSource(
+        batches, len(chosen.names), chosen.columns, once=once, name=name, background=background
+    )
 
 
 class DatasetSource(StreamSource):
-    """A `pyarrow.dataset.Dataset`, in batches of bounded size with hardly any read ahead: prefetching is ours."""
+    """A `pyarrow.dataset.Dataset`, in batches of bounded size with hardly any read ahead:
+    prefetching is ours.
+    """
 
     def __init__(self, dataset: Any, wanted: Wanted) -> None:
-        self._chosen = choose(wanted, held(dataset.schema), "the dataset", index=index_of(dataset.schema))
+        self._chosen = choose(
+            wanted, held(dataset.schema), "the dataset", index=index_of(dataset.schema)
+        )
         self._dataset = dataset
         n = len(self._chosen.names)
-        super().__init__(lambda: self._batches(dataset), n, self._chosen.columns, once=False, background=True)
+        super().__init__(
+            lambda: self._batches(dataset), n, self._chosen.columns, once=False, background=True
+        )
 
-    def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> tuple[Array, Array]:
-        """From some files or row groups, spread over all of them; a dataset with a filter is read once."""
+    def sample(
+        self, size: int, rng: np.random.Generator, weights: Array | None = None
+    ) -> tuple[Array, Array]:
+        """From some files or row groups, spread over all of them; a dataset with a filter is read
+        once.
+        """
         try:
-            fragments = [part for fragment in self._dataset.get_fragments() for part in _row_groups(fragment)]
+            fragments = [
+                part for fragment in self._dataset.get_fragments() for part in _row_groups(fragment)
+            ]
         except ValueError:  # a filter, which fragments know nothing of
             return super().sample(size, rng, weights)
         if weights is not None:
             return super().sample(size, rng, weights)
         rows = sum(fragment.count_rows() for fragment in fragments)
         picked = parts_to_sample(len(fragments), rows, size, self.n_features, rng)
-        batches = (Chunk(*batch) for i in picked for batch in self._batches(fragments[i], schema=self._dataset.schema))
+        batches = (
+            Chunk(*batch)
+            for i in picked
+            for batch in self._batches(fragments[i], schema=self._dataset.schema)
+        )
         return draw(batches, size, self.n_features, rng)
 
     def _batches(self, scanned: Any, **scan: Any) -> Iterator[Batch]:
         import pyarrow.dataset as ds
 
         if isinstance(getattr(self._dataset, "format", None), ds.ParquetFileFormat):
-            scan["fragment_scan_options"] = ds.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+            scan["fragment_scan_options"] = ds.ParquetFragmentScanOptions(
+                pre_buffer=False, use_buffered_stream=True
+            )
         size = rows_per_chunk(self.n_features)
-        batches = scanned.to_batches(columns=self._chosen.all, batch_size=size, batch_readahead=1, fragment_readahead=1, **scan)
+        batches = scanned.to_batches(
+            columns=self._chosen.all,
+            batch_size=size,
+            batch_readahead=1,
+            fragment_readahead=1,
+            **scan,
+        )
         return batches_of(batches, self._chosen, "the dataset")
 
 
 def _row_groups(fragment: Any) -> list[Any]:
-    return list(fragment.split_by_row_group()) if hasattr(fragment, "split_by_row_group") else [fragment]
+    return (
+        list(fragment.split_by_row_group())
+        if hasattr(fragment, "split_by_row_group")
+        else [fragment]
+    )
 
 
 def batches_of(batches: Iterable[Any], chosen: Chosen, where: str) -> Iterator[Batch]:
@@ -111,19 +159,31 @@ def matrix_batches(batches: Iterable[Any], chosen: Chosen, where: str) -> Iterat
         numbers = pc.cast(cells.flatten(), pa.float64()).to_numpy(zero_copy_only=False)
         lengths = pc.list_value_length(cells)
         if cells.null_count or len(pc.unique(lengths)) != 1:
-            raise DataError(f"Column {chosen.names[0]!r} of {where} holds rows that are missing or of unequal lengths; leave them out.")
-        weights = None if chosen.weight is None else to_batch(batch, Chosen([chosen.weight], chosen.weight), where).weights
+            raise DataError(
+                f"Column {chosen.names[0]!r} of {where} holds rows that are missing or of unequal lengths; leave them out."
+            )
+        weights = (
+            None
+            if chosen.weight is None
+            else to_batch(batch, Chosen([chosen.weight], chosen.weight), where).weights
+        )
         yield Batch(numbers.reshape(batch.num_rows, -1), weights)
 
 
 def held(schema: Any) -> list[tuple[str, str | None]]:
     """The columns of an Arrow schema, with what they hold: None for numbers."""
-    return [(field.name, None if _is_numeric(field.type) else _words(field.type)) for field in schema]
+    return [
+        (field.name, None if _is_numeric(field.type) else _words(field.type)) for field in schema
+    ]
 
 
 def index_of(schema: Any) -> list[str]:
     """Its columns that were the index of the data frame that pandas wrote."""
-    return [name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
+    return [
+        name
+        for name in (schema.pandas_metadata or {}).get("index_columns", [])
+        if isinstance(name, str)
+    ]
 
 
 def _is_numeric(kind: Any) -> bool:
@@ -131,12 +191,16 @@ def _is_numeric(kind: Any) -> bool:
 
 
 def _words(kind: Any) -> str:
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    text = (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
     return "text" if text else str(kind)
 
 
 def to_batch(batch: Any, chosen: Chosen, where: str, row: int = 0) -> Batch:
-    """The chosen columns of a record batch or table as rows, and the weights; `row` is the number of the first."""
+    """The chosen columns of a record batch or table as rows, and the weights; `row` is the number
+    of the first.
+    """
     rows = to_rows([batch.column(name) for name in chosen.names], batch.num_rows)
     if chosen.weight is None:
         return Batch(rows)
@@ -150,15 +214,24 @@ def to_rows(columns: Sequence[Any], count: int) -> Array:
     Columns stay contiguous: blocks of them are turned into rows in parallel, by those who compute.
     """
     narrow = (pa.float32(), pa.float16())
-    turned = np.empty((len(columns), count), np.float32 if all(column.type in narrow for column in columns) else np.float64)
+    turned = np.empty(
+        (len(columns), count),
+        np.float32 if all(column.type in narrow for column in columns) else np.float64,
+    )
     for i, column in enumerate(columns):
         if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
             column = pc.cast(column, pa.float64())
-        turned[i] = column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy()
+        turned[i] = (
+            column.to_numpy(zero_copy_only=False)
+            if isinstance(column, pa.Array)
+            else column.to_numpy()
+        )
     return turned.T
 
 
 def unreadable(error: Exception, where: str) -> InputFileError:
     """The first line of what Arrow has to say, with the name of the file."""
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return InputFileError(f"Cannot read {where}: {reason.rstrip('.')}; check the file, or write it again.")
+    return InputFileError(
+        f"Cannot read {where}: {reason.rstrip('.')}; check the file, or write it again."
+    )

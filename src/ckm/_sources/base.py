@@ -1,4 +1,6 @@
-"""What a source of rows is: something that yields chunks in bounded memory, and says where each of them stands."""
+"""What a source of rows is: something that yields chunks in bounded memory, and says where each of
+them stands.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -6,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ckm._core.pool import Pool
+from ckm._util.arrays import Array
 from ckm.errors import DataError, NonFiniteError
-from ckm.pool import Pool
-from ckm.readonly import Array
 
 CHUNK_BYTES = 8 * 2**20
 _BLOCK = 2**14
@@ -17,7 +19,9 @@ _SAMPLED_PARTS = 16  # at least, however large they are
 
 
 class Place(NamedTuple):
-    """Where reading can go on: the number of the part (a file), how many rows of it come before, and its bytes where rows need them."""
+    """Where reading can go on: the number of the part (a file), how many rows of it come before,
+    and its bytes where rows need them.
+    """
 
     part: int = 0
     row: int = 0
@@ -30,8 +34,9 @@ BEGINNING = Place()
 class Chunk(NamedTuple):
     """Rows that follow each other in one part of a source, with their weights.
 
-    `start` is the place of the first row and `after` that of the next chunk. `name` is the part's (None where it has none), and `numbers`
-    the number of each row in it, where some between them were left out.
+    `start` is the place of the first row and `after` that of the next chunk. `name` is the part's
+    (None where it has none), and `numbers` the number of each row in it, where some between them
+    were left out.
     """
 
     rows: Array
@@ -43,12 +48,18 @@ class Chunk(NamedTuple):
 
     def row_numbers(self) -> Array:
         """The number of each row in its part."""
-        return np.arange(self.start.row, self.start.row + len(self.rows)) if self.numbers is None else self.numbers
+        return (
+            np.arange(self.start.row, self.start.row + len(self.rows))
+            if self.numbers is None
+            else self.numbers
+        )
 
     def where(self, kept: Array) -> "Chunk":
         """The rows where `kept` (a mask) is true."""
         weights = None if self.weights is None else self.weights[kept]
-        return self._replace(rows=self.rows[kept], weights=weights, numbers=self.row_numbers()[kept])
+        return self._replace(
+            rows=self.rows[kept], weights=weights, numbers=self.row_numbers()[kept]
+        )
 
     def that_count(self) -> tuple[Array, Array | None]:
         """Rows and weights, without those of weight zero."""
@@ -61,9 +72,13 @@ class Chunk(NamedTuple):
         bad = np.argwhere(~np.isfinite(np.asarray(self.rows, np.float64)))
         if len(bad):
             row, column = map(int, bad[0])
-            raise self.located(NonFiniteError(0, column, float(self.rows[row, column])), row, columns)
+            raise self.located(
+                NonFiniteError(0, column, float(self.rows[row, column])), row, columns
+            )
 
-    def located(self, error: NonFiniteError, row: int, columns: tuple[str, ...] | None) -> NonFiniteError:
+    def located(
+        self, error: NonFiniteError, row: int, columns: tuple[str, ...] | None
+    ) -> NonFiniteError:
         """`error`, found in row number `row` of the chunk, with its place in the source."""
         return error.placed(int(self.row_numbers()[row]), columns, self.name)
 
@@ -71,8 +86,9 @@ class Chunk(NamedTuple):
 class Source(ABC):
     """Rows of one width, in chunks.
 
-    A subclass sets the first three attributes (and the others, where their defaults are wrong), yields chunks of float or integer rows
-    (b, n), and overrides `sample` where it can do better than read everything.
+    A subclass sets the first three attributes (and the others, where their defaults are wrong),
+    yields chunks of float or integer rows (b, n), and overrides `sample` where it can do better
+    than read everything.
 
     Parameters
     ----------
@@ -83,13 +99,14 @@ class Source(ABC):
     n_rows, n_bytes : int or None
         The number of rows, and of bytes to be read, where they are known without reading.
     parts : tuple of str
-        The names of the parts, to which `Place.part` refers: files, for instance. Empty where there is one, without a name.
+        The names of the parts, to which `Place.part` refers: files, for instance. Empty where there
+        is one, without a name.
     rereadable : bool
         Whether `chunks` can be called more than once.
     background : bool
         Whether another thread may read.
     device : torch.device or None
-        The card that rows are on (`ckm.tensors.CardRows`), where they are not arrays.
+        The card that rows are on (`ckm._util.device.CardRows`), where they are not arrays.
     """
 
     columns: tuple[str, ...] | None
@@ -115,8 +132,11 @@ class Source(ABC):
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
         """Every row from `start` on, once, in order, in pieces of about `CHUNK_BYTES`."""
 
-    def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> tuple[Array, Array]:
-        """At most `size` rows spread over the whole source, with their weights; all of them when there are no more.
+    def sample(
+        self, size: int, rng: np.random.Generator, weights: Array | None = None
+    ) -> tuple[Array, Array]:
+        """At most `size` rows spread over the whole source, with their weights; all of them when
+        there are no more.
 
         Rows of weight zero are never drawn. This way reads the source once.
         """
@@ -124,7 +144,9 @@ class Source(ABC):
 
 
 class RandomAccessSource(Source):
-    """A source in memory, that can fetch any of its rows. `weights` belong to its rows where a column holds them."""
+    """A source in memory, that can fetch any of its rows. `weights` belong to its rows where a
+    column holds them.
+    """
 
     n_rows: int
     weights: Array | None = None
@@ -140,10 +162,14 @@ class RandomAccessSource(Source):
             beta = None if self.weights is None else self.weights[low:high]
             yield Chunk(self.rows(slice(low, high)), beta, Place(row=low), Place(row=high))
 
-    def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> tuple[Array, Array]:
+    def sample(
+        self, size: int, rng: np.random.Generator, weights: Array | None = None
+    ) -> tuple[Array, Array]:
         weights = self.weights if weights is None else weights
         if weights is None:
-            drawn = np.sort(rng.choice(self.n_rows, min(size, self.n_rows), replace=False, shuffle=False))
+            drawn = np.sort(
+                rng.choice(self.n_rows, min(size, self.n_rows), replace=False, shuffle=False)
+            )
             return np.asarray(self.rows(drawn), np.float64), np.ones(len(drawn))
         if len(weights) != self.n_rows:
             raise _wrong_number(weights, str(self.n_rows))
@@ -155,8 +181,12 @@ class RandomAccessSource(Source):
         return np.asarray(self.rows(drawn), np.float64), np.ones(size)
 
 
-def draw(chunks: Iterable[Chunk], size: int, n_features: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """At most `size` of all the rows, by their weights; the weights are one where they have decided who is in."""
+def draw(
+    chunks: Iterable[Chunk], size: int, n_features: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """At most `size` of all the rows, by their weights; the weights are one where they have decided
+    who is in.
+    """
     pool = Pool.empty(size, n_features)
     for chunk in chunks:
         rows, beta = chunk.that_count()
@@ -170,7 +200,9 @@ def draw(chunks: Iterable[Chunk], size: int, n_features: int, rng: np.random.Gen
 
 
 def paired(chunks: Iterable[Chunk], weights: Array | None, row: int = 0) -> Iterator[Chunk]:
-    """The chunks with the weights of their rows, of which the first is number `row`; there must be as many weights as rows."""
+    """The chunks with the weights of their rows, of which the first is number `row`; there must be
+    as many weights as rows.
+    """
     if weights is None:
         yield from chunks
         return
@@ -185,14 +217,20 @@ def paired(chunks: Iterable[Chunk], weights: Array | None, row: int = 0) -> Iter
 
 
 def _wrong_number(weights: Array, rows: str) -> DataError:
-    return DataError(f"sample_weight has shape {weights.shape} for {rows} rows; give one weight for each row.")
+    return DataError(
+        f"sample_weight has shape {weights.shape} for {rows} rows; give one weight for each row."
+    )
 
 
-def parts_to_sample(count: int, rows: int, size: int, n_features: int, rng: np.random.Generator) -> Array:
-    """Which of `count` parts with `rows` rows in all a sample of `size` should read: some from everywhere, at random.
+def parts_to_sample(
+    count: int, rows: int, size: int, n_features: int, rng: np.random.Generator
+) -> Array:
+    """Which of `count` parts with `rows` rows in all a sample of `size` should read: some from
+    everywhere, at random.
 
-    All of them, where the rows are few; else enough to hold several times the sample, and at least sixteen: whole parts, so that rows
-    sorted within each do no harm, from as many stretches, so that rows sorted over all of them do little.
+    All of them, where the rows are few; else enough to hold several times the sample, and at least
+    sixteen: whole parts, so that rows sorted within each do no harm, from as many stretches, so
+    that rows sorted over all of them do little.
     """
     wanted = max(_SAMPLED_PARTS, -(-rows_to_sample(size, n_features) * count // max(rows, 1)))
     return spread(count, wanted, rng)
@@ -204,7 +242,9 @@ def rows_to_sample(size: int, n_features: int) -> int:
 
 
 def spread(count: int, wanted: int, rng: np.random.Generator) -> Array:
-    """`wanted` of the numbers below `count`, one at random from each of as many equal stretches; all of them where they are fewer."""
+    """`wanted` of the numbers below `count`, one at random from each of as many equal stretches;
+    all of them where they are fewer.
+    """
     if wanted >= count:
         return np.arange(count)
     edges = np.arange(wanted + 1) * count // wanted
@@ -212,7 +252,9 @@ def spread(count: int, wanted: int, rng: np.random.Generator) -> Array:
 
 
 def rows_per_chunk(n_features: int) -> int:
-    """How many float64 rows make a chunk: where they are many, a whole number of the blocks that kernels take."""
+    """How many float64 rows make a chunk: where they are many, a whole number of the blocks that
+    kernels take.
+    """
     rows = CHUNK_BYTES // (8 * n_features)
     return max(256, rows - rows % _BLOCK if rows > _BLOCK else rows)
 
@@ -220,8 +262,14 @@ def rows_per_chunk(n_features: int) -> int:
 def require_table(shape: tuple[int, ...], name: str) -> None:
     """Refuse anything but two dimensions with at least one column."""
     if len(shape) != 2:
-        remedy = "X.reshape(-1, 1) makes one column of it, X.reshape(1, -1) one row" if len(shape) == 1 else "X.reshape(len(X), -1) does it"
-        raise DataError(f"{name} has shape {tuple(shape)}, {len(shape)}-D; rows and columns make a table of two dimensions: {remedy}.")
+        remedy = (
+            "X.reshape(-1, 1) makes one column of it, X.reshape(1, -1) one row"
+            if len(shape) == 1
+            else "X.reshape(len(X), -1) does it"
+        )
+        raise DataError(
+            f"{name} has shape {tuple(shape)}, {len(shape)}-D; rows and columns make a table of two dimensions: {remedy}."
+        )
     if shape[1] == 0:
         raise DataError(f"{name} has no columns (shape {tuple(shape)}); give it at least one.")
 
@@ -229,5 +277,13 @@ def require_table(shape: tuple[int, ...], name: str) -> None:
 def require_numeric(dtype: np.dtype, where: str) -> None:
     """Refuse text, objects, dates and complex numbers."""
     if dtype.kind not in "biuf":
-        kind = {"U": "text", "S": "text", "O": "Python objects", "c": "complex numbers", "M": "dates"}.get(dtype.kind, str(dtype))
-        raise DataError(f"{where} holds {kind}, not real numbers; convert it first: X.astype(float), perhaps.")
+        kind = {
+            "U": "text",
+            "S": "text",
+            "O": "Python objects",
+            "c": "complex numbers",
+            "M": "dates",
+        }.get(dtype.kind, str(dtype))
+        raise DataError(
+            f"{where} holds {kind}, not real numbers; convert it first: X.astype(float), perhaps."
+        )

@@ -1,7 +1,7 @@
 """Python iterables of batches (a list, a generator, a DataLoader), and functions that return one.
 
-A batch is an array, a tensor, a data frame, or a list of rows. Batches are taken by the thread that asks: what a person's own code does in
-them may not like another.
+A batch is an array, a tensor, a data frame, or a list of rows. Batches are taken by the thread that
+asks: what a person's own code does in them may not like another.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -10,22 +10,26 @@ from typing import Any
 
 import numpy as np
 
+from ckm._sources.arrays import as_array
+from ckm._sources.base import require_numeric, require_table
+from ckm._sources.columns import Chosen, Wanted
+from ckm._sources.sparse import is_sparse
+from ckm._sources.streaming import Batch, StreamSource
+from ckm._util.device import CardRows, on_card, rows_at_once
 from ckm.errors import DataError, MismatchError
-from ckm.sources.arrays import as_array
-from ckm.sources.base import require_numeric, require_table
-from ckm.sources.columns import Chosen, Wanted
-from ckm.sources.sparse import is_sparse
-from ckm.sources.streaming import Batch, StreamSource
-from ckm.tensors import CardRows, on_card, rows_at_once
 
 
 def open_data(data: Any, wanted: Wanted) -> StreamSource:
-    """The rows of all batches: once where they come from an iterator, again and again from anything that makes a new one."""
+    """The rows of all batches: once where they come from an iterator, again and again from anything
+    that makes a new one.
+    """
     return BatchSource(_Again(data), wanted, once=isinstance(data, Iterator))
 
 
 class BatchSource(StreamSource):
-    """Rows of the batches of `begin()`, which is called for each pass. The first batch tells what columns there are."""
+    """Rows of the batches of `begin()`, which is called for each pass. The first batch tells what
+    columns there are.
+    """
 
     def __init__(self, begin: Callable[[], Iterator[Any]], wanted: Wanted, once: bool) -> None:
         self._batches_of, self._wanted = begin, wanted
@@ -34,7 +38,7 @@ class BatchSource(StreamSource):
         frame = _as_frame(first)
         self._chosen: Chosen | None = None
         if frame is not None:
-            from ckm.sources.frames import choose_columns
+            from ckm._sources.frames import choose_columns
 
             self._chosen = choose_columns(frame, wanted)
         else:
@@ -42,7 +46,9 @@ class BatchSource(StreamSource):
         rows = first if self._chosen else _as_rows(first)
         self._width = len(self._chosen.names) if self._chosen else rows.shape[1]
         self.device = rows.tensor.device if isinstance(rows, CardRows) else None
-        super().__init__(self._converted, self._width, self._chosen.columns if self._chosen else None, once=once)
+        super().__init__(
+            self._converted, self._width, self._chosen.columns if self._chosen else None, once=once
+        )
         self._waiting = chain([first], self._waiting)
         if self.on_card:
             self.prefer(rows_at_once(self._width))
@@ -56,7 +62,10 @@ class BatchSource(StreamSource):
         )
 
     def _converted(self) -> Iterator[Batch]:
-        batches, self._waiting = self._waiting if self._waiting is not None else self._batches_of(), None
+        batches, self._waiting = (
+            self._waiting if self._waiting is not None else self._batches_of(),
+            None,
+        )
         row = 0
         for batch in batches:
             if not _is_empty_list(batch):
@@ -72,7 +81,9 @@ class BatchSource(StreamSource):
             return _from_frame(frame, self._chosen, row)
         rows = _as_rows(batch)
         if rows.shape[1] != self._width:
-            raise MismatchError(f"A batch has {rows.shape[1]} columns where the first has {self._width}; give batches of one width.")
+            raise MismatchError(
+                f"A batch has {rows.shape[1]} columns where the first has {self._width}; give batches of one width."
+            )
         return Batch(rows)
 
 
@@ -86,9 +97,13 @@ class _Again:
     def __call__(self) -> Iterator[Any]:
         made = self._data() if callable(self._data) else self._data
         if not isinstance(made, Iterable):
-            raise DataError(f"The function given as data returned {type(made).__name__}, not an iterable of batches.")
+            raise DataError(
+                f"The function given as data returned {type(made).__name__}, not an iterable of batches."
+            )
         if isinstance(made, Iterator) and made is self._last:
-            raise DataError("The function given as data returned the same iterator twice; make a new one in each call.")
+            raise DataError(
+                "The function given as data returned the same iterator twice; make a new one in each call."
+            )
         self._last = made if isinstance(made, Iterator) else None
         return iter(made)
 
@@ -96,13 +111,13 @@ class _Again:
 def _as_frame(batch: Any) -> Any:
     if isinstance(batch, (np.ndarray, list, tuple)):
         return None
-    from ckm.sources.frames import as_frame
+    from ckm._sources.frames import as_frame
 
     return as_frame(batch)
 
 
 def _from_frame(frame: Any, chosen: Chosen, row: int) -> Batch:
-    from ckm.sources.frames import choose_columns, frame_batch
+    from ckm._sources.frames import choose_columns, frame_batch
 
     choose_columns(frame, Wanted(columns=chosen.names, weight=chosen.weight))
     return frame_batch(frame, chosen, row)
@@ -113,7 +128,9 @@ def _is_empty_list(batch: Any) -> bool:
 
 
 def _as_rows(batch: Any) -> Any:
-    """An array (rows, columns), or a table on a card. Loaders wrap the only tensor of a data set in a list."""
+    """An array (rows, columns), or a table on a card. Loaders wrap the only tensor of a data set in
+    a list.
+    """
     if isinstance(batch, (list, tuple)) and hasattr(batch[0], "shape"):
         if len(batch) > 1:
             raise DataError(

@@ -5,17 +5,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ckm._util.arrays import Array
+from ckm._util.warn import tell
 from ckm.errors import ColumnsWarning, DataError, MismatchError, ParameterError
-from ckm.readonly import Array
-from ckm.telling import tell
 
 _LARGEST_WEIGHT = 1e100
 
 
 class Wanted(NamedTuple):
-    """What a person asks of the columns: their names, the one that holds weights, and those that an earlier sketch was made with.
+    """What a person asks of the columns: their names, the one that holds weights, and those that an
+    earlier sketch was made with.
 
-    The last are used where the data names its columns, whatever their order; `made` says what has them, in errors.
+    The last are used where the data names its columns, whatever their order; `made` says what has
+    them, in errors.
     """
 
     columns: Sequence[str] | None = None
@@ -26,7 +28,9 @@ class Wanted(NamedTuple):
     def refuse_names(self, what: str) -> None:
         """For data without column names."""
         if self.columns is not None:
-            raise ParameterError(f"{what} has no column names; leave out columns=, or pass a data frame or a table's file.")
+            raise ParameterError(
+                f"{what} has no column names; leave out columns=, or pass a data frame or a table's file."
+            )
         if self.weight is not None:
             raise ParameterError(
                 f"{what} has no column names, so none is {self.weight!r}; leave out weight_column=, or pass sample_weight=."
@@ -57,9 +61,11 @@ def choose(
     extra: Mapping[str, str | None] | None = None,
     index: Collection[str] = (),
 ) -> Chosen:
-    """Columns among those `present`, which come with what they hold: None for numbers, else words for it.
+    """Columns among those `present`, which come with what they hold: None for numbers, else words
+    for it.
 
-    `extra` ones (keys in the names of folders), and those that are the `index` of a data frame, are used only when they are named.
+    `extra` ones (keys in the names of folders), and those that are the `index` of a data frame, are
+    used only when they are named.
     """
     names = [name for name, _ in present]
     held = dict(present) | dict(extra or {})
@@ -77,18 +83,26 @@ def choose(
     if wanted.weight is not None:
         require_columns([wanted.weight], list(held))
         if wanted.weight in chosen:
-            raise ParameterError(f"Column {wanted.weight!r} holds the weights, so it cannot be clustered too; leave it out of columns=.")
+            raise ParameterError(
+                f"Column {wanted.weight!r} holds the weights, so it cannot be clustered too; leave it out of columns=."
+            )
     if not chosen:
         seen = ", ".join(f"{name}: {holds}" for name, holds in left_out) or "there are none"
-        raise DataError(f"In {where} no column holds numbers ({seen}); convert one, or give it some.")
+        raise DataError(
+            f"In {where} no column holds numbers ({seen}); convert one, or give it some."
+        )
     result = Chosen(chosen, wanted.weight)
     require_numbers(result, present, where, held)
     _tell_left_out(left_out, where)
     return result
 
 
-def choose_matrix(wanted: Wanted, present: Sequence[tuple[Any, str | None]], matrices: Sequence[str]) -> str | None:
-    """The one column that holds whole rows, where it is named or there is nothing else to use; None where plain columns are meant."""
+def choose_matrix(
+    wanted: Wanted, present: Sequence[tuple[Any, str | None]], matrices: Sequence[str]
+) -> str | None:
+    """The one column that holds whole rows, where it is named or there is nothing else to use; None
+    where plain columns are meant.
+    """
     if wanted.columns is not None:
         named = [wanted.columns] if isinstance(wanted.columns, str) else list(wanted.columns)
         return named[0] if len(named) == 1 and named[0] in matrices else None
@@ -97,7 +111,10 @@ def choose_matrix(wanted: Wanted, present: Sequence[tuple[Any, str | None]], mat
 
 
 def require_numbers(
-    chosen: Chosen, present: Sequence[tuple[Any, str | None]], where: str, held: Mapping[str, str | None] | None = None
+    chosen: Chosen,
+    present: Sequence[tuple[Any, str | None]],
+    where: str,
+    held: Mapping[str, str | None] | None = None,
 ) -> None:
     """Refuse a table that lacks a column, has it twice, or has something else than numbers in it."""
     held = dict(present) if held is None else held
@@ -105,7 +122,9 @@ def require_numbers(
     for name in chosen.all:
         if name not in held or names.count(name) > 1:
             what = "no column" if name not in held else "more than one column"
-            raise MismatchError(f"{where} has {what} {name!r}; give tables with the same columns, each named once.")
+            raise MismatchError(
+                f"{where} has {what} {name!r}; give tables with the same columns, each named once."
+            )
         if held[name] is not None:
             numeric = [str(other) for other, holds in present if holds is None][:3]
             raise DataError(
@@ -119,7 +138,9 @@ def require_columns(wanted: Sequence[Any], present: Sequence[Any]) -> list[Any]:
     names = [wanted] if isinstance(wanted, str) else list(wanted)
     missing = [name for name in names if name not in present]
     if missing:
-        raise ParameterError(f"There is no column {missing[0]!r}; the columns are {listed(present)}.")
+        raise ParameterError(
+            f"There is no column {missing[0]!r}; the columns are {listed(present)}."
+        )
     if len(set(names)) != len(names):
         raise ParameterError(f"A column is named twice in columns={names}; name each once.")
     if not names:
@@ -134,18 +155,28 @@ def listed(names: Iterable[Hashable], most: int = 20) -> str:
 
 
 def checked_weights(weights: Array, what: str, row: int = 0) -> Array:
-    """Weights as finite float64 that are not negative. NaN is left for those who look for missing values; `row` is the first one's."""
+    """Weights as finite float64 that are not negative. NaN is left for those who look for missing
+    values; `row` is the first one's.
+    """
     weights = np.asarray(weights, np.float64)
-    if len(weights) and weights.min() >= 0 and 1 / _LARGEST_WEIGHT <= weights.max() <= _LARGEST_WEIGHT:
+    if (
+        len(weights)
+        and weights.min() >= 0
+        and 1 / _LARGEST_WEIGHT <= weights.max() <= _LARGEST_WEIGHT
+    ):
         return weights  # as they should be
     with np.errstate(invalid="ignore"):
         bad = (weights < 0) | np.isinf(weights)
     if bad.any():
         at = int(np.argmax(bad))
-        raise DataError(f"{what} must be finite and not negative; weight {row + at} is {weights[at]}.")
+        raise DataError(
+            f"{what} must be finite and not negative; weight {row + at} is {weights[at]}."
+        )
     largest = float(np.fmax.reduce(weights, initial=0.0))
     if largest > _LARGEST_WEIGHT or 0 < largest < 1 / _LARGEST_WEIGHT:
-        raise DataError(f"{what} has {largest:g} as its largest weight, which sums cannot hold; rescale the weights.")
+        raise DataError(
+            f"{what} has {largest:g} as its largest weight, which sums cannot hold; rescale the weights."
+        )
     return weights
 
 
@@ -163,10 +194,17 @@ def _as_in(wanted: Wanted, present: list[str], where: str) -> list[str]:
 
 def _of_rows(name: Any) -> tuple[Any, str]:
     """A column that tells rows apart, in words."""
-    return ("a column", "numbers without a name, perhaps of rows") if name == "" else (name, "a data frame's index")
+    return (
+        ("a column", "numbers without a name, perhaps of rows")
+        if name == ""
+        else (name, "a data frame's index")
+    )
 
 
 def _tell_left_out(left_out: Sequence[tuple[Any, str | None]], where: str) -> None:
     if left_out:
         named = listed(f"{name} ({holds})" for name, holds in left_out)
-        tell(f"Left out of {where}: {named}; choose others with ckm.sketch(..., columns=[...]).", ColumnsWarning)
+        tell(
+            f"Left out of {where}: {named}; choose others with ckm.sketch(..., columns=[...]).",
+            ColumnsWarning,
+        )

@@ -1,4 +1,6 @@
-"""CSV files, also with tabs (`.tsv`) and compressed (`.csv.gz`, `.csv.zst`), in blocks of whole lines."""
+"""CSV files, also with tabs (`.tsv`) and compressed (`.csv.gz`, `.csv.zst`), in blocks of whole
+lines.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -8,13 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ckm._sources.arrow import ERRORS, unreadable
+from ckm._sources.base import BEGINNING, Chunk, Place, Source, draw, rows_per_chunk, spread
+from ckm._sources.columns import Wanted, choose, require_numbers
+from ckm._sources.lines import BLOCK, Layout, after_line, layout_of, lines, parse, runs_of
+from ckm._sources.paths import ending_of
+from ckm._util.arrays import Array
 from ckm.errors import InputFileError
-from ckm.readonly import Array
-from ckm.sources.arrow import ERRORS, unreadable
-from ckm.sources.base import BEGINNING, Chunk, Place, Source, draw, rows_per_chunk, spread
-from ckm.sources.columns import Wanted, choose, require_numbers
-from ckm.sources.lines import BLOCK, Layout, after_line, layout_of, lines, parse, runs_of
-from ckm.sources.paths import ending_of
 
 _RUNS = 256  # that a sample is cut from
 _RUN_BYTES, _KEPT_BYTES = 2**15, 2**17  # at least; and at most, where they wait to be parsed
@@ -36,7 +38,8 @@ class CsvSource(Source):
         self.n_rows = None if any(layout.mean for layout in self._layouts) else 0
         self._sizes = [path.stat().st_size for path in paths]
         compressed = any(path.suffix.lower() in _COMPRESSIONS for path in paths)
-        self.n_bytes = None if compressed else sum(self._sizes)  # places count bytes as they are once unpacked
+        # places count bytes as they are once unpacked
+        self.n_bytes = None if compressed else sum(self._sizes)
         self.parts = tuple(map(str, paths))
 
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
@@ -50,28 +53,49 @@ class CsvSource(Source):
                     yield chunk
                     place = chunk.after
 
-    def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> tuple[Array, Array]:
-        """From runs of lines spread over the files. Compressed files are read to their end for it, but few lines are parsed."""
+    def sample(
+        self, size: int, rng: np.random.Generator, weights: Array | None = None
+    ) -> tuple[Array, Array]:
+        """From runs of lines spread over the files. Compressed files are read to their end for it,
+        but few lines are parsed.
+        """
         if weights is not None:
             return super().sample(size, rng, weights)
         run = max(_RUN_BYTES, 4 * size * self._layouts[0].mean // _RUNS)
         compressed = any(path.suffix.lower() in _COMPRESSIONS for path in self._paths)
-        found = self._runs_of_compressed(min(run, _KEPT_BYTES), rng) if compressed else self._runs(run, rng)
+        found = (
+            self._runs_of_compressed(min(run, _KEPT_BYTES), rng)
+            if compressed
+            else self._runs(run, rng)
+        )
         try:
-            return draw((self._parsed(i, block, Place(i)) for i, block in found), size, self.n_features, rng)
-        except InputFileError:  # a run that begins within quotes; if lines are really damaged, reading them all says where
+            return draw(
+                (self._parsed(i, block, Place(i)) for i, block in found), size, self.n_features, rng
+            )
+        # a run that begins within quotes; if lines are really damaged, reading them all says where
+        except InputFileError:
             return super().sample(size, rng)
 
     def _parsed(self, i: int, block: bytes, place: Place) -> Chunk:
         rows, weights = parse(block, self._layouts[i], self._chosen, self.parts[i], place.row)
-        return Chunk(rows, weights, place, Place(i, place.row + len(rows), place.byte + len(block)), self.parts[i])
+        return Chunk(
+            rows,
+            weights,
+            place,
+            Place(i, place.row + len(rows), place.byte + len(block)),
+            self.parts[i],
+        )
 
     def _runs(self, run: int, rng: np.random.Generator) -> Iterator[tuple[int, bytes]]:
-        """Lines at places spread over the bytes of all files: small files whole, and everything where it is not much more."""
+        """Lines at places spread over the bytes of all files: small files whole, and everything
+        where it is not much more.
+        """
         ends = np.cumsum(self._sizes)
         wanted = max(_RUNS, _RUNS * run // max(1, min(run, int(ends[-1]) // len(ends))))
         if wanted * run >= ends[-1]:
-            yield from ((i, block) for i in range(len(ends)) for block in self._lines_from(i, 0, run))
+            yield from (
+                (i, block) for i in range(len(ends)) for block in self._lines_from(i, 0, run)
+            )
             return
         seen: set[int] = set()
         for at in spread(int(ends[-1]), wanted, rng):
@@ -86,17 +110,26 @@ class CsvSource(Source):
         """Blocks of `run` bytes from the first line that begins at or after `byte`."""
         start = max(byte, self._layouts[i].header)
         inside = start > self._layouts[i].header
-        with _opened(self._paths[i], start - inside) as file:  # a byte earlier: a line may begin right here
+        # a byte earlier: a line may begin right here
+        with _opened(self._paths[i], start - inside) as file:
             for number, block in enumerate(lines(file, run, self.parts[i])):
                 yield block[after_line(block) :] if inside and not number else block
 
-    def _runs_of_compressed(self, run: int, rng: np.random.Generator) -> Iterator[tuple[int, bytes]]:
-        """Lines kept while files go by: every run at first, and one in two of them, and one in two of the rest, each time they are many."""
+    def _runs_of_compressed(
+        self, run: int, rng: np.random.Generator
+    ) -> Iterator[tuple[int, bytes]]:
+        """Lines kept while files go by: every run at first, and one in two of them, and one in two
+        of the rest, each time they are many.
+        """
         wanted = max(_FILES, _RUNS * run * len(self._paths) // max(1, sum(self._sizes)))
         kept, met, stride, offset = list[tuple[int, bytes]](), 0, 1, 0
         for i in spread(len(self._paths), wanted, rng).tolist():
             with _opened(self._paths[i], self._layouts[i].header) as file:
-                for part in (part for block in lines(file, BLOCK, self.parts[i]) for part in runs_of(block, run)):
+                for part in (
+                    part
+                    for block in lines(file, BLOCK, self.parts[i])
+                    for part in runs_of(block, run)
+                ):
                     if met % stride == offset:
                         kept.append((i, part))
                     met += 1

@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
-from ckm.sources.arrow import stream_source
-from ckm.sources.base import Source, rows_per_chunk
-from ckm.sources.columns import Chosen, Wanted
+from ckm._sources.arrow import stream_source
+from ckm._sources.base import Source, rows_per_chunk
+from ckm._sources.columns import Chosen, Wanted
 
-_READERS = ("to_arrow_reader", "fetch_arrow_reader", "fetch_record_batch")  # the names it had, the latest first
+# the names it had, the latest first
+_READERS = ("to_arrow_reader", "fetch_arrow_reader", "fetch_record_batch")
 
 
 def open_data(data: Any, wanted: Wanted) -> Source:
@@ -18,4 +19,6 @@ def open_data(data: Any, wanted: Wanted) -> Source:
         batches: Iterable[Any] = getattr(data, name)(rows_per_chunk(len(chosen.all)))
         return batches
 
-    return stream_source(getattr(data.limit(0), name)().schema, begin, wanted, once=False, what="the relation")
+    return stream_source(
+        getattr(data.limit(0), name)().schema, begin, wanted, once=False, what="the relation"
+    )

@@ -5,11 +5,11 @@ from typing import Any
 import narwhals as nw
 from narwhals.exceptions import DuplicateError
 
+from ckm._sources.base import RandomAccessSource, require_table
+from ckm._sources.columns import Chosen, Wanted, checked_weights, choose
+from ckm._sources.streaming import Batch
+from ckm._util.arrays import Array
 from ckm.errors import DataError
-from ckm.readonly import Array
-from ckm.sources.base import RandomAccessSource, require_table
-from ckm.sources.columns import Chosen, Wanted, checked_weights, choose
-from ckm.sources.streaming import Batch
 
 
 class FrameSource(RandomAccessSource):
@@ -37,7 +37,10 @@ def open_data(data: Any, wanted: Wanted) -> FrameSource:
 
 def choose_columns(frame: nw.DataFrame[Any], wanted: Wanted) -> Chosen:
     """The frame's columns that are asked for, else all that hold numbers."""
-    held = [(name, None if dtype.is_numeric() or dtype == nw.Boolean else _words(dtype)) for name, dtype in frame.schema.items()]
+    held = [
+        (name, None if dtype.is_numeric() or dtype == nw.Boolean else _words(dtype))
+        for name, dtype in frame.schema.items()
+    ]
     return choose(wanted, held, "the data frame", index=_index(frame))
 
 
@@ -45,13 +48,19 @@ def _index(frame: nw.DataFrame[Any]) -> list[str]:
     """The columns of an Arrow table that pandas made from an index."""
     if not frame.implementation.is_pyarrow():
         return []
-    from ckm.sources.arrow import index_of
+    from ckm._sources.arrow import index_of
 
     return index_of(frame.to_native().schema)
 
 
 def _words(dtype: Any) -> str:
-    return "text" if dtype in (nw.String, nw.Categorical) else "dates" if dtype in (nw.Date, nw.Datetime) else str(dtype)
+    return (
+        "text"
+        if dtype in (nw.String, nw.Categorical)
+        else "dates"
+        if dtype in (nw.Date, nw.Datetime)
+        else str(dtype)
+    )
 
 
 def as_frame(data: Any) -> nw.DataFrame[Any] | None:
@@ -62,7 +71,9 @@ def as_frame(data: Any) -> nw.DataFrame[Any] | None:
             frame.columns  # noqa: B018  (some frames find duplicate names only when asked)
             return frame
     except DuplicateError as error:
-        raise DataError(f"The data frame has columns of the same name ({' '.join(str(error).split())}); name each column once.") from None
+        raise DataError(
+            f"The data frame has columns of the same name ({' '.join(str(error).split())}); name each column once."
+        ) from None
     return None
 
 
@@ -75,11 +86,14 @@ def frame_weights(frame: nw.DataFrame[Any], chosen: Chosen, row: int = 0) -> Arr
     """The column that holds weights, where there is one."""
     if chosen.weight is None:
         return None
-    return checked_weights(to_array(_only(frame, [chosen.weight]))[:, 0], f"Column {chosen.weight!r}", row)
+    return checked_weights(
+        to_array(_only(frame, [chosen.weight]))[:, 0], f"Column {chosen.weight!r}", row
+    )
 
 
 def _only(frame: nw.DataFrame[Any], names: list[Any]) -> nw.DataFrame[Any]:
-    return frame.select(nw.nth(*map(frame.columns.index, names)))  # by number, since names may be numbers
+    # by number, since names may be numbers
+    return frame.select(nw.nth(*map(frame.columns.index, names)))
 
 
 def frame_rows(frame: nw.DataFrame[Any]) -> Array:
@@ -94,6 +108,8 @@ def to_array(frame: nw.DataFrame[Any]) -> Array:
     array = frame.to_numpy()
     if array.dtype.kind in "biuf":
         return array
-    from ckm.sources.arrow import to_rows  # columns of several types, or with nulls, which NumPy has no type for
+    from ckm._sources.arrow import (
+        to_rows,  # columns of several types, or with nulls, which NumPy has no type for
+    )
 
     return to_rows([column.to_arrow() for column in frame.iter_columns()], len(frame))

@@ -1,4 +1,6 @@
-"""Arrow's own files: IPC, also called Feather, whose record batches can be read in any order; and its streaming format."""
+"""Arrow's own files: IPC, also called Feather, whose record batches can be read in any order; and
+its streaming format.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -6,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from ckm._sources.arrow import ERRORS, held, index_of, stream_source, unreadable
+from ckm._sources.base import Source
+from ckm._sources.columns import Chosen, Wanted, choose, require_numbers
+from ckm._sources.tables import TableFile, TableSource
 from ckm.errors import InputFileError, ParameterError
-from ckm.sources.arrow import ERRORS, held, index_of, stream_source, unreadable
-from ckm.sources.base import Source
-from ckm.sources.columns import Chosen, Wanted, choose, require_numbers
-from ckm.sources.tables import TableFile, TableSource
 
 _FILE, _OLD_FEATHER = b"ARROW1", b"FEA1"
 _LARGE = 64 * 2**20  # bytes of a batch that is better mapped than read
@@ -26,9 +28,14 @@ class ArrowFile(TableFile):
                 reader = pa.ipc.open_file(file)
                 self._schema = reader.schema
                 self.held, self.index = held(self._schema), index_of(self._schema)
-                # One column is enough to see how many rows a batch has: mapped, it is not even read.
-                reader = pa.ipc.open_file(file, options=self._only([name for name, _ in self.held[:1]]))
-                self.group_rows = [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
+                # One column is enough to see how many rows a batch has: mapped, it is not even
+                # read.
+                reader = pa.ipc.open_file(
+                    file, options=self._only([name for name, _ in self.held[:1]])
+                )
+                self.group_rows = [
+                    reader.get_batch(i).num_rows for i in range(reader.num_record_batches)
+                ]
         except ERRORS as error:
             raise unreadable(error, str(path)) from error
 
@@ -40,14 +47,18 @@ class ArrowFile(TableFile):
                 yield reader.get_batch(group)
 
     def _only(self, columns: list[str]) -> Any:
-        return pa.ipc.IpcReadOptions(included_fields=[self._schema.get_field_index(name) for name in columns])
+        return pa.ipc.IpcReadOptions(
+            included_fields=[self._schema.get_field_index(name) for name in columns]
+        )
 
 
 def open_files(paths: Sequence[Path], wanted: Wanted) -> Source:
     """The rows of Arrow files with the same columns, all of them in one of the two formats."""
     in_blocks = {_is_file(path) for path in paths}
     if len(in_blocks) > 1:
-        raise ParameterError("Some of these Arrow files are streams and some are not; give one kind at a time.")
+        raise ParameterError(
+            "Some of these Arrow files are streams and some are not; give one kind at a time."
+        )
     if in_blocks == {False}:
         return _open_streams(paths, wanted)
     files = [ArrowFile(path) for path in paths]
@@ -61,7 +72,9 @@ def _is_file(path: Path) -> bool:
     with path.open("rb") as file:
         start = file.read(len(_FILE))
     if start.startswith(_OLD_FEATHER):
-        raise InputFileError(f"{path} is in Feather's first version; write it again with pyarrow.feather.write_feather(table, name).")
+        raise InputFileError(
+            f"{path} is in Feather's first version; write it again with pyarrow.feather.write_feather(table, name)."
+        )
     return start == _FILE
 
 
@@ -76,7 +89,15 @@ def _open_streams(paths: Sequence[Path], wanted: Wanted) -> Source:
     with pa.OSFile(str(paths[0])) as file:
         schema = _open_stream(file, paths[0]).schema
     name = str(paths[0]) if len(paths) == 1 else None
-    return stream_source(schema, begin, wanted, once=False, name=name, background=True, what=f"{paths[0]} and {len(paths) - 1} more")
+    return stream_source(
+        schema,
+        begin,
+        wanted,
+        once=False,
+        name=name,
+        background=True,
+        what=f"{paths[0]} and {len(paths) - 1} more",
+    )
 
 
 def _open_stream(file: Any, path: Path) -> Any:

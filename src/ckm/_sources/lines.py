@@ -1,4 +1,6 @@
-"""Lines of CSV: blocks of whole ones from any stream of bytes, what their columns hold, and their numbers."""
+"""Lines of CSV: blocks of whole ones from any stream of bytes, what their columns hold, and their
+numbers.
+"""
 
 import csv
 import io
@@ -11,10 +13,10 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from ckm._sources.arrow import ERRORS, held, to_batch, unreadable
+from ckm._sources.columns import Chosen
+from ckm._sources.streaming import Batch
 from ckm.errors import InputFileError
-from ckm.sources.arrow import ERRORS, held, to_batch, unreadable
-from ckm.sources.columns import Chosen
-from ckm.sources.streaming import Batch
 
 BLOCK = 4 * 2**20  # bytes
 _FIRST = 2**20  # bytes that types are inferred from
@@ -34,7 +36,9 @@ class Readable(Protocol):
 
 
 class Dialect(NamedTuple):
-    """What stands between fields, and before decimals; whether the first line has names; how many fields it has."""
+    """What stands between fields, and before decimals; whether the first line has names; how many
+    fields it has.
+    """
 
     delimiter: str = ","
     decimal: str = "."
@@ -43,8 +47,8 @@ class Dialect(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """What a CSV's first lines tell: names and types of columns, the bytes before the first row, and those of a row (mean and least; zero
-    and one where there is none).
+    """What a CSV's first lines tell: names and types of columns, the bytes before the first row,
+    and those of a row (mean and least; zero and one where there is none).
     """
 
     names: list[str]
@@ -62,12 +66,18 @@ def layout_of(file: Readable, where: str, delimiter: str | None = None) -> Layou
 
 
 def read_layout(block: bytes, where: str, delimiter: str | None = None) -> Layout:
-    """What the first lines tell. A first line of numbers is a row, not a header: columns are then called x0, x1, ..."""
+    """What the first lines tell. A first line of numbers is a row, not a header: columns are then
+    called x0, x1, ...
+    """
     first, delimiter = block[: after_line(block)] or block, delimiter or delimiter_of(block)
     try:
-        fields = next(csv.reader([first.removeprefix(_MARK).decode().rstrip("\r\n")], delimiter=delimiter), [])
+        fields = next(
+            csv.reader([first.removeprefix(_MARK).decode().rstrip("\r\n")], delimiter=delimiter), []
+        )
     except (UnicodeDecodeError, csv.Error) as error:
-        raise InputFileError(f"Cannot read {where}: its first line is not CSV in utf-8 ({error}); write it again in utf-8.") from error
+        raise InputFileError(
+            f"Cannot read {where}: its first line is not CSV in utf-8 ({error}); write it again in utf-8."
+        ) from error
     nameless = all(_is_number(field, delimiter) for field in fields)
     names = [f"x{i}" for i in range(len(fields))] if nameless else [name.strip() for name in fields]
     header = (len(_MARK) if block.startswith(_MARK) else 0) if nameless else len(first)
@@ -77,24 +87,46 @@ def read_layout(block: bytes, where: str, delimiter: str | None = None) -> Layou
     except ERRORS as error:
         raise _uneven(body, dialect, where) or unreadable(error, where) from error
     if delimiter != ",":
-        _log.info("%s has %s between fields, and %r before decimals", where, _DELIMITERS[delimiter], dialect.decimal)
+        _log.info(
+            "%s has %s between fields, and %r before decimals",
+            where,
+            _DELIMITERS[delimiter],
+            dialect.decimal,
+        )
     # Whole-number columns may turn out to hold fractions further down.
-    types = {field.name: pa.bool_() if pa.types.is_boolean(field.type) else pa.float64() for field in table.schema}
+    types = {
+        field.name: pa.bool_() if pa.types.is_boolean(field.type) else pa.float64()
+        for field in table.schema
+    }
     sizes = [len(line) + 1 for line in body.splitlines() if line]
-    return Layout(names, types, _held(table), header, sum(sizes) // max(1, len(sizes)), min(sizes, default=1), dialect)
+    return Layout(
+        names,
+        types,
+        _held(table),
+        header,
+        sum(sizes) // max(1, len(sizes)),
+        min(sizes, default=1),
+        dialect,
+    )
 
 
 def _first_rows(body: bytes, names: list[str], dialect: Dialect) -> tuple[Any, Dialect]:
-    """A table of known types. Where the comma is free, it may stand before decimals: what makes more columns numbers is believed."""
+    """A table of known types. Where the comma is free, it may stand before decimals: what makes
+    more columns numbers is believed.
+    """
     if not body.strip():
         return pa.Table.from_arrays([pa.nulls(0)] * len(names), names=names), dialect
-    dialects = [dialect._replace(decimal=mark) for mark in ("." if dialect.delimiter == "," else ".,")]
+    dialects = [
+        dialect._replace(decimal=mark) for mark in ("." if dialect.delimiter == "," else ".,")
+    ]
     found = [(_read(body, names, dialect, {}), dialect) for dialect in dialects]
     return max(found, key=lambda pair: sum(holds is None for _, holds in held(pair[0].schema)))
 
 
 def _held(table: Any) -> list[tuple[str, str | None]]:
-    """What columns hold, with what a person may not expect: text among numbers, or several columns in one."""
+    """What columns hold, with what a person may not expect: text among numbers, or several columns
+    in one.
+    """
     found = list[tuple[str, str | None]]()
     for (name, holds), column in zip(held(table.schema), table.columns, strict=True):
         if holds == "text":
@@ -106,14 +138,24 @@ def _held(table: Any) -> list[tuple[str, str | None]]:
 
 
 def _example(column: Any) -> str:
-    """The first text among what could be numbers, as in `1,000` or `-`; nothing where it is plain text from the first row on."""
+    """The first text among what could be numbers, as in `1,000` or `-`; nothing where it is plain
+    text from the first row on.
+    """
     values = (value for chunk in column.chunks for value in chunk)
-    row, text = next(((i, str(value)) for i, value in enumerate(values) if value.is_valid and not _is_number(str(value), ",")), (0, ""))
+    row, text = next(
+        (
+            (i, str(value))
+            for i, value in enumerate(values)
+            if value.is_valid and not _is_number(str(value), ",")
+        ),
+        (0, ""),
+    )
     return f", such as {text[:20]!r}" if row or any(map(str.isdigit, text)) else ""
 
 
 def delimiter_of(block: bytes) -> str:
-    r"""A comma; unless another mark parts the first two lines into equally many fields, and the comma does not, or stands before decimals.
+    r"""A comma; unless another mark parts the first two lines into equally many fields, and the
+    comma does not, or stands before decimals.
 
     >>> delimiter_of(b"a,b\n1,2\n"), delimiter_of(b"a;b\n1,5;2,5\n"), delimiter_of(b"1,5;2,5\n1,0;3,5\n")
     (',', ';', ';')
@@ -121,12 +163,23 @@ def delimiter_of(block: bytes) -> str:
     text = block[:_FIRST].removeprefix(_MARK).decode(errors="replace")
     try:
         first = {
-            mark: list(islice(filter(None, csv.reader(io.StringIO(text, newline=None), delimiter=mark)), 2)) for mark in (",", *_DELIMITERS)
+            mark: list(
+                islice(filter(None, csv.reader(io.StringIO(text, newline=None), delimiter=mark)), 2)
+            )
+            for mark in (",", *_DELIMITERS)
         }
     except csv.Error:
         return ","
-    wide = {mark: rows[0] for mark, rows in first.items() if rows and len(rows[0]) > 1 and len(rows[0]) == len(rows[-1])}
-    others = (mark for mark in wide if mark != "," and ("," not in wide or all(_is_number(field, mark) for field in wide[mark])))
+    wide = {
+        mark: rows[0]
+        for mark, rows in first.items()
+        if rows and len(rows[0]) > 1 and len(rows[0]) == len(rows[-1])
+    }
+    others = (
+        mark
+        for mark in wide
+        if mark != "," and ("," not in wide or all(_is_number(field, mark) for field in wide[mark]))
+    )
     return next(others, ",")
 
 
@@ -162,25 +215,52 @@ def runs_of(block: bytes, size: int) -> Iterator[bytes]:
 
 def parse(block: bytes, layout: Layout, chosen: Chosen, where: str, row: int = 0) -> Batch:
     """The chosen columns of a block of lines, of which the first is row number `row`."""
-    convert = {"column_types": {name: layout.types[name] for name in chosen.all}, "include_columns": chosen.all}
+    convert = {
+        "column_types": {name: layout.types[name] for name in chosen.all},
+        "include_columns": chosen.all,
+    }
     try:
-        table = _read(block, layout.names, layout.dialect, convert) if block.strip() else _nothing(chosen)
+        table = (
+            _read(block, layout.names, layout.dialect, convert)
+            if block.strip()
+            else _nothing(chosen)
+        )
     except ERRORS:
         try:  # again in one thread, which knows the row
             table = _read(block, layout.names, layout.dialect, convert, use_threads=False)
         except ERRORS as error:
-            raise _uneven(block, layout.dialect, where, row) or unreadable(_with_place(error, layout.names, row), where) from error
+            raise _uneven(block, layout.dialect, where, row) or unreadable(
+                _with_place(error, layout.names, row), where
+            ) from error
     return to_batch(table, chosen, where, row)
 
 
-def _read(block: bytes, names: list[str], dialect: Dialect, convert: dict[str, Any], use_threads: bool = True) -> Any:
-    options = pa_csv.ReadOptions(column_names=names, use_threads=use_threads, block_size=max(_PARSED, len(block) // 4))
-    parsing, converting = pa_csv.ParseOptions(delimiter=dialect.delimiter), pa_csv.ConvertOptions(decimal_point=dialect.decimal, **convert)
-    return pa_csv.read_csv(pa.BufferReader(block), read_options=options, parse_options=parsing, convert_options=converting)
+def _read(
+    block: bytes,
+    names: list[str],
+    dialect: Dialect,
+    convert: dict[str, Any],
+    use_threads: bool = True,
+) -> Any:
+    options = pa_csv.ReadOptions(
+        column_names=names, use_threads=use_threads, block_size=max(_PARSED, len(block) // 4)
+    )
+    parsing, converting = (
+        pa_csv.ParseOptions(delimiter=dialect.delimiter),
+        pa_csv.ConvertOptions(decimal_point=dialect.decimal, **convert),
+    )
+    return pa_csv.read_csv(
+        pa.BufferReader(block),
+        read_options=options,
+        parse_options=parsing,
+        convert_options=converting,
+    )
 
 
 def _uneven(block: bytes, dialect: Dialect, where: str, row: int = 0) -> InputFileError | None:
-    """Which row has more or fewer fields than the first line, if one does. Its line supposes that a row of earlier blocks had one each."""
+    """Which row has more or fewer fields than the first line, if one does. Its line supposes that a
+    row of earlier blocks had one each.
+    """
     number = row
     try:
         reader = csv.reader(io.StringIO(block.decode(), newline=None), delimiter=dialect.delimiter)
@@ -188,7 +268,9 @@ def _uneven(block: bytes, dialect: Dialect, where: str, row: int = 0) -> InputFi
             if len(fields) != dialect.width:
                 place = f"row {number} (line {row + dialect.named + reader.line_num}) has {len(fields)} fields"
                 remedy = f"mend that line, or put quotes around fields with {dialect.delimiter!r} in them"
-                return InputFileError(f"Cannot read {where}: {place} where the first line has {dialect.width}; {remedy}.")
+                return InputFileError(
+                    f"Cannot read {where}: {place} where the first line has {dialect.width}; {remedy}."
+                )
             number += 1
     except (csv.Error, UnicodeDecodeError):
         pass
@@ -207,9 +289,13 @@ def _bytes_of(file: Readable, size: int, where: str) -> bytes:
 
 
 def _with_place(error: Exception, names: list[str], row: int) -> Exception:
-    """Arrow counts rows from one in each block, and columns; we count rows from zero, in the file, and name columns."""
+    """Arrow counts rows from one in each block, and columns; we count rows from zero, in the file,
+    and name columns.
+    """
     text = re.sub(r"Row #(\d+)", lambda found: f"row {row + int(found[1]) - 1}", str(error))
-    return ValueError(re.sub(r"In CSV column #(\d+)", lambda found: f"in column {names[int(found[1])]!r}", text))
+    return ValueError(
+        re.sub(r"In CSV column #(\d+)", lambda found: f"in column {names[int(found[1])]!r}", text)
+    )
 
 
 def _is_number(text: str, delimiter: str) -> bool:

@@ -1,14 +1,16 @@
-"""NumPy's own files, `.npy`: read a slice at a time, not mapped, so that a large file does not fill the process's memory."""
+"""NumPy's own files, `.npy`: read a slice at a time, not mapped, so that a large file does not fill
+the process's memory.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from ckm._sources.columns import Wanted
+from ckm._sources.stored import Part, Stored, StoredSource
+from ckm._util.arrays import Array
 from ckm.errors import InputFileError
-from ckm.readonly import Array
-from ckm.sources.columns import Wanted
-from ckm.sources.disk import Part, Stored, StoredSource
 
 
 class _Rows:
@@ -20,7 +22,9 @@ class _Rows:
 
     def __getitem__(self, rows: slice) -> Array:
         count = (rows.stop - rows.start) * self.shape[1]
-        return np.fromfile(self._path, self.dtype, count, offset=self._offset + rows.start * self._stride).reshape(-1, self.shape[1])
+        return np.fromfile(
+            self._path, self.dtype, count, offset=self._offset + rows.start * self._stride
+        ).reshape(-1, self.shape[1])
 
 
 def open_files(paths: Sequence[Path], wanted: Wanted) -> StoredSource:
@@ -37,11 +41,15 @@ def _open(path: Path) -> Stored:
             reason = "it holds Python objects (a pickle) where numbers are expected"
         else:
             reason = f"it is damaged or not a .npy file ({str(error).splitlines()[0]})"
-        raise InputFileError(f"Cannot read {path}: {reason}; write it again with np.save(name, array).") from error
+        raise InputFileError(
+            f"Cannot read {path}: {reason}; write it again with np.save(name, array)."
+        ) from error
     if not isinstance(array, np.memmap):
         if hasattr(array, "close"):
             array.close()
-            raise InputFileError(f"Cannot read {path}: it is an archive of several arrays; write one with np.save(name, array).")
+            raise InputFileError(
+                f"Cannot read {path}: it is an archive of several arrays; write one with np.save(name, array)."
+            )
         stored: Stored = array
         return stored  # nothing to map in an array without rows
     # Columns that lie far apart are better left to the operating system.

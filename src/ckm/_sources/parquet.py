@@ -9,11 +9,12 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ckm.sources.arrow import ERRORS, held, index_of, unreadable
-from ckm.sources.columns import Wanted, choose, require_numbers
-from ckm.sources.tables import TableFile, TableSource
+from ckm._sources.arrow import ERRORS, held, index_of, unreadable
+from ckm._sources.columns import Wanted, choose, require_numbers
+from ckm._sources.tables import TableFile, TableSource
 
-_BUFFER = 2**17  # bytes of each column held while it is read, instead of all that a row group has of it
+# bytes of each column held while it is read, instead of all that a row group has of it
+_BUFFER = 2**17
 # One thread decodes as fast as a few cores sketch, and costs less than several that share it.
 _SEVERAL_DECODE = (os.cpu_count() or 1) > 4
 _NULL_KEY = "__HIVE_DEFAULT_PARTITION__"
@@ -37,9 +38,16 @@ class ParquetFile(TableFile):
         inside = {name for name, _ in self.held}
         stored = [name for name in columns if name in inside]
         with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER) as file:
-            for batch in file.iter_batches(size, row_groups=list(groups), columns=stored, use_threads=_SEVERAL_DECODE):
+            for batch in file.iter_batches(
+                size, row_groups=list(groups), columns=stored, use_threads=_SEVERAL_DECODE
+            ):
                 yield pa.table(
-                    [batch.column(name) if name in inside else pa.repeat(_number(self.keys[name]), batch.num_rows) for name in columns],
+                    [
+                        batch.column(name)
+                        if name in inside
+                        else pa.repeat(_number(self.keys[name]), batch.num_rows)
+                        for name in columns
+                    ],
                     columns,
                 )
 
@@ -48,10 +56,19 @@ def open_files(paths: Sequence[Path], wanted: Wanted) -> TableSource:
     """The rows of Parquet files with the same columns."""
     files = [ParquetFile(path) for path in paths]
     stored = {name for name, _ in files[0].held}
-    keys = {key: None if all(_is_number(file.keys.get(key)) for file in files) else "text" for key in files[0].keys if key not in stored}
+    keys = {
+        key: None if all(_is_number(file.keys.get(key)) for file in files) else "text"
+        for key in files[0].keys
+        if key not in stored
+    }
     chosen = choose(wanted, files[0].held, str(files[0].path), keys, files[0].index)
     for file in files[1:]:
-        require_numbers(chosen, file.held, str(file.path), {key: keys.get(key) for key in file.keys} | dict(file.held))
+        require_numbers(
+            chosen,
+            file.held,
+            str(file.path),
+            {key: keys.get(key) for key in file.keys} | dict(file.held),
+        )
     return TableSource(files, chosen)
 
 

@@ -7,15 +7,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ckm._sources.base import Source
+from ckm._sources.columns import Wanted
 from ckm.errors import InputFileError, MissingFileError, MissingPackageError, ParameterError
-from ckm.sources.base import Source
-from ckm.sources.columns import Wanted
 
 Name = str | PathLike[str]
 STANDARD_INPUT = Path("-")
 INNER = "::"  # between the name of a file and that of an array inside it
 
-# What reads files with these endings. To add a kind of file: a module with `open_files(paths, wanted)`, and a line here.
+# What reads files with these endings. To add a kind of file: a module with `open_files(paths,
+# wanted)`, and a line here.
 READERS = {
     ".npy": "npy",
     ".csv": "csv",
@@ -40,23 +41,29 @@ def open_data(data: Name | Sequence[Name], wanted: Wanted) -> Source:
     paths = resolve([data] if isinstance(data, (str, PathLike)) else data)
     if STANDARD_INPUT in paths or any(is_pipe(path) for path in paths):
         if len(paths) > 1:
-            raise ParameterError("Standard input (-) or a pipe is read on its own; leave out the other names.")
-        source: Source = _module("streams").open_path(paths[0], wanted)
+            raise ParameterError(
+                "Standard input (-) or a pipe is read on its own; leave out the other names."
+            )
+        source: Source = _module("stdin").open_path(paths[0], wanted)
         return source
     readers = sorted({reader_of(path) for path in paths})
     if len(readers) > 1:
         suffixes = sorted({ending_of(path) for path in paths})
-        raise ParameterError(f"These files are of several kinds ({', '.join(suffixes)}); give one kind at a time.")
+        raise ParameterError(
+            f"These files are of several kinds ({', '.join(suffixes)}); give one kind at a time."
+        )
     source = _module(readers[0]).open_files(paths, wanted)
     return source
 
 
 def _module(name: str) -> Any:
-    return import_module(f"ckm.sources.{name}")
+    return import_module(f"ckm._sources.{name}")
 
 
 def resolve(patterns: Sequence[Name]) -> list[Path]:
-    """The files behind names, glob patterns and folders, each known to be there and not empty. `-` is standard input."""
+    """The files behind names, glob patterns and folders, each known to be there and not empty. `-`
+    is standard input.
+    """
     paths: list[Path] = []
     for pattern in patterns:
         if str(pattern) == str(STANDARD_INPUT):
@@ -72,10 +79,14 @@ def resolve(patterns: Sequence[Name]) -> list[Path]:
         found = [text] if Path(text).exists() else sorted(glob.glob(text, recursive=True))
         if not found:
             what = "No file matches" if glob.has_magic(text) else "There is no file"
-            raise MissingFileError(f"{what} {text}; check the name, relative to {Path.cwd().name or '/'}/.")
+            raise MissingFileError(
+                f"{what} {text}; check the name, relative to {Path.cwd().name or '/'}/."
+            )
         files = [file for name in found for file in _files_in(Path(name))]
         if not files:
-            raise InputFileError(f"{text} is a directory without a file that can be read, which end in {', '.join(READERS)}.")
+            raise InputFileError(
+                f"{text} is a directory without a file that can be read, which end in {', '.join(READERS)}."
+            )
         paths += files if inner is None else [Path(f"{file}{INNER}{inner}") for file in files]
     for path in paths:
         file = split_inner(path)[0]
@@ -100,7 +111,9 @@ def reader_of(path: Path) -> str:
     """The module that reads this file."""
     ending = ending_of(path)
     if ending == ".ckm":
-        raise InputFileError(f"{path} holds a sketch where rows are expected; decode it, or merge it with others.")
+        raise InputFileError(
+            f"{path} holds a sketch where rows are expected; decode it, or merge it with others."
+        )
     if ending not in READERS:
         raise InputFileError(f"Cannot read {path}: files must end in {', '.join(READERS)}.")
     return READERS[ending]
@@ -112,11 +125,21 @@ def is_pipe(path: Path) -> bool:
 
 
 def _files_in(path: Path) -> list[Path]:
-    """A file; or all files in a folder and its folders that can be read, but for hidden ones and those that begin with `_`."""
+    """A file; or all files in a folder and its folders that can be read, but for hidden ones and
+    those that begin with `_`.
+    """
     if not path.is_dir() or path.suffix.lower() == ".zarr":
         return [path]
-    inside = (p for p in sorted(path.rglob("*")) if not any(part.startswith((".", "_")) for part in p.relative_to(path).parts))
-    found = [p for p in inside if (p.is_file() and ending_of(p) in READERS) or p.suffix.lower() == ".zarr"]
+    inside = (
+        p
+        for p in sorted(path.rglob("*"))
+        if not any(part.startswith((".", "_")) for part in p.relative_to(path).parts)
+    )
+    found = [
+        p
+        for p in inside
+        if (p.is_file() and ending_of(p) in READERS) or p.suffix.lower() == ".zarr"
+    ]
     return [p for p in found if not any(parent.suffix.lower() == ".zarr" for parent in p.parents)]
 
 
@@ -125,4 +148,6 @@ def needed(package: str, what: str, install: str) -> Any:
     try:
         return import_module(package)
     except ImportError as error:
-        raise MissingPackageError(f"Reading {what} needs {package}, which is not installed: {install}.") from error
+        raise MissingPackageError(
+            f"Reading {what} needs {package}, which is not installed: {install}."
+        ) from error

@@ -1,15 +1,17 @@
-"""Database cursors (Python's DB-API 2.0): the rows of a query that was executed, fetched a few at a time."""
+"""Database cursors (Python's DB-API 2.0): the rows of a query that was executed, fetched a few at a
+time.
+"""
 
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from ckm._sources.base import rows_per_chunk
+from ckm._sources.columns import Chosen, Wanted, checked_weights, choose
+from ckm._sources.streaming import Batch, StreamSource
+from ckm._util.arrays import Array
 from ckm.errors import DataError
-from ckm.readonly import Array
-from ckm.sources.base import rows_per_chunk
-from ckm.sources.columns import Chosen, Wanted, checked_weights, choose
-from ckm.sources.streaming import Batch, StreamSource
 
 
 def open_data(data: Any, wanted: Wanted) -> StreamSource:

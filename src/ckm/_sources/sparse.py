@@ -4,15 +4,19 @@ from typing import Any
 
 import numpy as np
 
-from ckm.readonly import Array
-from ckm.sources.base import RandomAccessSource, require_numeric, require_table
-from ckm.sources.columns import Wanted
+from ckm._sources.base import RandomAccessSource, require_numeric, require_table
+from ckm._sources.columns import Wanted
+from ckm._util.arrays import Array
 
 
 class SparseSource(RandomAccessSource):
-    """Rows of a sparse matrix. Formats other than CSR, of which rows cannot be cut, are converted once: as much memory again."""
+    """Rows of a sparse matrix. Formats other than CSR, of which rows cannot be cut, are converted
+    once: as much memory again.
+    """
 
-    def __init__(self, matrix: Any, columns: tuple[str, ...] | None = None, weights: Array | None = None) -> None:
+    def __init__(
+        self, matrix: Any, columns: tuple[str, ...] | None = None, weights: Array | None = None
+    ) -> None:
         require_table(matrix.shape, "The sparse matrix")
         require_numeric(matrix.dtype, "The sparse matrix")
         self._matrix = matrix if matrix.format == "csr" else matrix.tocsr()

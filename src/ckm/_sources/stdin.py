@@ -1,4 +1,6 @@
-"""Bytes that can be read once: standard input (`-`), pipes, open files. CSV or an Arrow stream, told apart by the first bytes."""
+"""Bytes that can be read once: standard input (`-`), pipes, open files. CSV or an Arrow stream,
+told apart by the first bytes.
+"""
 
 import io
 import os
@@ -9,21 +11,29 @@ from typing import Any
 
 import pyarrow as pa
 
+from ckm._sources.arrow import ERRORS, stream_source, unreadable
+from ckm._sources.base import Source
+from ckm._sources.columns import Wanted, choose
+from ckm._sources.lines import BLOCK, lines, parse, read_layout
+from ckm._sources.paths import STANDARD_INPUT
+from ckm._sources.streaming import Batch, StreamSource
 from ckm.errors import InputFileError
-from ckm.sources.arrow import ERRORS, stream_source, unreadable
-from ckm.sources.base import Source
-from ckm.sources.columns import Wanted, choose
-from ckm.sources.lines import BLOCK, lines, parse, read_layout
-from ckm.sources.paths import STANDARD_INPUT
-from ckm.sources.streaming import Batch, StreamSource
 
 _ARROW_STREAM = b"\xff\xff\xff\xff"
-_NEED_A_FILE = {b"PAR1": "Parquet", b"ARRO": "an Arrow file", b"\x93NUM": "a .npy file", b"\x89HDF": "HDF5", b"FEA1": "Feather"}
+_NEED_A_FILE = {
+    b"PAR1": "Parquet",
+    b"ARRO": "an Arrow file",
+    b"\x93NUM": "a .npy file",
+    b"\x89HDF": "HDF5",
+    b"FEA1": "Feather",
+}
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5": "zstd"}
 
 
 class _Prefixed:
-    """Bytes that were looked at, and then the rest. A pipe gives few at a time; this waits for all that is asked for."""
+    """Bytes that were looked at, and then the rest. A pipe gives few at a time; this waits for all
+    that is asked for.
+    """
 
     closed = False
 
@@ -61,19 +71,27 @@ def open_path(path: Path, wanted: Wanted) -> Source:
     if path != STANDARD_INPUT:
         return _open(path.open("rb", buffering=0), str(path), wanted, background=True, ours=True)
     try:
-        # Unbuffered and our own: a thread that waits for it must not hold a lock that the interpreter needs to end.
+        # Unbuffered and our own: a thread that waits for it must not hold a lock that the
+        # interpreter needs to end.
         file: Any = io.FileIO(sys.stdin.fileno(), closefd=False)
     except (OSError, ValueError):
         file = getattr(sys.stdin, "buffer", sys.stdin)  # something else stands in for it
     if hasattr(file, "isatty") and file.isatty():
-        raise InputFileError("Standard input (-) is a terminal, where no rows come from; pipe CSV or an Arrow stream into it.")
+        raise InputFileError(
+            "Standard input (-) is a terminal, where no rows come from; pipe CSV or an Arrow stream into it."
+        )
     return _open(file, "standard input", wanted, background=True)
 
 
 def open_data(data: Any, wanted: Wanted) -> Source:
     """A file that is open for reading bytes."""
     name = getattr(data, "name", None)
-    return _open(data, os.fspath(name) if isinstance(name, (str, os.PathLike)) else "the stream", wanted, background=False)
+    return _open(
+        data,
+        os.fspath(name) if isinstance(name, (str, os.PathLike)) else "the stream",
+        wanted,
+        background=False,
+    )
 
 
 def _open(file: Any, name: str, wanted: Wanted, background: bool, ours: bool = False) -> Source:
@@ -92,7 +110,9 @@ def _open(file: Any, name: str, wanted: Wanted, background: bool, ours: bool = F
         reader = pa.ipc.open_stream(pa.PythonFile(stream, mode="r"))
     except ERRORS as error:
         raise unreadable(error, name) from error
-    return stream_source(reader.schema, lambda chosen: reader, wanted, once=True, name=name, background=background)
+    return stream_source(
+        reader.schema, lambda chosen: reader, wanted, once=True, name=name, background=background
+    )
 
 
 def _decompressed(file: Any, name: str, ours: bool) -> Any:
@@ -101,7 +121,11 @@ def _decompressed(file: Any, name: str, ours: bool) -> Any:
     first = _first_bytes(file, name)
     stream = _Prefixed(first, file, ours)
     compression = _COMPRESSIONS.get(first[:2])
-    return stream if compression is None else pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), compression)
+    return (
+        stream
+        if compression is None
+        else pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), compression)
+    )
 
 
 def _first_bytes(file: Any, name: str) -> bytes:
@@ -128,7 +152,9 @@ def _open_csv(stream: Any, name: str, wanted: Wanted, background: bool) -> Sourc
             row += len(batch.rows)
             yield batch
 
-    return StreamSource(begin, len(chosen.names), chosen.columns, once=True, name=name, background=background)
+    return StreamSource(
+        begin, len(chosen.names), chosen.columns, once=True, name=name, background=background
+    )
 
 
 def _all(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:

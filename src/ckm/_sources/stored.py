@@ -5,9 +5,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ckm.errors import DataError, InputFileError
-from ckm.readonly import Array
-from ckm.sources.base import (
+from ckm._sources.base import (
     BEGINNING,
     Chunk,
     Place,
@@ -19,6 +17,8 @@ from ckm.sources.base import (
     rows_per_chunk,
     rows_to_sample,
 )
+from ckm._util.arrays import Array
+from ckm.errors import DataError, InputFileError
 
 _RUNS = 256  # that a sample is cut from
 
@@ -38,7 +38,9 @@ class Stored(Protocol):
 
 
 class Part(NamedTuple):
-    """An array, its name, its bytes, and how many of its rows are stored together (1: it makes no difference where one begins)."""
+    """An array, its name, its bytes, and how many of its rows are stored together (1: it makes no
+    difference where one begins).
+    """
 
     array: Stored
     name: str
@@ -53,7 +55,9 @@ class _Run(NamedTuple):
 
 
 class StoredSource(Source):
-    """Rows of one or several arrays of the same width; what is in memory is a chunk at a time, or what is stored together."""
+    """Rows of one or several arrays of the same width; what is in memory is a chunk at a time, or
+    what is stored together.
+    """
 
     n_rows: int
 
@@ -83,7 +87,9 @@ class StoredSource(Source):
                 if run.high > first:
                     yield self._fetch(run._replace(low=max(low, first)))
 
-    def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> tuple[Array, Array]:
+    def sample(
+        self, size: int, rng: np.random.Generator, weights: Array | None = None
+    ) -> tuple[Array, Array]:
         """From runs of rows spread over the arrays."""
         if weights is not None:
             return super().sample(size, rng, weights)
@@ -112,7 +118,9 @@ class StoredSource(Source):
         try:
             rows = np.asarray(part.array[run.low : run.high])
         except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise InputFileError(f"Cannot read rows {run.low} to {run.high} of {part.name}: {error}; check the file.") from error
+            raise InputFileError(
+                f"Cannot read rows {run.low} to {run.high} of {part.name}: {error}; check the file."
+            ) from error
         if len(rows) != run.high - run.low:
             raise InputFileError(
                 f"{part.name} ends after {run.low + len(rows)} of {part.array.shape[0]} rows; it was cut while it was read."

@@ -1,14 +1,16 @@
-"""Rows that come one batch after another, from the beginning: once only, or again each time they are asked for."""
+"""Rows that come one batch after another, from the beginning: once only, or again each time they
+are asked for.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
+from ckm._sources.base import BEGINNING, Chunk, Place, Source, draw, paired, rows_per_chunk
+from ckm._util.arrays import Array
+from ckm._util.warn import tell
 from ckm.errors import DataError, HeadWarning
-from ckm.readonly import Array
-from ckm.sources.base import BEGINNING, Chunk, Place, Source, draw, paired, rows_per_chunk
-from ckm.telling import tell
 
 HEAD_BYTES = 32 * 2**20  # of rows that a pilot is drawn from where they can be read once only
 
@@ -21,7 +23,9 @@ class Batch(NamedTuple):
 
 
 class StreamSource(Source):
-    """Batches from `begin()`, which is called for each pass. Where they come `once`, their head is kept for the pilot."""
+    """Batches from `begin()`, which is called for each pass. Where they come `once`, their head is
+    kept for the pilot.
+    """
 
     def __init__(
         self,
@@ -34,7 +38,12 @@ class StreamSource(Source):
         n_rows: int | None = None,
         background: bool = False,
     ) -> None:
-        self.columns, self.n_features, self.n_rows, self.background = columns, n_features, n_rows, background
+        self.columns, self.n_features, self.n_rows, self.background = (
+            columns,
+            n_features,
+            n_rows,
+            background,
+        )
         self.rereadable = not once
         self.parts = () if name is None else (name,)
         self._begin, self._name = begin, name
@@ -49,7 +58,9 @@ class StreamSource(Source):
             elif behind < len(chunk.rows):
                 yield chunk.where(np.arange(len(chunk.rows)) >= behind)._replace(start=start)
 
-    def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> tuple[Array, Array]:
+    def sample(
+        self, size: int, rng: np.random.Generator, weights: Array | None = None
+    ) -> tuple[Array, Array]:
         """By reading everything; of what can be read once, its head."""
         if self._rest is None:
             return super().sample(size, rng, weights)
@@ -93,6 +104,9 @@ class StreamSource(Source):
         for batch in self._begin():
             for low in range(0, len(batch.rows), step):
                 part = slice(low, low + step)
-                rows, weights = batch.rows[part], None if batch.weights is None else batch.weights[part]
+                rows, weights = (
+                    batch.rows[part],
+                    None if batch.weights is None else batch.weights[part],
+                )
                 yield Chunk(rows, weights, Place(row=row), Place(row=row + len(rows)), self._name)
                 row += len(rows)

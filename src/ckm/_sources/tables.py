@@ -1,4 +1,6 @@
-"""Table files in which some rows are stored together: the row groups of Parquet, the record batches of Arrow."""
+"""Table files in which some rows are stored together: the row groups of Parquet, the record batches
+of Arrow.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -7,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ckm.readonly import Array
-from ckm.sources.arrow import ERRORS, to_batch, unreadable
-from ckm.sources.base import BEGINNING, Chunk, Place, Source, draw, parts_to_sample, rows_per_chunk
-from ckm.sources.columns import Chosen
+from ckm._sources.arrow import ERRORS, to_batch, unreadable
+from ckm._sources.base import BEGINNING, Chunk, Place, Source, draw, parts_to_sample, rows_per_chunk
+from ckm._sources.columns import Chosen
+from ckm._util.arrays import Array
 
 
 class TableFile(ABC):
@@ -46,13 +48,21 @@ class TableSource(Source):
                 if behind <= 0:
                     yield chunk
                 elif behind < len(chunk.rows):
-                    yield chunk.where(np.arange(len(chunk.rows)) >= behind)._replace(start=Place(i, before))
+                    yield chunk.where(np.arange(len(chunk.rows)) >= behind)._replace(
+                        start=Place(i, before)
+                    )
 
-    def sample(self, size: int, rng: np.random.Generator, weights: Array | None = None) -> tuple[Array, Array]:
+    def sample(
+        self, size: int, rng: np.random.Generator, weights: Array | None = None
+    ) -> tuple[Array, Array]:
         """From some groups, spread over all files."""
         if weights is not None:
             return super().sample(size, rng, weights)
-        groups = [(i, group) for i, file in enumerate(self._files) for group in range(len(file.group_rows))]
+        groups = [
+            (i, group)
+            for i, file in enumerate(self._files)
+            for group in range(len(file.group_rows))
+        ]
         picked = parts_to_sample(len(groups), self.n_rows or 0, size, self.n_features, rng)
         by_file: dict[int, list[int]] = {}
         for i, group in (groups[number] for number in picked):
@@ -66,8 +76,12 @@ class TableSource(Source):
         try:
             for batch in file.read(groups, self._chosen.all, step):
                 for low in range(0, batch.num_rows, step):
-                    rows, weights = to_batch(batch.slice(low, step), self._chosen, str(file.path), row)
-                    yield Chunk(rows, weights, Place(i, row), Place(i, row + len(rows)), str(file.path))
+                    rows, weights = to_batch(
+                        batch.slice(low, step), self._chosen, str(file.path), row
+                    )
+                    yield Chunk(
+                        rows, weights, Place(i, row), Place(i, row + len(rows)), str(file.path)
+                    )
                     row += len(rows)
         except ERRORS as error:
             raise unreadable(error, str(file.path)) from error

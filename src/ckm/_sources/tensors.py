@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from ckm._sources.base import RandomAccessSource, require_numeric, require_table
+from ckm._sources.columns import Wanted
+from ckm._util.arrays import Array
+from ckm._util.device import CardRows, as_tensor, rows_at_once
 from ckm.errors import DataError
-from ckm.readonly import Array
-from ckm.sources.base import RandomAccessSource, require_numeric, require_table
-from ckm.sources.columns import Wanted
-from ckm.tensors import CardRows, as_tensor, rows_at_once
 
 
 class TensorSource(RandomAccessSource):
@@ -36,5 +36,7 @@ def open_data(data: Any, wanted: Wanted) -> TensorSource:
     wanted.refuse_names("A tensor")
     tensor = as_tensor(data)
     if "strided" not in str(tensor.layout):
-        raise DataError(f"The tensor has the layout {tensor.layout}; give a dense one, with tensor.to_dense().")
+        raise DataError(
+            f"The tensor has the layout {tensor.layout}; give a dense one, with tensor.to_dense()."
+        )
     return TensorSource(tensor)

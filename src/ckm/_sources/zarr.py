@@ -1,14 +1,16 @@
-"""Zarr: `data.zarr` where it is one array or has one table of numbers, `data.zarr::group/rows`, or an open `zarr.Array`. Needs zarr."""
+"""Zarr: `data.zarr` where it is one array or has one table of numbers, `data.zarr::group/rows`, or
+an open `zarr.Array`. Needs zarr.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ckm._sources.columns import Wanted
+from ckm._sources.hdf5 import pick
+from ckm._sources.paths import needed, split_inner
+from ckm._sources.stored import Part, StoredSource
 from ckm.errors import InputFileError
-from ckm.sources.columns import Wanted
-from ckm.sources.disk import Part, StoredSource
-from ckm.sources.hdf5 import pick
-from ckm.sources.paths import needed, split_inner
 
 INSTALL = "pip install 'compressive-kmeans[zarr]'"
 
@@ -36,11 +38,15 @@ def _array(zarr: Any, path: Path) -> Any:
     try:
         root = zarr.open(str(store), mode="r")
     except Exception as error:  # each store and version of zarr has errors of its own
-        raise InputFileError(f"Cannot read {store}: it is damaged or not a Zarr store ({error}); write it again.") from error
+        raise InputFileError(
+            f"Cannot read {store}: it is damaged or not a Zarr store ({error}); write it again."
+        ) from error
     if not hasattr(root, "arrays"):
         return root
     arrays = dict(_all_arrays(root))
-    tables = [name for name, array in arrays.items() if array.ndim == 2 and array.dtype.kind in "biuf"]
+    tables = [
+        name for name, array in arrays.items() if array.ndim == 2 and array.dtype.kind in "biuf"
+    ]
     return arrays[pick(store, inner, list(arrays), tables, "array")]
 
 

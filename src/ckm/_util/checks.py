@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ckm._util.arrays import Array
 from ckm.errors import NonFiniteError, ParameterError
-from ckm.readonly import Array
 
 FREQUENCIES_PER_PARAMETER = 5  # m = 5 K n is enough (Section 4.3)
 
@@ -42,7 +42,9 @@ def known_nan(nan: Any) -> str:
 
 
 def require_enough(m: int, n_clusters: int, n_features: int) -> None:
-    """Refuse to look for more unknowns (K centroids and weights) than the sketch has numbers (m complex ones)."""
+    """Refuse to look for more unknowns (K centroids and weights) than the sketch has numbers (m
+    complex ones).
+    """
     unknowns = n_clusters * (n_features + 1)
     if 2 * m < unknowns:
         raise ParameterError(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ckm.readonly import Array
+from ckm._util.arrays import Array
 
 _WITH_DLPACK = {"cupy", "jax", "jaxlib"}
 _CPU = 1  # DLPack's name for it
@@ -19,7 +19,8 @@ _LEAST, _MOST = 2**14, 2**24  # and rows
 
 
 class CardRows:
-    """A table on a card: enough of an array to be cut, sampled and passed on. Whoever needs its numbers gets a copy on the CPU.
+    """A table on a card: enough of an array to be cut, sampled and passed on. Whoever needs its
+    numbers gets a copy on the CPU.
 
     `ready` is the event after which other streams may read it, where it was recorded.
     """
@@ -44,7 +45,9 @@ class CardRows:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """NumPy's name for the numbers; bfloat16 and other short ones, which it lacks, count as float32."""
+        """NumPy's name for the numbers; bfloat16 and other short ones, which it lacks, count as
+        float32.
+        """
         try:
             return np.dtype(str(self.tensor.dtype).removeprefix("torch."))
         except TypeError:
@@ -54,17 +57,24 @@ class CardRows:
         return int(self.tensor.shape[0])
 
     def __getitem__(self, which: Any) -> "CardRows":
-        """A slice of rows (nothing is copied), or those at some indices or under a mask (copied on the card)."""
+        """A slice of rows (nothing is copied), or those at some indices or under a mask (copied on
+        the card).
+        """
         if isinstance(which, slice):
             return CardRows(self.tensor[which], self.ready)
         import torch
 
-        return CardRows.of(self.waited()[torch.as_tensor(np.asarray(which), device=self.tensor.device)])
+        return CardRows.of(
+            self.waited()[torch.as_tensor(np.asarray(which), device=self.tensor.device)]
+        )
 
     def __truediv__(self, units: Array) -> "CardRows":
         import torch
 
-        return CardRows.of(self.waited().double() / torch.tensor(units, dtype=torch.float64, device=self.tensor.device))
+        return CardRows.of(
+            self.waited().double()
+            / torch.tensor(units, dtype=torch.float64, device=self.tensor.device)
+        )
 
     def waited(self) -> Any:
         """The tensor, once the current stream may read it."""
@@ -108,7 +118,9 @@ def is_tensor(data: Any) -> bool:
 
 
 def on_card(data: Any) -> bool:
-    """Whether it is a tensor of torch, CuPy or JAX that is not in the CPU's memory. Nothing is imported to find out."""
+    """Whether it is a tensor of torch, CuPy or JAX that is not in the CPU's memory. Nothing is
+    imported to find out.
+    """
     if is_tensor(data):
         return str(data.device.type) == "cuda"
     names = {kind.__module__.split(".")[0] for kind in type(data).__mro__}
@@ -141,7 +153,11 @@ def has_triton(device: Any) -> bool:
     """Whether there is a Triton that compiles for that device."""
     import torch
 
-    return str(device.type) == "cuda" and find_spec("triton") is not None and torch.cuda.get_device_capability(device) >= _CAPABLE
+    return (
+        str(device.type) == "cuda"
+        and find_spec("triton") is not None
+        and torch.cuda.get_device_capability(device) >= _CAPABLE
+    )
 
 
 def as_tensor(data: Any) -> Any:

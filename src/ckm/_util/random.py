@@ -1,4 +1,6 @@
-"""One seed, many independent streams: every random choice of the library is drawn from a named stream of one integer."""
+"""One seed, many independent streams: every random choice of the library is drawn from a named
+stream of one integer.
+"""
 
 import operator
 import secrets
@@ -15,7 +17,8 @@ STREAMS = ("pilot", "scale", "frequencies", "pool", "decode", "dataset")
 def seed_of(random_state: Any) -> int:
     """The integer seed behind `random_state`: None, an integer, a NumPy Generator or a RandomState.
 
-    An integer is its own seed; a generator is drawn from once, so that it advances as its owner expects.
+    An integer is its own seed; a generator is drawn from once, so that it advances as its owner
+    expects.
     """
     if random_state is None:
         return secrets.randbits(63)
@@ -37,4 +40,6 @@ def seed_of(random_state: Any) -> int:
 
 def stream(seed: int, name: str, *position: int) -> np.random.Generator:
     """An independent generator for one purpose (and, for pieces of data, one position)."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAMS.index(name), *position)))
+    return np.random.default_rng(
+        np.random.SeedSequence(seed, spawn_key=(STREAMS.index(name), *position))
+    )

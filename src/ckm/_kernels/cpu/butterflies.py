@@ -1,8 +1,11 @@
-"""The innermost loops for structured frequencies, written as LLVM vectors that run along LANES rows.
+"""The innermost loops for structured frequencies, written as LLVM vectors that run along LANES
+rows.
 
-A Walsh-Hadamard transform of p numbers is log2(p) sweeps of a + b, a - b. A *pass* does three or four of them in registers, on 8 or 16
-vectors that lie `stride` apart. As in `vectors.py`, each function is an intrinsic on contiguous arrays, and nothing is checked. Arrays come
-whole, with the row to begin at: a slice would cost more than some of these loops. Sketches transform float32 rows, decoders float64 atoms.
+A Walsh-Hadamard transform of p numbers is log2(p) sweeps of a + b, a - b. A *pass* does three or
+four of them in registers, on 8 or 16 vectors that lie `stride` apart. As in `vectors.py`, each
+function is an intrinsic on contiguous arrays, and nothing is checked. Arrays come whole, with the
+row to begin at: a slice would cost more than some of these loops. Sketches transform float32 rows,
+decoders float64 atoms.
 """
 
 from collections.abc import Callable
@@ -11,10 +14,8 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 
-from ckm.kernels import vocabulary as word
-from ckm.kernels.arithmetic import THREE_BITS
-from ckm.kernels.vectors import waves
-from ckm.kernels.vocabulary import (
+from ckm._kernels.cpu import llvm as word
+from ckm._kernels.cpu.llvm import (
     DOUBLES,
     FLOATS,
     I32,
@@ -30,22 +31,41 @@ from ckm.kernels.vocabulary import (
     spread,
     store,
 )
+from ckm._kernels.cpu.phases import waves
+from ckm._kernels.spec import THREE_BITS
 
 _INT = types.int64
 
 
 def _scaled_pass(sweeps: int) -> Any:
     @intrinsic
-    def scaled_pass(context: Any, source: Any, s: Any, factors: Any, d: Any, target: Any, t: Any, size: Any, stride: Any) -> Any:
-        """target[t + i] = source[s + i] factors[d + i] for i < size, then the sweeps; source and target (.., LANES)."""
+    def scaled_pass(
+        context: Any,
+        source: Any,
+        s: Any,
+        factors: Any,
+        d: Any,
+        target: Any,
+        t: Any,
+        size: Any,
+        stride: Any,
+    ) -> Any:
+        """target[t + i] = source[s + i] factors[d + i] for i < size, then the sweeps; source and
+        target (.., LANES).
+        """
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             source, factors, target = _data(context, builder, signature, args, 0, 2, 4)
             kind = _kind(signature.args[0])
             for places in _groups(builder, args[6], args[7], 2**sweeps):
-                values = [load(builder, source, _row(builder, builder.add(args[1], i)), kind) for i in places]
+                values = [
+                    load(builder, source, _row(builder, builder.add(args[1], i)), kind)
+                    for i in places
+                ]
                 multipliers = [spread(builder, factors, builder.add(args[3], i)) for i in places]
-                values = [builder.fmul(a, value) for a, value in zip(multipliers, values, strict=True)]
+                values = [
+                    builder.fmul(a, value) for a, value in zip(multipliers, values, strict=True)
+                ]
                 for i, value in zip(places, _butterflies(builder, values), strict=True):
                     store(builder, value, target, _row(builder, builder.add(args[5], i)))
             return context.get_dummy_value()
@@ -77,8 +97,9 @@ def _plain_pass(sweeps: int) -> Any:
 def _sum_pass(sweeps: int) -> Any:
     @intrinsic
     def sum_pass(context: Any, work: Any, w: Any, turns: Any, j: Any, sums: Any, count: Any) -> Any:
-        """The last sweeps, of stride 1, on work[w : w + count]; then the phases, with turns[j : j + count], and
-        sums[2 (w + i)], sums[2 (w + i) + 1] += bit patterns of 3 + cos and 3 + sin. The count is rounded up to whole groups.
+        """The last sweeps, of stride 1, on work[w : w + count]; then the phases, with turns[j : j +
+        count], and sums[2 (w + i)], sums[2 (w + i) + 1] += bit patterns of 3 + cos and 3 + sin. The
+        count is rounded up to whole groups.
         """
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -97,8 +118,20 @@ def _sum_pass(sweeps: int) -> Any:
 
 def _weigh_pass(sweeps: int) -> Any:
     @intrinsic
-    def weigh_pass(context: Any, work: Any, w: Any, turns: Any, j: Any, sums: Any, count: Any, weights: Any, g: Any) -> Any:
-        """As `sum_pass`, adding weights[g] times the cosine and sine as integers to float64 sums; weights (groups, LANES)."""
+    def weigh_pass(
+        context: Any,
+        work: Any,
+        w: Any,
+        turns: Any,
+        j: Any,
+        sums: Any,
+        count: Any,
+        weights: Any,
+        g: Any,
+    ) -> Any:
+        """As `sum_pass`, adding weights[g] times the cosine and sine as integers to float64 sums;
+        weights (groups, LANES).
+        """
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             work, turns, sums, weights = _data(context, builder, signature, args, 0, 2, 4, 6)
@@ -106,7 +139,9 @@ def _weigh_pass(sweeps: int) -> Any:
 
             def add(row: Any, bits: Any) -> None:
                 value = builder.sitofp(builder.sub(bits, every(INTS, THREE_BITS)), DOUBLES)
-                store(builder, fma(builder, beta, value, load(builder, sums, row, DOUBLES)), sums, row)
+                store(
+                    builder, fma(builder, beta, value, load(builder, sums, row, DOUBLES)), sums, row
+                )
 
             _finish(context, builder, 2**sweeps, (work, args[1]), (turns, args[3]), args[5], add)
             return context.get_dummy_value()
@@ -116,29 +151,51 @@ def _weigh_pass(sweeps: int) -> Any:
     return weigh_pass
 
 
-scaled_pass_3, plain_pass_3, sum_pass_3, weigh_pass_3 = (make(3) for make in (_scaled_pass, _plain_pass, _sum_pass, _weigh_pass))
-scaled_pass_4, plain_pass_4, sum_pass_4, weigh_pass_4 = (make(4) for make in (_scaled_pass, _plain_pass, _sum_pass, _weigh_pass))
+scaled_pass_3, plain_pass_3, sum_pass_3, weigh_pass_3 = (
+    make(3) for make in (_scaled_pass, _plain_pass, _sum_pass, _weigh_pass)
+)
+scaled_pass_4, plain_pass_4, sum_pass_4, weigh_pass_4 = (
+    make(4) for make in (_scaled_pass, _plain_pass, _sum_pass, _weigh_pass)
+)
 
 
 @intrinsic
 def add_lanes(context: Any, sums: Any, row: Any) -> Any:
-    """The sum of the LANES numbers in a row: of int32 numbers wrapped to int32, of float64 numbers in order."""
+    """The sum of the LANES numbers in a row: of int32 numbers wrapped to int32, of float64 numbers
+    in order.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         (sums,) = _data(context, builder, signature, args, 0)
         whole = signature.return_type == types.int32
         vector = load(builder, sums, _row(builder, args[1]), INTS if whole else DOUBLES)
-        return call(builder, f"llvm.vector.reduce.add.v{LANES}i32", I32, vector) if whole else word.add_lanes(builder, vector)
+        return (
+            call(builder, f"llvm.vector.reduce.add.v{LANES}i32", I32, vector)
+            if whole
+            else word.add_lanes(builder, vector)
+        )
 
     return sums.dtype(sums, _INT), generate
 
 
-def _finish(context: Any, builder: Any, group: int, work: Any, turns: Any, count: Any, add: Callable[[Any, Any], None]) -> None:
-    """Sweeps, phases, cosines and sines of `count` numbers; work and turns are pointers with the place to begin at."""
+def _finish(
+    context: Any,
+    builder: Any,
+    group: int,
+    work: Any,
+    turns: Any,
+    count: Any,
+    add: Callable[[Any, Any], None],
+) -> None:
+    """Sweeps, phases, cosines and sines of `count` numbers; work and turns are pointers with the
+    place to begin at.
+    """
     for places in _groups(builder, count, index(1), group):
         numbers = [builder.add(work[1], i) for i in places]
         values = [load(builder, work[0], _row(builder, i), FLOATS) for i in numbers]
-        for place, number, value in zip(places, numbers, _butterflies(builder, values), strict=True):
+        for place, number, value in zip(
+            places, numbers, _butterflies(builder, values), strict=True
+        ):
             turn = spread(builder, turns[0], builder.add(turns[1], place))
             ((cosine, sine),) = waves(context, builder, [builder.fmul(turn, value)])
             twice = builder.mul(number, index(2))
@@ -147,8 +204,13 @@ def _finish(context: Any, builder: Any, group: int, work: Any, turns: Any, count
 
 
 def _groups(builder: Any, size: Any, stride: Any, group: int) -> Any:
-    """The body of a loop over all groups of numbers below `size` that lie `stride` apart: iterate over it, once, to write the body."""
-    with loop(builder, index(0), size, builder.mul(stride, index(group))) as (start, _), loop(builder, index(0), stride) as (step, _):
+    """The body of a loop over all groups of numbers below `size` that lie `stride` apart: iterate
+    over it, once, to write the body.
+    """
+    with (
+        loop(builder, index(0), size, builder.mul(stride, index(group))) as (start, _),
+        loop(builder, index(0), stride) as (step, _),
+    ):
         first = builder.add(start, step)
         yield [builder.add(first, builder.mul(stride, index(i))) for i in range(group)]
 

@@ -1,12 +1,15 @@
-"""The compiled kernel: the specified arithmetic of `arithmetic.py`, fused and vectorised, with exact sums.
+"""The compiled kernel: the specified arithmetic of `arithmetic.py`, fused and vectorised, with
+exact sums.
 
-Rows are taken in runs that stay in the nearest cache: `packing.py` turns a run into groups of `ROWS` rows, transposed, and `vectors.py`
-sums it for a few frequencies at a time. Sums of integers are kept in int32 by lanes for as long as they fit, then added to int64 totals.
-The last group is filled up with rows at the origin, whose contribution is known and taken off again, so that every row goes through the
-same vector code.
+Rows are taken in runs that stay in the nearest cache: `packing.py` turns a run into groups of
+`ROWS` rows, transposed, and `vectors.py` sums it for a few frequencies at a time. Sums of integers
+are kept in int32 by lanes for as long as they fit, then added to int64 totals. The last group is
+filled up with rows at the origin, whose contribution is known and taken off again, so that every
+row goes through the same vector code.
 
-`_sweep` is compiled once for all layouts and types of rows, weighted or not. It has no expressions of whole arrays: the errors that numba
-prepares for them take longer to compile than everything else.
+`_sweep` is compiled once for all layouts and types of rows, weighted or not. It has no expressions
+of whole arrays: the errors that numba prepares for them take longer to compile than everything
+else.
 """
 
 import threading
@@ -15,16 +18,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from ckm.checks import require_float32
-from ckm.frequencies import Frequencies
-from ckm.kernels import structured
-from ckm.kernels.arithmetic import ONE, THREE_BITS
-from ckm.kernels.packing import absorb_columns, absorb_rows, add_products, copy, turn
-from ckm.kernels.scratch import aligned_arrays
-from ckm.kernels.vectors import ROWS, TILE, drain_tiles, sum_tiles, weigh_tiles
-from ckm.kernels.vocabulary import HALF, LANES
-from ckm.readonly import Array
-from ckm.tally import Tally, second_moment_shape
+from ckm._core.frequencies import Frequencies
+from ckm._core.tally import Tally, second_moment_shape
+from ckm._kernels.cpu import structured
+from ckm._kernels.cpu.llvm import HALF, LANES
+from ckm._kernels.cpu.packing import absorb_columns, absorb_rows, add_products, copy, turn
+from ckm._kernels.cpu.phases import ROWS, TILE, drain_tiles, sum_tiles, weigh_tiles
+from ckm._kernels.spec import ONE, THREE_BITS
+from ckm._util.arrays import Array, aligned_arrays
+from ckm._util.checks import require_float32
 
 _NEAR = 2**13  # float32 numbers of the rows that are summed at once: 32 kB, for the nearest cache
 _RUN = 16  # groups of them, at most
@@ -43,18 +45,24 @@ class _Space(NamedTuple):
     """What a sweep works in. Columns are counted up to n', the next multiple of LANES."""
 
     memory: Array  # bytes, those of all arrays from `state` on
-    blank: Array  # bytes with which the memory starts before the first row, up to the totals; what comes after them need not be cleared
-    state: Array  # (5, n'): the origin; smallest and largest value, sums of w v and w v^2, with v = row - origin
-    notes: Array  # (n, 4, HALF): bounds and sums as in the state, by lanes; empty where groups are taken by rows
+    # bytes with which the memory starts before the first row, up to the totals; what comes after
+    # them need not be cleared
+    blank: Array
+    # (5, n'): the origin; smallest and largest value, sums of w v and w v^2, with v = row - origin
+    state: Array
+    # (n, 4, HALF): bounds and sums as in the state, by lanes; empty where groups are taken by rows
+    notes: Array
     w: Array  # (run, ROWS): weights of packed rows
     products: Array  # (n, n, HALF): sums of w v_d v_e, by lanes; empty where the diagonal is enough
     doubles: Array  # (tiles, 2 TILE, HALF): sums of weighted rows, by lanes
     totals: Array  # int64 (2, TILE tiles): sums of unweighted rows
-    integers: Array  # int32 (tiles, 2 TILE, LANES): the same, of the last few, by lanes; zeros between sweeps
+    # int32 (tiles, 2 TILE, LANES): the same, of the last few, by lanes; zeros between sweeps
+    integers: Array
     x: Array  # float32 (run n, ROWS), and room for columns up to n' of the last group: packed rows
     columns: Array  # (n', ROWS): v of one group, transposed; empty where groups are taken by rows
     patch: Array  # (ROWS, LANES): some columns of rows whose numbers do not lie side by side
-    scratch: Array  # int32 (2 TILE, ROWS): cosines and sines of one group that wait for their weights
+    # int32 (2 TILE, ROWS): cosines and sines of one group that wait for their weights
+    scratch: Array
 
 
 def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -> Tally:
@@ -69,9 +77,22 @@ def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -
     *_, beta, space, sums, moments = arguments
     weight = float(len(rows))
     if weights is not None:
-        weight, sums = float(beta.sum()), np.ascontiguousarray(_Space(*space).doubles.sum(axis=2).reshape(-1, 2)[: frequencies.m].T)
+        weight, sums = (
+            float(beta.sum()),
+            np.ascontiguousarray(
+                _Space(*space).doubles.sum(axis=2).reshape(-1, 2)[: frequencies.m].T
+            ),
+        )
     sums.flags.writeable = moments.flags.writeable = False
-    return Tally.owning(sums, weight, len(rows), moments[0], moments[1], moments[2], moments[3:] if _last.plan.full else moments[3])
+    return Tally.owning(
+        sums,
+        weight,
+        len(rows),
+        moments[0],
+        moments[1],
+        moments[2],
+        moments[3:] if _last.plan.full else moments[3],
+    )
 
 
 class _Plan(NamedTuple):
@@ -83,18 +104,29 @@ class _Plan(NamedTuple):
     space: tuple[Array, ...]
 
 
-def prepared(frequencies: Frequencies, rows: Array, weights: Array | None = None) -> tuple[Any, ...]:
-    """What `_sweep` takes, with an address in place of the rows. As little as possible is done here and after it.
+def prepared(
+    frequencies: Frequencies, rows: Array, weights: Array | None = None
+) -> tuple[Any, ...]:
+    """What `_sweep` takes, with an address in place of the rows. As little as possible is done here
+    and after it.
 
-    A pass over rows leaves nothing of Python and NumPy in the near caches: whatever they do next to it takes ten times as long as usual.
+    A pass over rows leaves nothing of Python and NumPy in the near caches: whatever they do next to
+    it takes ten times as long as usual.
     """
     plan: _Plan | None = getattr(_last, "plan", None)
-    if plan is None or plan.frequencies is not frequencies or plan.weighted != (weights is not None):
+    if (
+        plan is None
+        or plan.frequencies is not frequencies
+        or plan.weighted != (weights is not None)
+    ):
         plan = _last.plan = _planned(plan, frequencies, weights is not None)
     m, n = frequencies.turns.shape
     beta = _NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, np.float64)
     source = (_address(rows), *rows.strides, len(rows), _SIZES[rows.dtype])
-    sums, moments = np.empty((2, 0 if plan.weighted else m), np.int64), np.empty((3 + (n if plan.full else 1), n))
+    sums, moments = (
+        np.empty((2, 0 if plan.weighted else m), np.int64),
+        np.empty((3 + (n if plan.full else 1), n)),
+    )
     return source, frequencies.turns, frequencies.origin, beta, plan.space, sums, moments
 
 
@@ -102,14 +134,22 @@ def _planned(last: _Plan | None, frequencies: Frequencies, weighted: bool) -> _P
     """A plan, in the memory of the last one if their sizes are the same."""
     m, n = frequencies.m, frequencies.n
     full = len(second_moment_shape(m, n)) == 2
-    if last and (last.weighted, last.full, last.frequencies.m, last.frequencies.n) == (weighted, full, m, n):
+    if last and (last.weighted, last.full, last.frequencies.m, last.frequencies.n) == (
+        weighted,
+        full,
+        m,
+        n,
+    ):
         return last._replace(frequencies=frequencies)
     return _Plan(frequencies, weighted, full, _room(m, n, full, weighted))
 
 
 def _room(m: int, n: int, full: bool, weighted: bool) -> tuple[Array, ...]:
-    """A `_Space` as a plain tuple, its arrays on cache lines, so that no vector straddles two, and zero."""
-    by_columns = full or n <= LANES  # the products need columns; and of few numbers in a row, vectors along it would waste lanes
+    """A `_Space` as a plain tuple, its arrays on cache lines, so that no vector straddles two, and
+    zero.
+    """
+    # the products need columns; and of few numbers in a row, vectors along it would waste lanes
+    by_columns = full or n <= LANES
     wide, tiles, run = -(-n // LANES) * LANES, -(-m // TILE), max(1, min(_RUN, _NEAR // (n * ROWS)))
     single, double, integer, long = map(np.dtype, (np.float32, np.float64, np.int32, np.int64))
     memory, (state, notes, w, *others) = aligned_arrays(
@@ -139,16 +179,37 @@ def _address(rows):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _sweep(source, turns, origin, beta, space, sums, moments):  # type: ignore[no-untyped-def]
-    """Sums of rows that are not weighted, bounds and moments: see `_finish`. Returns whether all rows are finite in float32."""
+    """Sums of rows that are not weighted, bounds and moments: see `_finish`. Returns whether all
+    rows are finite in float32.
+    """
     address, by_row, by_column, count, itemsize = source
-    memory, blank, state, notes, w, products, doubles, totals, integers, x, columns, patch, scratch = space
+    (
+        memory,
+        blank,
+        state,
+        notes,
+        w,
+        products,
+        doubles,
+        totals,
+        integers,
+        x,
+        columns,
+        patch,
+        scratch,
+    ) = space
     for i in range(len(blank)):
         memory[i] = blank[i]
     for d in range(len(origin)):
         state[0, d] = origin[d]
     n, weighted, run, held = turns.shape[1], len(beta) > 0, len(w), 0
-    # Where rows lie one after another, the next run is fetched while this one is summed: so many bytes with each tile and group.
-    share = (ROWS * by_row + len(integers) - 1) // len(integers) if by_row == n * itemsize and not weighted else 0
+    # Where rows lie one after another, the next run is fetched while this one is summed: so many
+    # bytes with each tile and group.
+    share = (
+        (ROWS * by_row + len(integers) - 1) // len(integers)
+        if by_row == n * itemsize and not weighted
+        else 0
+    )
     for start in range(0, count, run * ROWS):
         groups = min(run, (count - start + ROWS - 1) // ROWS)
         for g in range(groups):
@@ -159,11 +220,18 @@ def _sweep(source, turns, origin, beta, space, sums, moments):  # type: ignore[n
                 for r in range(ROWS):
                     w[g, r] = 0.0 if r >= size else beta[row + r] if weighted else 1.0
             group = address + row * by_row, by_row, by_column, size, n, itemsize
-            # Columns are read up to a multiple of HALF, which is safe while there are other rows behind, in memory.
+            # Columns are read up to a multiple of HALF, which is safe while there are other rows
+            # behind, in memory.
             behind = max((count - row - ROWS) * by_row, -row * by_row)
-            there = by_column == itemsize and size == ROWS and (n % HALF == 0 or behind >= -n % HALF * itemsize)
+            there = (
+                by_column == itemsize
+                and size == ROWS
+                and (n % HALF == 0 or behind >= -n % HALF * itemsize)
+            )
             if len(notes):
-                _pack_columns(group, there, w, g, equal, state, notes, len(products) > 0, columns, x)
+                _pack_columns(
+                    group, there, w, g, equal, state, notes, len(products) > 0, columns, x
+                )
             else:
                 _pack_rows(group, there, w, g, equal, state, patch, x)
             if size < ROWS:
@@ -187,7 +255,8 @@ def _sweep(source, turns, origin, beta, space, sums, moments):  # type: ignore[n
 
 @_inlined
 def _finish(state, notes, products, moments):  # type: ignore[no-untyped-def]
-    """Write bounds and moments: smallest, largest, sums of w v, and of all w v v^T (half were summed) or its diagonal, a row each.
+    """Write bounds and moments: smallest, largest, sums of w v, and of all w v v^T (half were
+    summed) or its diagonal, a row each.
 
     Returns whether all was finite: NaN shows in moments, overflow in bounds.
     """
@@ -202,12 +271,14 @@ def _finish(state, notes, products, moments):  # type: ignore[no-untyped-def]
         ends = np.float32(state[1, d] - state[0, d]), np.float32(state[2, d] - state[0, d])
         finite &= np.isfinite(ends[0]) and np.isfinite(ends[1]) and np.isfinite(state[3, d])
         for i in range(4):
-            moments[i, d] = state[1 + i, d] + 0.0  # which turns -0.0 into 0.0: bounds do not depend on which zero came first
+            # which turns -0.0 into 0.0: bounds do not depend on which zero came first
+            moments[i, d] = state[1 + i, d] + 0.0
     for d in range(len(products)):
         moments[3 + d, d] = state[4, d]
         for e in range(d):
             step = 1
-            while step < HALF:  # lanes in pairs, then pairs of pairs: the fewer in a row, the less is rounded off
+            # lanes in pairs, then pairs of pairs: the fewer in a row, the less is rounded off
+            while step < HALF:
                 for k in range(0, HALF, 2 * step):
                     products[d, e, k] += products[d, e, k + step]
                 step *= 2
@@ -218,25 +289,51 @@ def _finish(state, notes, products, moments):  # type: ignore[no-untyped-def]
 
 @_inlined
 def _pack_rows(group, there, w, g, equal, state, patch, x):  # type: ignore[no-untyped-def]
-    """One group: centred rows into x[g n :] in float32, transposed; bounds and moments into state. Vectors run along columns."""
+    """One group: centred rows into x[g n :] in float32, transposed; bounds and moments into state.
+    Vectors run along columns.
+    """
     address, by_row, by_column, size, n, itemsize = group
     step = n if there else LANES
     for d in range(0, n, step):
         at, stride, some = address + d * by_column, by_row, min(step, n - d)
         if not there:
             if by_row == itemsize and size == ROWS:
-                turn(at, by_column, some - 1, LANES, ROWS, patch.ctypes.data, LANES * itemsize, itemsize)
+                turn(
+                    at,
+                    by_column,
+                    some - 1,
+                    LANES,
+                    ROWS,
+                    patch.ctypes.data,
+                    LANES * itemsize,
+                    itemsize,
+                )
             else:
-                copy(at, by_row, by_column, size - 1, some, patch.ctypes.data, LANES * itemsize, itemsize, itemsize)
+                copy(
+                    at,
+                    by_row,
+                    by_column,
+                    size - 1,
+                    some,
+                    patch.ctypes.data,
+                    LANES * itemsize,
+                    itemsize,
+                    itemsize,
+                )
             at, stride = patch.ctypes.data, LANES * itemsize
         absorb_rows(at, stride, itemsize, w, g, equal, d, some, state, x, g * n + d)
 
 
 @_inlined
 def _pack_columns(group, there, w, g, equal, state, notes, keep, columns, x):  # type: ignore[no-untyped-def]
-    """One group: centred rows into x[g n :] in float32, and columns if `keep`; bounds and moments into notes. Vectors run along rows."""
+    """One group: centred rows into x[g n :] in float32, and columns if `keep`; bounds and moments
+    into notes. Vectors run along rows.
+    """
     address, by_row, by_column, size, n, itemsize = group
-    source, stride = columns.ctypes.data if itemsize == 8 else x.ctypes.data + g * n * ROWS * 4, ROWS * itemsize
+    source, stride = (
+        columns.ctypes.data if itemsize == 8 else x.ctypes.data + g * n * ROWS * 4,
+        ROWS * itemsize,
+    )
     if by_row == itemsize and size == ROWS:
         source, stride = address, by_column
     elif there:

@@ -1,4 +1,6 @@
-"""Words for writing LLVM vectors: constants, loads, stores and calls, on the data of contiguous NumPy arrays. Nothing is checked."""
+"""Words for writing LLVM vectors: constants, loads, stores and calls, on the data of contiguous
+NumPy arrays. Nothing is checked.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +16,13 @@ HALF = LANES // 2  # float64 numbers in as many bits
 # To a type checker an intrinsic is a function of its arguments alone.
 intrinsic: Callable[[Any], Any] = _intrinsic
 
-BYTE, I32, I64, F32, F64 = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType(), ir.DoubleType()
+BYTE, I32, I64, F32, F64 = (
+    ir.IntType(8),
+    ir.IntType(32),
+    ir.IntType(64),
+    ir.FloatType(),
+    ir.DoubleType(),
+)
 FLOATS, INTS, DOUBLES = (ir.VectorType(kind, LANES) for kind in (F32, I32, F64))
 HALF_FLOATS, HALF_INTS, HALF_DOUBLES = (ir.VectorType(kind, HALF) for kind in (F32, I32, F64))
 
@@ -36,18 +44,28 @@ def float32(value: Any) -> ir.Constant:
 
 def call(builder: Any, name: str, result: Any, *args: Any) -> Any:
     """Call an LLVM intrinsic such as llvm.fma on vectors."""
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, [a.type for a in args]), name)
+    function = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(result, [a.type for a in args]), name
+    )
     return builder.call(function, args)
 
 
 def fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
     """a b + c, rounded once."""
-    return call(builder, f"llvm.fma.v{c.type.count}f{32 if c.type.element == F32 else 64}", c.type, a, b, c)
+    return call(
+        builder, f"llvm.fma.v{c.type.count}f{32 if c.type.element == F32 else 64}", c.type, a, b, c
+    )
 
 
 def add_lanes(builder: Any, vector: Any) -> Any:
     """The lanes of a vector of float64, added in order."""
-    return call(builder, f"llvm.vector.reduce.fadd.v{vector.type.count}f64", F64, ir.Constant(F64, 0.0), vector)
+    return call(
+        builder,
+        f"llvm.vector.reduce.fadd.v{vector.type.count}f64",
+        F64,
+        ir.Constant(F64, 0.0),
+        vector,
+    )
 
 
 def splat(builder: Any, scalar: Any, lanes: int = LANES) -> Any:
@@ -65,13 +83,19 @@ def spread(builder: Any, pointer: Any, place: Any, lanes: int = LANES) -> Any:
 def joined(builder: Any, vectors: list[Any]) -> Any:
     """One vector after another, two at a time: as many as a power of two."""
     while len(vectors) > 1:
-        picks = ir.Constant(ir.VectorType(I32, 2 * vectors[0].type.count), list(range(2 * vectors[0].type.count)))
-        vectors = [builder.shuffle_vector(a, b, picks) for a, b in zip(vectors[::2], vectors[1::2], strict=True)]
+        picks = ir.Constant(
+            ir.VectorType(I32, 2 * vectors[0].type.count), list(range(2 * vectors[0].type.count))
+        )
+        vectors = [
+            builder.shuffle_vector(a, b, picks)
+            for a, b in zip(vectors[::2], vectors[1::2], strict=True)
+        ]
     return vectors[0]
 
 
 def transposed(builder: Any, lines: list[Any]) -> list[Any]:
-    """The columns of these vectors, of which there are as many as lanes: blocks of 1, 2, 4 .. lanes change places across the diagonal.
+    """The columns of these vectors, of which there are as many as lanes: blocks of 1, 2, 4 .. lanes
+    change places across the diagonal.
 
     With fewer vectors, the same for each of the squares that lie side by side in them.
     """
@@ -115,7 +139,9 @@ def load(builder: Any, pointer: Any, place: Any, kind: ir.VectorType) -> Any:
 
 def store(builder: Any, vector: Any, pointer: Any, place: Any) -> None:
     """Write the vector to pointer[place] and what follows."""
-    builder.store(vector, builder.bitcast(builder.gep(pointer, [place]), vector.type.as_pointer())).align = 4
+    builder.store(
+        vector, builder.bitcast(builder.gep(pointer, [place]), vector.type.as_pointer())
+    ).align = 4
 
 
 def variable(builder: Any, value: Any) -> Any:
@@ -127,7 +153,9 @@ def variable(builder: Any, value: Any) -> Any:
 
 def loop(builder: Any, start: Any, stop: Any, step: Any = 1) -> Any:
     """A loop over places: `with loop(...) as (place, _)`."""
-    return cgutils.for_range_slice(builder, start, stop, index(step) if isinstance(step, int) else step)
+    return cgutils.for_range_slice(
+        builder, start, stop, index(step) if isinstance(step, int) else step
+    )
 
 
 def no_more(builder: Any, value: Any, most: Any) -> Any:
@@ -144,7 +172,9 @@ def prefetch(builder: Any, address: Any) -> None:
 
 
 def apart(builder: Any, name: str, values: list[Any], write: Callable[..., None]) -> None:
-    """Call write(builder, *values) as a function of its own: within a larger one, registers would be short and LLVM would spill."""
+    """Call write(builder, *values) as a function of its own: within a larger one, registers would
+    be short and LLVM would spill.
+    """
     kind = ir.FunctionType(ir.VoidType(), [value.type for value in values])
     function = ir.Function(builder.module, kind, builder.module.get_unique_name(name))
     function.linkage = "internal"

@@ -1,32 +1,35 @@
-"""The compiled kernel for structured frequencies: the fast transform of `arithmetic.py`, with the same exact sums as dense ones have.
+"""The compiled kernel for structured frequencies: the fast transform of `arithmetic.py`, with the
+same exact sums as dense ones have.
 
-LANES rows at a time lie along vectors. A block of rows is read and goes through the first round once; then, for every p frequencies,
-through the other two, and from the last pass into cosines, sines and sums without touching memory in between.
+LANES rows at a time lie along vectors. A block of rows is read and goes through the first round
+once; then, for every p frequencies, through the other two, and from the last pass into cosines,
+sines and sums without touching memory in between.
 """
 
 import numpy as np
 from numba import njit
 
+from ckm._core.frequencies import Frequencies
+from ckm._core.hadamard import ROUNDS, padded
+from ckm._core.tally import Tally, second_moment_shape
+from ckm._kernels.cpu import butterflies as b
+from ckm._kernels.cpu.llvm import LANES
+from ckm._kernels.cpu.tiles import take_tile
+from ckm._kernels.cpu.transform import first_pass, later_passes, passes_of, transform
+from ckm._kernels.spec import ONE, THREE_BITS
+from ckm._util.arrays import Array, aligned
 from ckm.errors import NonFiniteError
-from ckm.frequencies import Frequencies
-from ckm.hadamard import ROUNDS, padded
-from ckm.kernels import butterflies as b
-from ckm.kernels.arithmetic import ONE, THREE_BITS
-from ckm.kernels.scratch import aligned
-from ckm.kernels.tiles import take_tile
-from ckm.kernels.transform import first_pass, later_passes, passes_of, transform
-from ckm.kernels.vocabulary import LANES
-from ckm.readonly import Array
-from ckm.tally import Tally, second_moment_shape
 
 _GROUPS = 16  # of LANES rows in a block, at most: sums of 256 integers below 2**22 fit in int32
-_BLOCK_NUMBERS = 2**18  # float32 numbers in a block of rows, at most: they stay in the second-level cache
+# float32 numbers in a block of rows, at most: they stay in the second-level cache
+_BLOCK_NUMBERS = 2**18
 
 _compiled = njit(nogil=True, cache=True, error_model="numpy")
 _inlined = njit(nogil=True, error_model="numpy", inline="always")
 
 
-# What the compiled functions share, as plain tuples: named ones would tie the cache on disk to this version of the file.
+# What the compiled functions share, as plain tuples: named ones would tie the cache on disk to this
+# version of the file.
 _Plan = tuple[Array, Array, Array]
 _Room = tuple[Array, Array, Array, Array, Array, Array]
 
@@ -43,13 +46,30 @@ def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -
     origin = np.concatenate([frequencies.origin, np.zeros(columns - n)])
     beta = None if weights is None else _sealed(np.ascontiguousarray(weights, np.float64))
     room = _room(padded(n), columns if full else LANES, exact=weights is None)
-    bad = _sweep(_plan(frequencies), origin, _sealed(np.ascontiguousarray(rows)), beta, room, notes, sums, second)
+    bad = _sweep(
+        _plan(frequencies),
+        origin,
+        _sealed(np.ascontiguousarray(rows)),
+        beta,
+        room,
+        notes,
+        sums,
+        second,
+    )
     if bad >= 0:
         row, column = divmod(int(bad), n)
         raise NonFiniteError(row, column, float(rows[row, column]))
     lower, upper, first, diagonal = notes[:, :n]
     weight = float(len(rows)) if beta is None else float(beta.sum())
-    return Tally(sums, weight, len(rows), lower, upper, first, np.tril(second) + np.tril(second, -1).T if full else diagonal)
+    return Tally(
+        sums,
+        weight,
+        len(rows),
+        lower,
+        upper,
+        first,
+        np.tril(second) + np.tril(second, -1).T if full else diagonal,
+    )
 
 
 def _sealed(array: Array) -> Array:
@@ -60,7 +80,9 @@ def _sealed(array: Array) -> Array:
 
 
 def _plan(frequencies: Frequencies) -> _Plan:
-    """The factors of each round (p + 2 blocks p,), turns (blocks p,), both float32, and the sweeps of each pass."""
+    """The factors of each round (p + 2 blocks p,), turns (blocks p,), both float32, and the sweeps
+    of each pass.
+    """
     factors = frequencies.factors
     p = factors.shape[1]
     turns = np.zeros(len(factors) // (ROUNDS - 1) * p, np.float32)
@@ -69,8 +91,9 @@ def _plan(frequencies: Frequencies) -> _Plan:
 
 
 def _room(p: int, columns: int, exact: bool) -> _Room:
-    """Rows transposed (groups p, LANES), and their weights (groups, LANES); numbers at work (p, LANES) and sums (2 p, LANES) of one group;
-    a tile of rows from the edge of the data; and LANES rows less the origin, as many columns of them as are needed at a time.
+    """Rows transposed (groups p, LANES), and their weights (groups, LANES); numbers at work (p,
+    LANES) and sums (2 p, LANES) of one group; a tile of rows from the edge of the data; and LANES
+    rows less the origin, as many columns of them as are needed at a time.
     """
     groups = max(1, min(_GROUPS, _BLOCK_NUMBERS // (p * LANES)))
     x, work = aligned((groups * p, LANES), np.float32), aligned((p, LANES), np.float32)
@@ -81,7 +104,9 @@ def _room(p: int, columns: int, exact: bool) -> _Room:
 
 @_compiled
 def _sweep(plan, origin, rows, beta, room, notes, totals, second):  # type: ignore[no-untyped-def]
-    """Add every row to the totals; returns the flat position of the first value that is not finite in float32, or -1."""
+    """Add every row to the totals; returns the flat position of the first value that is not finite
+    in float32, or -1.
+    """
     (x, weights, work, lane_sums, _, _), (factors, _, passes) = room, plan
     m, p, most = totals.shape[1], len(work), len(weights)
     for start in range(0, len(rows), most * LANES):
@@ -103,7 +128,9 @@ def _sweep(plan, origin, rows, beta, room, notes, totals, second):  # type: igno
 
 @_inlined
 def _load(rows, start, stop, origin, beta, room, g, notes, second):  # type: ignore[no-untyped-def]
-    """Rows from `start` on, at most LANES, into x[g p :], padded with zeros; with their bounds and moments. Returns as `_sweep` does."""
+    """Rows from `start` on, at most LANES, into x[g p :], padded with zeros; with their bounds and
+    moments. Returns as `_sweep` does.
+    """
     x, weights, work, _, edge, v = room
     n, size, p, full = rows.shape[1], min(LANES, stop - start), len(work), len(second) > 0
     for r in range(LANES):
@@ -170,7 +197,9 @@ def _fill(sums, value):  # type: ignore[no-untyped-def]
 
 @_inlined
 def _add_frequencies(plan, j, count, groups, beta, room):  # type: ignore[no-untyped-def]
-    """The sums of `count` frequencies from the j-th on, over the rows of all groups, one sum for each lane."""
+    """The sums of `count` frequencies from the j-th on, over the rows of all groups, one sum for
+    each lane.
+    """
     (x, weights, work, sums, _, _), (factors, turns, passes) = room, plan
     p, last = len(work), len(passes) - 1
     _fill(sums, 0 if beta is not None else -groups * THREE_BITS)

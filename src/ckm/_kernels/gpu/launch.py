@@ -1,4 +1,6 @@
-"""Launches of the Triton kernels: how a block of rows is cut up for a card, and what its frequencies look like there."""
+"""Launches of the Triton kernels: how a block of rows is cut up for a card, and what its
+frequencies look like there.
+"""
 
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
@@ -6,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from ckm.frequencies import Frequencies
-from ckm.kernels import triton as kernels
-from ckm.kernels.arithmetic import ONE
-from ckm.readonly import Array
-from ckm.tally import second_moment_shape
+from ckm._core.frequencies import Frequencies
+from ckm._core.tally import second_moment_shape
+from ckm._kernels.gpu import phases as kernels
+from ckm._kernels.spec import ONE
+from ckm._util.arrays import Array
 
-_WARPS = 256  # of all programs, for each multiprocessor: enough for all to end at about the same time
+# of all programs, for each multiprocessor: enough for all to end at about the same time
+_WARPS = 256
 _SPLIT_WARPS = 64  # the same for the matrix units, which are slow to start
 _LEAST_RUNS = 4  # of a program
 _FEW_COLUMNS = 20  # so few are unrolled
@@ -23,7 +26,9 @@ _RESIDENT = 128  # so few columns of turns stay in shared memory
 
 
 class _Tile(NamedTuple):
-    """What a program of `sum_rows` (whose columns are unrolled) or `sum_wide_rows` takes: rows and frequencies at a time, and its warps."""
+    """What a program of `sum_rows` (whose columns are unrolled) or `sum_wide_rows` takes: rows and
+    frequencies at a time, and its warps.
+    """
 
     rows: int
     frequencies: int
@@ -32,7 +37,9 @@ class _Tile(NamedTuple):
 
 
 class _Split(NamedTuple):
-    """How the matrix units are fed: rows and frequencies of a program, columns at a time, warps, and stages of loads in flight."""
+    """How the matrix units are fed: rows and frequencies of a program, columns at a time, warps,
+    and stages of loads in flight.
+    """
 
     rows: int
     frequencies: int
@@ -46,11 +53,13 @@ _SHARED = 192 * 2**10  # bytes of shared memory that the large one takes
 
 
 class Sums(NamedTuple):
-    """Sums and notes on their way, in one piece of memory: a copy of it is all that the CPU waits for.
+    """Sums and notes on their way, in one piece of memory: a copy of it is all that the CPU waits
+    for.
 
-    `numbers` (float64, or the bits of int64) begins with the sums (2, width), of which m are wanted; notes (4 or 4 + n, n) follow: smallest
-    value of each column, minus the largest, sums of w v and w v^2, and where they are kept those of w v v^T, with v = row - origin.
-    `surplus` rows of zeros were added, which lie at the origin.
+    `numbers` (float64, or the bits of int64) begins with the sums (2, width), of which m are
+    wanted; notes (4 or 4 + n, n) follow: smallest value of each column, minus the largest, sums of
+    w v and w v^2, and where they are kept those of w v v^T, with v = row - origin. `surplus` rows
+    of zeros were added, which lie at the origin.
     """
 
     numbers: Any
@@ -60,7 +69,9 @@ class Sums(NamedTuple):
     surplus: int
 
     @classmethod
-    def empty(cls, frequencies: Frequencies, width: int, whole: bool, surplus: int, device: Any) -> "Sums":
+    def empty(
+        cls, frequencies: Frequencies, width: int, whole: bool, surplus: int, device: Any
+    ) -> "Sums":
         """Zeros."""
         m, n = frequencies.m, frequencies.n
         notes = (4 + n if len(second_moment_shape(m, n)) == 2 else 4) * n
@@ -81,7 +92,11 @@ class Sums(NamedTuple):
     def collected(self) -> tuple[Array, Array]:
         """Sums (2, m) and notes, once they are known."""
         numbers = self.numbers.cpu().numpy()
-        sums = numbers[: 2 * self.width].view(np.int64 if self.whole else np.float64).reshape(2, -1)[:, : self.frequencies.m]
+        sums = (
+            numbers[: 2 * self.width]
+            .view(np.int64 if self.whole else np.float64)
+            .reshape(2, -1)[:, : self.frequencies.m]
+        )
         sums[0] -= self.surplus * ONE
         return sums, numbers[2 * self.width :].reshape(-1, self.frequencies.n)
 
@@ -98,15 +113,28 @@ def exact_sums(frequencies: Frequencies, rows: Any, weights: Any = None) -> Sums
     runs = padded // (kernels.HELD_ROWS if tile.unrolled else R)
     per, weighted = _share(runs * tiles * tile.warps, _WARPS, device), weights is not None
     splits = -(-runs // per)
-    sums = torch.empty((splits, 2, tiles * F), dtype=torch.float64, device=device) if weighted else found.sums
-    beta, how = _padded(weights, padded) if weighted else x, {"R": R, "F": F, "num_warps": tile.warps, "enable_fp_fusion": False}
+    sums = (
+        torch.empty((splits, 2, tiles * F), dtype=torch.float64, device=device)
+        if weighted
+        else found.sums
+    )
+    beta, how = (
+        _padded(weights, padded) if weighted else x,
+        {"R": R, "F": F, "num_warps": tile.warps, "enable_fp_fusion": False},
+    )
     if not tile.unrolled:
         how["num_warps"] = 4 if weighted else tile.warps  # float64 numbers need registers
-        kernels.sum_wide_rows[(tiles, splits)](x, turns, tiles * F, beta, sums, runs, per, wide, WEIGHTED=weighted, **how)
+        kernels.sum_wide_rows[(tiles, splits)](
+            x, turns, tiles * F, beta, sums, runs, per, wide, WEIGHTED=weighted, **how
+        )
     elif weighted:
-        kernels.weigh_rows[(splits, tiles)](x, turns, tiles * F, beta, sums, runs, per, n, N=n, HELD=kernels.HELD_ROWS // R, **how)
+        kernels.weigh_rows[(splits, tiles)](
+            x, turns, tiles * F, beta, sums, runs, per, n, N=n, HELD=kernels.HELD_ROWS // R, **how
+        )
     else:
-        kernels.sum_rows[(splits, tiles)](x, turns, tiles * F, sums, runs, per, n, N=n, HELD=kernels.HELD_ROWS // R, **how)
+        kernels.sum_rows[(splits, tiles)](
+            x, turns, tiles * F, sums, runs, per, n, N=n, HELD=kernels.HELD_ROWS // R, **how
+        )
     if weighted:
         torch.sum(sums, dim=0, out=found.sums)
     return found
@@ -129,7 +157,11 @@ def split_sums(frequencies: Frequencies, rows: Any, weights: Any = None) -> Sums
     runs = padded // R
     per = _share(runs * (width // F) * warps, _SPLIT_WARPS, device)
     splits, weighted = -(-runs // per), weights is not None
-    sums = torch.empty((splits, 2, width), dtype=torch.float64, device=device) if weighted else found.sums
+    sums = (
+        torch.empty((splits, 2, width), dtype=torch.float64, device=device)
+        if weighted
+        else found.sums
+    )
     few = depth if depth <= _RESIDENT else 0
     kernels.sum_split[(width // F, splits)](
         x_high, x_low, t_high, t_low, depth, _padded(weights, padded) if weighted else units, units, sums, width, runs, per,
@@ -141,7 +173,9 @@ def split_sums(frequencies: Frequencies, rows: Any, weights: Any = None) -> Sums
 
 
 def _note(found: Sums, rows: Any, weights: Any, x: Any, padded: int) -> None:
-    """Write the notes; rows are kept in x (groups, n', rows of a group), where there is one, up to the row `padded`."""
+    """Write the notes; rows are kept in x (groups, n', rows of a group), where there is one, up to
+    the row `padded`.
+    """
     frequencies, notes, device, count = found.frequencies, found.notes, rows.device, len(rows)
     n, full = frequencies.n, len(notes) > 4
     wide = next((wide for wide in (_NOTED, 2 * _NOTED) if n <= wide), 4 * _NOTED)
@@ -149,9 +183,17 @@ def _note(found: Sums, rows: Any, weights: Any, x: Any, padded: int) -> None:
     tiles = -(-padded // _NOTED)
     per = -(-tiles // min(tiles, 64 // warps * _multiprocessors(device)))
     programs = -(-tiles // per)
-    parts = torch.empty((programs, 4 + wide if fused else 4, columns * wide), dtype=torch.float64, device=device)
+    parts = torch.empty(
+        (programs, 4 + wide if fused else 4, columns * wide), dtype=torch.float64, device=device
+    )
     origin = _origin(frequencies, device)
-    how = {"WEIGHTED": weights is not None, "FULL": fused, "KEEP": x is not None, "num_warps": warps, "enable_fp_fusion": False}
+    how = {
+        "WEIGHTED": weights is not None,
+        "FULL": fused,
+        "KEEP": x is not None,
+        "num_warps": warps,
+        "enable_fp_fusion": False,
+    }
     kernels.note_rows[(programs, columns)](
         rows, *rows.stride(), origin, origin if weights is None else weights, count, per, parts if x is None else x, padded,
         n if x is None else x.shape[1], parts, N=n, WIDE=wide, T=_NOTED, R=1 if x is None else x.shape[2], **how,
@@ -165,7 +207,10 @@ def _note(found: Sums, rows: Any, weights: Any, x: Any, padded: int) -> None:
 
 def _products(rows: Any, weights: Any, origin: Any) -> Any:
     """sum w v v^T by the library's float64 products, some rows at a time."""
-    total, step = torch.zeros((len(origin), len(origin)), dtype=torch.float64, device=rows.device), 2**16
+    total, step = (
+        torch.zeros((len(origin), len(origin)), dtype=torch.float64, device=rows.device),
+        2**16,
+    )
     for start in range(0, len(rows), step):
         v = rows[start : start + step].double() - origin
         total += (v if weights is None else v * weights[start : start + step, None]).T @ v
@@ -173,7 +218,9 @@ def _products(rows: Any, weights: Any, origin: Any) -> Any:
 
 
 def _tile(m: int, n: int) -> _Tile:
-    """Of few columns four frequencies a lane, whose turns stay in registers; as many in all as waste few."""
+    """Of few columns four frequencies a lane, whose turns stay in registers; as many in all as
+    waste few.
+    """
     if n > _FEW_COLUMNS:
         return _Tile(64, 64, 1, False)
     F = next((F for F in (512, 256, 128) if -m % F <= m // 16), 128)
@@ -186,22 +233,28 @@ def _exact_turns(frequencies: Frequencies, device: Any) -> Any:
     m, n = frequencies.m, frequencies.n
     _, F, _, unrolled = _tile(m, n)
     wide = n if unrolled else _up(n, kernels.STEP.value)
-    turns = torch.nn.functional.pad(torch.tensor(frequencies.turns), (0, wide - n, 0, _up(m, F) - m))
+    turns = torch.nn.functional.pad(
+        torch.tensor(frequencies.turns), (0, wide - n, 0, _up(m, F) - m)
+    )
     return turns.reshape(-1, F, wide).transpose(1, 2).contiguous().to(device)
 
 
 @lru_cache(maxsize=16)
 def _halves(frequencies: Frequencies, device: Any, F: int) -> tuple[Any, Any, Any]:
-    """Powers of two (n,) that columns are multiplied by, so that numbers are as large as their parts in a phase; and turns over them, 2^14
-    at most, as sums of two float16 numbers (m', n') each, filled up with zeros.
+    """Powers of two (n,) that columns are multiplied by, so that numbers are as large as their
+    parts in a phase; and turns over them, 2^14 at most, as sums of two float16 numbers (m', n')
+    each, filled up with zeros.
     """
     m, n = frequencies.m, frequencies.n
     turns = torch.tensor(frequencies.omega / (2 * torch.pi))
     most = turns.abs().amax(dim=0)
     factors = torch.ldexp(torch.ones_like(most), torch.frexp(most).exponent.clamp(-100, 100))
-    t = torch.nn.functional.pad((turns / factors * kernels.TOP).float(), (0, _up(n, _DEPTH) - n, 0, _up(m, F) - m))
+    t = torch.nn.functional.pad(
+        (turns / factors * kernels.TOP).float(), (0, _up(n, _DEPTH) - n, 0, _up(m, F) - m)
+    )
     high = t.half()
-    factors = torch.where(most > 0, factors, 0.0).float()  # a column that no frequency sees decides nothing
+    # a column that no frequency sees decides nothing
+    factors = torch.where(most > 0, factors, 0.0).float()
     return factors.to(device), high.to(device), (t - high.float()).half().to(device)
 
 
@@ -213,7 +266,11 @@ def _origin(frequencies: Frequencies, device: Any) -> Any:
 @cache
 def split_of(device: Any) -> _Split:
     """How the matrix units of that card are fed."""
-    return LARGE if torch.cuda.get_device_properties(device).shared_memory_per_block_optin >= _SHARED else SMALL
+    return (
+        LARGE
+        if torch.cuda.get_device_properties(device).shared_memory_per_block_optin >= _SHARED
+        else SMALL
+    )
 
 
 @cache
@@ -222,8 +279,9 @@ def _multiprocessors(device: Any) -> int:
 
 
 def _share(work: int, warps: int, device: Any) -> int:
-    """How many runs a program takes, so that there are about this many warps for each multiprocessor: not too few, since each program
-    loads its turns. `work` counts runs, tiles and warps.
+    """How many runs a program takes, so that there are about this many warps for each
+    multiprocessor: not too few, since each program loads its turns. `work` counts runs, tiles and
+    warps.
     """
     return max(_LEAST_RUNS, -(-work // (warps * _multiprocessors(device))))
 

@@ -1,4 +1,6 @@
-"""Triton kernels: squared distances of rows on a card, from an origin (for a pool) and from the nearest of K centroids."""
+"""Triton kernels: squared distances of rows on a card, from an origin (for a pool) and from the
+nearest of K centroids.
+"""
 
 import triton
 import triton.language as tl
@@ -9,14 +11,21 @@ def weigh_keys(  # type: ignore[no-untyped-def]
     rows, by_row, by_column, origin, scales, weights, factor, count, keys, odds, n,
     R: tl.constexpr, D: tl.constexpr, WEIGHTED: tl.constexpr,
 ):  # fmt: skip
-    """odds = weight (1/2 + factor sum_d (scale (row - origin))^2) of R rows, in float32; keys are divided by them."""
+    """odds = weight (1/2 + factor sum_d (scale (row - origin))^2) of R rows, in float32; keys are
+    divided by them.
+    """
     l = tl.program_id(0).to(tl.int64) * R + tl.arange(0, R)
     total = tl.zeros([R], tl.float32)
     for start in range(0, n, D):
         d = start + tl.arange(0, D)
         there = (l < count)[:, None] & (d < n)[None, :]
-        y = tl.load(rows + l[:, None] * by_row + d[None, :].to(tl.int64) * by_column, mask=there, other=0.0)
-        o, scale = tl.load(origin + d, mask=d < n, other=0.0)[None, :], tl.load(scales + d, mask=d < n, other=0.0)[None, :]
+        y = tl.load(
+            rows + l[:, None] * by_row + d[None, :].to(tl.int64) * by_column, mask=there, other=0.0
+        )
+        o, scale = (
+            tl.load(origin + d, mask=d < n, other=0.0)[None, :],
+            tl.load(scales + d, mask=d < n, other=0.0)[None, :],
+        )
         v = tl.where(there, (y - o).to(tl.float32) * scale, 0.0)
         total += tl.sum(v * v, axis=1)
     own = 0.5 + factor * total
@@ -28,9 +37,13 @@ def weigh_keys(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _scores(v, scaled, k, d, width, score):  # type: ignore[no-untyped-def]
-    """score + v times the d-th column of the scaled centroids (columns, width): lanes run along rows, and a thread holds every k."""
+    """score + v times the d-th column of the scaled centroids (columns, width): lanes run along
+    rows, and a thread holds every k.
+    """
     c = tl.load(scaled + d * width + k)
-    return tl.fma(tl.broadcast_to(c[:, None], score.shape), tl.broadcast_to(v[None, :], score.shape), score)
+    return tl.fma(
+        tl.broadcast_to(c[:, None], score.shape), tl.broadcast_to(v[None, :], score.shape), score
+    )
 
 
 @triton.jit
@@ -48,13 +61,17 @@ def _is_sure(norm, best, second, bounds):  # type: ignore[no-untyped-def]
     """As `nearest._doubt`, the other way round."""
     length, a, b = tl.load(bounds), tl.load(bounds + 1), tl.load(bounds + 2)
     reach = tl.load(bounds + 4) * tl.sqrt(norm.to(tl.float64)) + length
-    return (second.to(tl.float64) - best.to(tl.float64) > reach * (a + b * reach) + tl.load(bounds + 3)) & (norm < tl.load(bounds + 5))
+    return (
+        second.to(tl.float64) - best.to(tl.float64) > reach * (a + b * reach) + tl.load(bounds + 3)
+    ) & (norm < tl.load(bounds + 5))
 
 
 @triton.jit
-def _decide(rows, by_row, by_column, l, doubt, centroids, distinct, R: tl.constexpr, N: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The nearest centroid and its squared distance in float64, infinite where none is finite: summed in the order of the columns, as on
-    the CPU, so that rows halfway get the same label.
+def _decide(  # type: ignore[no-untyped-def]
+    rows, by_row, by_column, l, doubt, centroids, distinct, R: tl.constexpr, N: tl.constexpr
+):
+    """The nearest centroid and its squared distance in float64, infinite where none is finite:
+    summed in the order of the columns, as on the CPU, so that rows halfway get the same label.
     """
     least, which = tl.full([R], float("inf"), tl.float64), tl.zeros([R], tl.int32)
     for k in range(distinct):
@@ -73,7 +90,9 @@ def _labelled(  # type: ignore[no-untyped-def]
     rows, by_row, by_column, l, there, sure, which, squares, centroids, distinct, names, weights, labels,
     R: tl.constexpr, N: tl.constexpr, WEIGHTED: tl.constexpr,
 ):  # fmt: skip
-    """Writes labels, once rows in doubt are decided; the rows' squared distances, times their weights."""
+    """Writes labels, once rows in doubt are decided; the rows' squared distances, times their
+    weights.
+    """
     doubt = there & (sure == 0)
     if tl.max(doubt.to(tl.int32), axis=0) > 0:
         other, least = _decide(rows, by_row, by_column, l, doubt, centroids, distinct, R, N)
@@ -91,9 +110,11 @@ def nearest_in_few_columns(  # type: ignore[no-untyped-def]
     labels, parts, count,
     N: tl.constexpr, R: tl.constexpr, T: tl.constexpr, K: tl.constexpr, WEIGHTED: tl.constexpr,
 ):  # fmt: skip
-    """Labels of T tiles of R rows, and their squared distances, summed; -1 and infinity where a row has none.
+    """Labels of T tiles of R rows, and their squared distances, summed; -1 and infinity where a row
+    has none.
 
-    A thread compares its row with K centroids at a time, so that the smallest scores are found without asking others.
+    A thread compares its row with K centroids at a time, so that the smallest scores are found
+    without asking others.
     """
     scale, width = tl.load(factor), blocks * K
     total = tl.zeros([R], tl.float64)
@@ -101,7 +122,10 @@ def nearest_in_few_columns(  # type: ignore[no-untyped-def]
         l = (tl.program_id(0) * T + tile).to(tl.int64) * R + tl.arange(0, R)
         there = l < count
         at = rows + l * by_row
-        best, second = tl.full([R], float("inf"), tl.float32), tl.full([R], float("inf"), tl.float32)
+        best, second = (
+            tl.full([R], float("inf"), tl.float32),
+            tl.full([R], float("inf"), tl.float32),
+        )
         which, norm = tl.zeros([R], tl.int32), tl.zeros([R], tl.float32)
         for block in range(blocks):
             k = block * K + tl.arange(0, K)
@@ -120,7 +144,22 @@ def nearest_in_few_columns(  # type: ignore[no-untyped-def]
             gap = y.to(tl.float64) - tl.load(centroids + which * N + d, mask=sure, other=0.0)
             squares += gap * gap
         total += _labelled(
-            rows, by_row, by_column, l, there, sure, which, squares, centroids, distinct, names, weights, labels, R, N, WEIGHTED
+            rows,
+            by_row,
+            by_column,
+            l,
+            there,
+            sure,
+            which,
+            squares,
+            centroids,
+            distinct,
+            names,
+            weights,
+            labels,
+            R,
+            N,
+            WEIGHTED,
         )
     tl.store(parts + tl.program_id(0), tl.sum(total, axis=0))
 
@@ -130,7 +169,13 @@ def _tile(rows, by_row, by_column, l, there, start, N: tl.constexpr):  # type: i
     """Sixteen columns of some rows, zero where there are none."""
     d = start + tl.arange(0, 16)
     mask = there[:, None] & (d < N)[None, :]
-    return d, mask, tl.load(rows + l[:, None] * by_row + d[None, :].to(tl.int64) * by_column, mask=mask, other=0.0)
+    return (
+        d,
+        mask,
+        tl.load(
+            rows + l[:, None] * by_row + d[None, :].to(tl.int64) * by_column, mask=mask, other=0.0
+        ),
+    )
 
 
 @triton.jit(do_not_specialize=["count", "blocks", "distinct"])
@@ -145,7 +190,10 @@ def nearest_in_many_columns(  # type: ignore[no-untyped-def]
     for tile in range(T):
         l = (tl.program_id(0) * T + tile).to(tl.int64) * R + tl.arange(0, R)
         there = l < count
-        best, second = tl.full([R], float("inf"), tl.float32), tl.full([R], float("inf"), tl.float32)
+        best, second = (
+            tl.full([R], float("inf"), tl.float32),
+            tl.full([R], float("inf"), tl.float32),
+        )
         which, norm = tl.zeros([R], tl.int32), tl.zeros([R], tl.float32)
         for block in range(blocks):
             k = block * K + tl.arange(0, K)
@@ -156,15 +204,37 @@ def nearest_in_many_columns(  # type: ignore[no-untyped-def]
                 o = tl.load(origin + d, mask=d < N, other=0.0)
                 v = tl.where(mask, (y - o[None, :]) * scale, 0.0).to(tl.float32)
                 norm += tl.sum(v * v, axis=1)
-                score = tl.dot(v, tl.load(scaled + d[:, None] * width + k[None, :]), score, input_precision="ieee")
+                score = tl.dot(
+                    v,
+                    tl.load(scaled + d[:, None] * width + k[None, :]),
+                    score,
+                    input_precision="ieee",
+                )
             best, second, which = _compare(score, block, best, second, which, K, 1)
         sure = _is_sure(norm, best, second, bounds) & there
         squares = tl.zeros([R], tl.float64)
         for start in range(0, columns, 16):
             d, mask, y = _tile(rows, by_row, by_column, l, sure, start, N)
-            gap = y.to(tl.float64) - tl.load(centroids + which[:, None] * N + d[None, :], mask=mask, other=0.0)
+            gap = y.to(tl.float64) - tl.load(
+                centroids + which[:, None] * N + d[None, :], mask=mask, other=0.0
+            )
             squares += tl.sum(gap * gap, axis=1)
         total += _labelled(
-            rows, by_row, by_column, l, there, sure, which, squares, centroids, distinct, names, weights, labels, R, N, WEIGHTED
+            rows,
+            by_row,
+            by_column,
+            l,
+            there,
+            sure,
+            which,
+            squares,
+            centroids,
+            distinct,
+            names,
+            weights,
+            labels,
+            R,
+            N,
+            WEIGHTED,
         )
     tl.store(parts + tl.program_id(0), tl.sum(total, axis=0))

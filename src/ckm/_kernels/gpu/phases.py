@@ -1,18 +1,21 @@
 """Triton kernels: the specified arithmetic of `arithmetic.py` on a card.
 
-Rows are first centred and cast, and their bounds and moments noted: x (groups, n', R) float32, each group R rows, transposed. Then each
-program sums some groups for F frequencies of turns (tiles, n', F). Of few columns, lanes run along frequencies and a thread takes all rows
-of a group, so that sums stay within a thread until the end and the numbers of x are loaded once for many frequencies; multiply-adds are
-written out, and the compiler may fuse no others. Of more, the compiler multiplies by way of shared memory.
+Rows are first centred and cast, and their bounds and moments noted: x (groups, n', R) float32, each
+group R rows, transposed. Then each program sums some groups for F frequencies of turns (tiles, n',
+F). Of few columns, lanes run along frequencies and a thread takes all rows of a group, so that sums
+stay within a thread until the end and the numbers of x are loaded once for many frequencies;
+multiply-adds are written out, and the compiler may fuse no others. Of more, the compiler multiplies
+by way of shared memory.
 
-Sums are those of bit patterns in int32, over at most `HELD_ROWS` rows, and then of int64: the order of programs and atomics changes no bit.
+Sums are those of bit patterns in int32, over at most `HELD_ROWS` rows, and then of int64: the order
+of programs and atomics changes no bit.
 """
 
 import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
-from ckm.kernels import arithmetic
+from ckm._kernels import spec as arithmetic
 
 STEP = tl.constexpr(16)  # columns at a time, where they are not all unrolled
 TOP = 2.0**14  # numbers up to it are split into float16 numbers
@@ -40,7 +43,9 @@ def _wave(p):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _without_threes(sums, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Sums of so many bit patterns in int32, less their threes, in int64. The sums have wrapped; the differences fit."""
+    """Sums of so many bit patterns in int32, less their threes, in int64. The sums have wrapped;
+    the differences fit.
+    """
     threes: tl.constexpr = (_THREE * ROWS + 2**31) % 2**32 - 2**31
     return (sums - threes).to(tl.int64)
 
@@ -51,20 +56,27 @@ def _waves_of_rows(p, weights, l, ROWS: tl.constexpr, AXIS: tl.constexpr, WEIGHT
     a, b = _wave(p)
     if WEIGHTED:
         w = tl.expand_dims(tl.load(weights + l), 1 - AXIS)
-        return tl.sum(w * (a - _THREE).to(tl.float64), axis=AXIS), tl.sum(w * (b - _THREE).to(tl.float64), axis=AXIS)
+        return tl.sum(w * (a - _THREE).to(tl.float64), axis=AXIS), tl.sum(
+            w * (b - _THREE).to(tl.float64), axis=AXIS
+        )
     else:
-        return _without_threes(tl.sum(a, axis=AXIS), ROWS), _without_threes(tl.sum(b, axis=AXIS), ROWS)
+        return _without_threes(tl.sum(a, axis=AXIS), ROWS), _without_threes(
+            tl.sum(b, axis=AXIS), ROWS
+        )
 
 
-@triton.jit(do_not_specialize=["count", "per"])  # that `padded` is a multiple of 16 lets a thread store four rows at once
+# that `padded` is a multiple of 16 lets a thread store four rows at once
+@triton.jit(do_not_specialize=["count", "per"])
 def note_rows(  # type: ignore[no-untyped-def]
     rows, by_row, by_column, origin, weights, count, per, x, padded, n, notes,
     N: tl.constexpr, WIDE: tl.constexpr, T: tl.constexpr, R: tl.constexpr, WEIGHTED: tl.constexpr, FULL: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
-    """Note bounds and moments of `per` tiles of T rows and WIDE of the N columns; KEEP the rows, centred, in x (padded / R, n, R).
+    """Note bounds and moments of `per` tiles of T rows and WIDE of the N columns; KEEP the rows,
+    centred, in x (padded / R, n, R).
 
-    notes is (programs, 4, n''), n'' a multiple of WIDE: smallest, minus the largest, sums of w v and of w v^2, with v = row - origin. Where
-    FULL, n'' is WIDE, and as many more are sums of w v v^T. Behind the last row and column x gets zeros.
+    notes is (programs, 4, n''), n'' a multiple of WIDE: smallest, minus the largest, sums of w v
+    and of w v^2, with v = row - origin. Where FULL, n'' is WIDE, and as many more are sums of w v
+    v^T. Behind the last row and column x gets zeros.
     """
     d = tl.program_id(1) * WIDE + tl.arange(0, WIDE)
     known = d < N
@@ -80,7 +92,8 @@ def note_rows(  # type: ignore[no-untyped-def]
     for _ in range(per):
         at += tl.full([], T, tl.int64) * by_row
         soon = (l + T < count)[:, None] & known[None, :]
-        following = tl.load(at, mask=soon, other=0.0)  # rows of the next tile come while these are noted
+        # rows of the next tile come while these are noted
+        following = tl.load(at, mask=soon, other=0.0)
         low = tl.where(there & (y < low), y, low)
         high = tl.where(there & (y > high), y, high)
         v = tl.where(there, y.to(tl.float64) - o[None, :], 0.0)
@@ -107,7 +120,9 @@ def note_rows(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _write(cosines, sines, out, width, tile, split, F: tl.constexpr, WEIGHTED: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Add the sums of a tile of F frequencies to int64 sums (2, width); or, if WEIGHTED, write this split's part of (splits, 2, width)."""
+    """Add the sums of a tile of F frequencies to int64 sums (2, width); or, if WEIGHTED, write this
+    split's part of (splits, 2, width).
+    """
     place = out + tile * F + tl.arange(0, F)
     if WEIGHTED:
         place += split * 2 * width
@@ -120,7 +135,9 @@ def _write(cosines, sines, out, width, tile, split, F: tl.constexpr, WEIGHTED: t
 
 @triton.jit
 def _phases(x, turns, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
-    """p = t_0 x_0, then p = fma(t_d, x_d, p), of one group, unrolled: the turns of all N columns stay in registers."""
+    """p = t_0 x_0, then p = fma(t_d, x_d, p), of one group, unrolled: the turns of all N columns
+    stay in registers.
+    """
     p = tl.zeros([R, F], tl.float32)
     l, j = tl.arange(0, R), tl.arange(0, F)
     for d in tl.static_range(N):
@@ -133,9 +150,11 @@ def _phases(x, turns, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr):  # typ
 def sum_rows(  # type: ignore[no-untyped-def]
     x, turns, width, out, runs, per, n, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr, HELD: tl.constexpr
 ):  # fmt: skip
-    """Add cosines and sines of `per` runs of HELD groups to int64 sums (2, width), for F frequencies; x and turns have N columns, a few.
+    """Add cosines and sines of `per` runs of HELD groups to int64 sums (2, width), for F
+    frequencies; x and turns have N columns, a few.
 
-    n equals N; passed at run time too, it makes the compiler load more of a group before it is needed, which saves a fifth of the time.
+    n equals N; passed at run time too, it makes the compiler load more of a group before it is
+    needed, which saves a fifth of the time.
     """
     own, start = turns + tl.program_id(1) * n * F, tl.program_id(0) * per
     cosines, sines = tl.zeros([F], tl.int64), tl.zeros([F], tl.int64)
@@ -154,13 +173,22 @@ def sum_rows(  # type: ignore[no-untyped-def]
 def weigh_rows(  # type: ignore[no-untyped-def]
     x, turns, width, weights, out, runs, per, n, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr, HELD: tl.constexpr
 ):  # fmt: skip
-    """The same integers times weights, one for each row of x, in float64; out is (splits, 2, width)."""
+    """The same integers times weights, one for each row of x, in float64; out is (splits, 2,
+    width).
+    """
     own, start = turns + tl.program_id(1) * n * F, tl.program_id(0) * per
     cosines, sines = tl.zeros([F], tl.float64), tl.zeros([F], tl.float64)
     for run in range(start, min(start + per, runs)):
         for tile in range(HELD):
             group = (run * HELD + tile).to(tl.int64)
-            a, b = _waves_of_rows(_phases(x + group * n * R, own, N, R, F), weights, group * R + tl.arange(0, R), R, 0, True)
+            a, b = _waves_of_rows(
+                _phases(x + group * n * R, own, N, R, F),
+                weights,
+                group * R + tl.arange(0, R),
+                R,
+                0,
+                True,
+            )
             cosines += a
             sines += b
     _write(cosines, sines, out, width, tl.program_id(1), tl.program_id(0), F, True)
@@ -170,15 +198,19 @@ def weigh_rows(  # type: ignore[no-untyped-def]
 def sum_wide_rows(  # type: ignore[no-untyped-def]
     x, turns, width, weights, out, groups, per, n, R: tl.constexpr, F: tl.constexpr, WEIGHTED: tl.constexpr
 ):  # fmt: skip
-    """As `sum_rows` or `weigh_rows`, for n columns, a multiple of STEP: the compiler's products are the same chain of multiply-adds, and
-    `torch.py` tries whether they are. One loop over the columns of all groups, so that those of the next come while one is summed, and
-    programs side by side take the same rows, so that most come from the card's cache.
+    """As `sum_rows` or `weigh_rows`, for n columns, a multiple of STEP: the compiler's products are
+    the same chain of multiply-adds, and `torch.py` tries whether they are. One loop over the
+    columns of all groups, so that those of the next come while one is summed, and programs side by
+    side take the same rows, so that most come from the card's cache.
     """
     l, j, d = tl.arange(0, R), tl.arange(0, F), tl.arange(0, STEP)
     start, steps = tl.program_id(1) * per, n // STEP
     own = turns + tl.program_id(0) * n * F + d[:, None] * F + j[None, :]
     at = x + start.to(tl.int64) * n * R + d[None, :] * R + l[:, None]
-    cosines, sines = tl.zeros([F], tl.float64 if WEIGHTED else tl.int64), tl.zeros([F], tl.float64 if WEIGHTED else tl.int64)
+    cosines, sines = (
+        tl.zeros([F], tl.float64 if WEIGHTED else tl.int64),
+        tl.zeros([F], tl.float64 if WEIGHTED else tl.int64),
+    )
     p, step, group = tl.zeros([R, F], tl.float32), 0, start
     for _ in range(min(per, groups - start) * steps):
         t, v = tl.load(own + step * (STEP * F)), tl.load(at)
@@ -197,7 +229,9 @@ def sum_wide_rows(  # type: ignore[no-untyped-def]
 def _centred(rows, by_row, by_column, origin, factors, l, d, count, n):  # type: ignore[no-untyped-def]
     """(row - origin) times factors, in float32; zero where there is no row or column."""
     there = (l < count)[:, None] & (d < n)[None, :]
-    y = tl.load(rows + l[:, None] * by_row + d[None, :].to(tl.int64) * by_column, mask=there, other=0.0).to(tl.float64)
+    y = tl.load(
+        rows + l[:, None] * by_row + d[None, :].to(tl.int64) * by_column, mask=there, other=0.0
+    ).to(tl.float64)
     v = (y - tl.load(origin + d, mask=d < n, other=0.0)[None, :]).to(tl.float32)
     return tl.where(there, v * tl.load(factors + d, mask=d < n, other=0.0)[None, :], 0.0)
 
@@ -206,9 +240,11 @@ def _centred(rows, by_row, by_column, origin, factors, l, d, count, n):  # type:
 def split_rows(  # type: ignore[no-untyped-def]
     rows, by_row, by_column, origin, factors, count, high, low, units, depth, n, R: tl.constexpr, D: tl.constexpr
 ):  # fmt: skip
-    """high + low = (row - origin) factors 2^e, both float16 (.., depth), zeros behind the last row and column.
+    """high + low = (row - origin) factors 2^e, both float16 (.., depth), zeros behind the last row
+    and column.
 
-    Each row has its own e, which brings its largest number near 2^14: so an outlier costs others nothing. units are 2^(-e - 14).
+    Each row has its own e, which brings its largest number near 2^14: so an outlier costs others
+    nothing. units are 2^(-e - 14).
     """
     l = tl.program_id(0).to(tl.int64) * R + tl.arange(0, R)
     most = tl.zeros([R], tl.float32)
@@ -229,7 +265,9 @@ def split_rows(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _add_columns(p, x_high, x_low, t_high, t_low):  # type: ignore[no-untyped-def]
-    """p plus the products of some columns, with rounding: the matrix units cut off what they add up, which over 256 columns costs 2e-6."""
+    """p plus the products of some columns, with rounding: the matrix units cut off what they add
+    up, which over 256 columns costs 2e-6.
+    """
     a, b = tl.load(t_high), tl.load(x_high)
     part = tl.dot(tl.load(t_low), b)
     part = tl.dot(a, tl.load(x_low), part)
@@ -241,12 +279,16 @@ def sum_split(  # type: ignore[no-untyped-def]
     x_high, x_low, t_high, t_low, depth, weights, units, out, width, runs, per,
     R: tl.constexpr, F: tl.constexpr, D: tl.constexpr, DEPTH: tl.constexpr, WEIGHTED: tl.constexpr,
 ):  # fmt: skip
-    """As `sum_rows` or `weigh_rows`, with phases from the matrix units, D columns at a time: x and t (.., depth) are sums of two float16
-    numbers each, and phases are in the units of their rows. A small depth is also given as DEPTH: t is then loaded once.
+    """As `sum_rows` or `weigh_rows`, with phases from the matrix units, D columns at a time: x and
+    t (.., depth) are sums of two float16 numbers each, and phases are in the units of their rows. A
+    small depth is also given as DEPTH: t is then loaded once.
     """
     j, column = tl.program_id(0) * F + tl.arange(0, F), tl.arange(0, D)
     start = tl.program_id(1) * per
-    cosines, sines = tl.zeros([F], tl.float64 if WEIGHTED else tl.int64), tl.zeros([F], tl.float64 if WEIGHTED else tl.int64)
+    cosines, sines = (
+        tl.zeros([F], tl.float64 if WEIGHTED else tl.int64),
+        tl.zeros([F], tl.float64 if WEIGHTED else tl.int64),
+    )
     own = j[:, None] * depth + column[None, :]
     for run in range(start, min(start + per, runs)):
         l = run * R + tl.arange(0, R)
@@ -254,10 +296,14 @@ def sum_split(  # type: ignore[no-untyped-def]
         p = tl.zeros([F, R], tl.float32)
         if DEPTH:
             for d in tl.static_range(0, DEPTH, D):
-                p = _add_columns(p, x_high + at + d, x_low + at + d, t_high + own + d, t_low + own + d)
+                p = _add_columns(
+                    p, x_high + at + d, x_low + at + d, t_high + own + d, t_low + own + d
+                )
         else:
             for d in range(0, depth, D):
-                p = _add_columns(p, x_high + at + d, x_low + at + d, t_high + own + d, t_low + own + d)
+                p = _add_columns(
+                    p, x_high + at + d, x_low + at + d, t_high + own + d, t_low + own + d
+                )
         a, b = _waves_of_rows(p * unit[None, :], weights, l, R, 1, WEIGHTED)
         cosines += a
         sines += b

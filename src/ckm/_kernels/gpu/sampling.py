@@ -5,44 +5,68 @@ from typing import Any
 import numpy as np
 import torch
 
-from ckm.frequencies import Frequencies
-from ckm.kernels.lanes import launching, urgent
-from ckm.pool import Pool
-from ckm.readonly import Array
-from ckm.tensors import CardRows, has_triton
+from ckm._core.frequencies import Frequencies
+from ckm._core.pool import Pool
+from ckm._kernels.gpu.streams import launching, urgent
+from ckm._util.arrays import Array
+from ckm._util.device import CardRows, has_triton
 
 _ROWS = 64  # of a program
 
 
-def draw_pool(rng: np.random.Generator, rows: CardRows, weights: Array | None, capacity: int, frequencies: Frequencies) -> Pool:
-    """As `Pool.draw` with the importance of `runners.local`, on the card: only the rows of the pool leave it."""
+def draw_pool(
+    rng: np.random.Generator,
+    rows: CardRows,
+    weights: Array | None,
+    capacity: int,
+    frequencies: Frequencies,
+) -> Pool:
+    """As `Pool.draw` with the importance of `runners.local`, on the card: only the rows of the pool
+    leave it.
+    """
     device, count = rows.tensor.device, len(rows)
     with urgent(device):
         x = rows.waited()
         random = torch.Generator(device).manual_seed(int(rng.integers(2**63)))
-        there = None if weights is None else torch.tensor(weights, dtype=torch.float32, device=device)
-        keys, odds = _weighed(torch.empty(count, device=device).exponential_(generator=random), x, there, frequencies)
+        there = (
+            None if weights is None else torch.tensor(weights, dtype=torch.float32, device=device)
+        )
+        keys, odds = _weighed(
+            torch.empty(count, device=device).exponential_(generator=random), x, there, frequencies
+        )
         least, kept = torch.topk(keys, min(capacity, count), largest=False)
         drawn, own = torch.stack([least, odds[kept]]).double().cpu().numpy()
         which, chosen = kept.cpu().numpy(), np.asarray(CardRows(x[kept]))
-    return Pool(chosen, np.ones(len(which)) if weights is None else weights[which], own, drawn, capacity, count)
+    return Pool(
+        chosen,
+        np.ones(len(which)) if weights is None else weights[which],
+        own,
+        drawn,
+        capacity,
+        count,
+    )
 
 
 def _weighed(keys: Any, x: Any, weights: Any, frequencies: Frequencies) -> tuple[Any, Any]:
-    """Keys over odds, and odds: a row's weight times how much it may matter, where the spread of the data is known."""
+    """Keys over odds, and odds: a row's weight times how much it may matter, where the spread of
+    the data is known.
+    """
     x = x if x.is_floating_point() else x.double()
     (count, n), device = x.shape, x.device
     if frequencies.spread is None:
         odds = torch.ones(count, device=device) if weights is None else weights
         return keys / odds, odds
     kind = torch.float64 if x.dtype == torch.float64 else torch.float32
-    origin, scales = torch.tensor(frequencies.origin, dtype=kind, device=device), torch.tensor(1 / frequencies.step, device=device).float()
+    origin, scales = (
+        torch.tensor(frequencies.origin, dtype=kind, device=device),
+        torch.tensor(1 / frequencies.step, device=device).float(),
+    )
     factor = 0.5 / n * frequencies.scale / frequencies.spread
     if not has_triton(device):
         odds = 0.5 + factor * ((x - origin).float() * scales).square().sum(dim=1)
         odds = odds if weights is None else odds * weights
         return keys / odds, odds
-    from ckm.kernels.distances import weigh_keys
+    from ckm._kernels.gpu.nearest import weigh_keys
 
     odds, D = torch.empty(count, device=device), 16 if n <= 16 else 64
     with launching(weigh_keys, n, device, x.dtype, x.stride(), x.data_ptr() % 16, weights is None):

@@ -1,10 +1,13 @@
-"""The kernel for cards: rows that lie there are summed in place, rows on the CPU are copied there while others are summed.
+"""The kernel for cards: rows that lie there are summed in place, rows on the CPU are copied there
+while others are summed.
 
-With at most `EXACT_COLUMNS` columns it gives the bits of the numba kernel. With more, and for structured frequencies, phases come from the
-matrix units, with numbers as sums of two float16 numbers each: such sketches agree to 1e-6 and are marked `exact=False`.
+With at most `EXACT_COLUMNS` columns it gives the bits of the numba kernel. With more, and for
+structured frequencies, phases come from the matrix units, with numbers as sums of two float16
+numbers each: such sketches agree to 1e-6 and are marked `exact=False`.
 
-Each call has a stream and buffers to itself, so a runner with a few threads keeps a card busy while rows are copied, and uses every card
-there is. Without a card the numba kernel sums the rows where they are; on one without Triton, `plain.py` does.
+Each call has a stream and buffers to itself, so a runner with a few threads keeps a card busy while
+rows are copied, and uses every card there is. Without a card the numba kernel sums the rows where
+they are; on one without Triton, `plain.py` does.
 """
 
 import logging
@@ -14,12 +17,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from ckm.frequencies import Frequencies
-from ckm.kernels import Plan, numba, plain
-from ckm.kernels.lanes import in_turn, lane, launching
-from ckm.readonly import Array
-from ckm.tally import Tally, second_moment_shape
-from ckm.tensors import CARD_BYTES, CardRows, has_triton, is_tensor, on_card, rows_at_once
+from ckm._core.frequencies import Frequencies
+from ckm._core.tally import Tally, second_moment_shape
+from ckm._kernels import Plan
+from ckm._kernels import torch as plain
+from ckm._kernels.cpu import dense as numba
+from ckm._kernels.gpu.streams import in_turn, lane, launching
+from ckm._util.arrays import Array
+from ckm._util.device import CARD_BYTES, CardRows, has_triton, is_tensor, on_card, rows_at_once
 
 EXACT_COLUMNS = 64
 STAGED_BYTES = 2**26  # of rows from the CPU that are summed at once
@@ -45,7 +50,9 @@ def tally(frequencies: Frequencies, rows: Any, weights: Array | None = None) -> 
 
 
 def plan(n_features: int, n_threads: int, on_card: bool) -> Plan | None:
-    """Blocks that are worth a launch; two threads for each card keep it busy, and more are needed where they also copy rows to it."""
+    """Blocks that are worth a launch; two threads for each card keep it busy, and more are needed
+    where they also copy rows to it.
+    """
     if not torch.cuda.is_available():
         return None
     cards = torch.cuda.device_count()
@@ -55,7 +62,9 @@ def plan(n_features: int, n_threads: int, on_card: bool) -> Plan | None:
 
 
 def _on_stream(frequencies: Frequencies, rows: Any, weights: Array | None) -> Tally:
-    """The tally, computed in a stream of its own; returns when it is done, so that buffers may be used again."""
+    """The tally, computed in a stream of its own; returns when it is done, so that buffers may be
+    used again.
+    """
     resident = isinstance(rows, CardRows)
     with lane(rows.tensor.device if resident else None) as own:
         device = own.device
@@ -65,22 +74,39 @@ def _on_stream(frequencies: Frequencies, rows: Any, weights: Array | None) -> Ta
             beta = None if weights is None else own.copied("weights", weights)
             if not has_triton(device):
                 return plain.tally(frequencies, rows, beta)
-            from ckm.kernels import card
+            from ckm._kernels.gpu import launch as card
 
             split = frequencies.n > EXACT_COLUMNS or frequencies.signs is not None
-            way = frequencies.m, frequencies.n, device, rows.dtype, rows.stride(), rows.data_ptr() % 16, beta is None, split
+            way = (
+                frequencies.m,
+                frequencies.n,
+                device,
+                rows.dtype,
+                rows.stride(),
+                rows.data_ptr() % 16,
+                beta is None,
+                split,
+            )
             with launching(card, *way):
                 if split:
                     found, exact = card.split_sums(frequencies, rows, beta), False
                 else:
-                    found, exact = card.exact_sums(frequencies, rows, beta), _gives_the_bits(frequencies, device)
+                    found, exact = (
+                        card.exact_sums(frequencies, rows, beta),
+                        _gives_the_bits(frequencies, device),
+                    )
         sums, notes = found.collected()
-        return _collected(frequencies, rows, weights, sums if exact else sums.astype(np.float64), notes)
+        return _collected(
+            frequencies, rows, weights, sums if exact else sums.astype(np.float64), notes
+        )
 
 
-def _collected(frequencies: Frequencies, rows: Any, weights: Array | None, sums: Array, notes: Array) -> Tally:
+def _collected(
+    frequencies: Frequencies, rows: Any, weights: Array | None, sums: Array, notes: Array
+) -> Tally:
     lower, upper, first, second = notes[0], -notes[1], notes[2], notes[3]
-    with np.errstate(over="ignore", invalid="ignore"):  # NaN shows in the moments, overflow in the bounds
+    # NaN shows in the moments, overflow in the bounds
+    with np.errstate(over="ignore", invalid="ignore"):
         ends = np.array([lower, upper] - frequencies.origin, np.float32)
     if not (np.isfinite(ends).all() and np.isfinite(first).all()):
         plain.require_finite(rows.double() - torch.tensor(frequencies.origin, device=rows.device))
@@ -91,16 +117,21 @@ def _collected(frequencies: Frequencies, rows: Any, weights: Array | None, sums:
 
 
 def _gives_the_bits(frequencies: Frequencies, device: Any) -> bool:
-    """Whether the card's compiler keeps to the specified arithmetic, tried on a few rows by the first frequencies of their shape."""
+    """Whether the card's compiler keeps to the specified arithmetic, tried on a few rows by the
+    first frequencies of their shape.
+    """
     key = device, frequencies.m, frequencies.n
     if key not in _tried:
-        from ckm.kernels import card
+        from ckm._kernels.gpu import launch as card
 
-        rows = frequencies.absolute(2 * np.random.default_rng(0).normal(size=(_TRIED, frequencies.n)))
+        rows = frequencies.absolute(
+            2 * np.random.default_rng(0).normal(size=(_TRIED, frequencies.n))
+        )
         sums, _ = card.exact_sums(frequencies, torch.tensor(rows, device=device)).collected()
         _tried[key] = np.array_equal(sums, numba.tally(frequencies, rows).sums)
         if not _tried[key]:
             _log.warning(
-                "On %s Triton does not give the bits of the CPU: sketches from there agree to rounding, marked exact=False.", device
+                "On %s Triton does not give the bits of the CPU: sketches from there agree to rounding, marked exact=False.",
+                device,
             )
     return _tried[key]

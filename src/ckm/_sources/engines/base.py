@@ -1,4 +1,6 @@
-"""Rows that an engine (Dask, Spark, Ray) holds in partitions: work goes to the rows, and little comes back."""
+"""Rows that an engine (Dask, Spark, Ray) holds in partitions: work goes to the rows, and little
+comes back.
+"""
 
 import json
 import warnings
@@ -10,24 +12,25 @@ from itertools import chain
 from typing import Any, NamedTuple, NoReturn, Self
 
 from ckm import errors
+from ckm._sources.adapters import WithoutMissing
+from ckm._sources.base import BEGINNING, Chunk, Place, Source
+from ckm._sources.columns import Chosen, Wanted
+from ckm._sources.prefetch import read
+from ckm._sources.streaming import Batch, StreamSource
+from ckm._util.arrays import Array
+from ckm._util.warn import tell
 from ckm.errors import CkmError, DataError, NonFiniteError, ParameterError
-from ckm.readonly import Array
-from ckm.sources.adapters import WithoutMissing
-from ckm.sources.base import BEGINNING, Chunk, Place, Source
-from ckm.sources.columns import Chosen, Wanted
-from ckm.sources.reading import read
-from ckm.sources.streaming import Batch, StreamSource
-from ckm.telling import tell
 
 FAN_IN = 64  # results that one task merges: two rounds for 4096 partitions, three for 262 144
 _FAILED = b"!"  # what the bytes of a failure begin with; those of a result must not
 
 
 class Job(ABC):
-    """What a worker does with each partition, how results, which are bytes, are merged, and what is made of the last.
+    """What a worker does with each partition, how results, which are bytes, are merged, and what is
+    made of the last.
 
-    All three run on workers, perhaps more than once, since engines run lost tasks again: they must be pure. A job travels, so it can be
-    pickled.
+    All three run on workers, perhaps more than once, since engines run lost tasks again: they must
+    be pure. A job travels, so it can be pickled.
     """
 
     @abstractmethod
@@ -45,7 +48,8 @@ class Job(ABC):
 
 @dataclass(frozen=True)
 class Opening:
-    """How a worker turns what its engine hands it into rows: the columns of a table (None for arrays), and whether incomplete rows go.
+    """How a worker turns what its engine hands it into rows: the columns of a table (None for
+    arrays), and whether incomplete rows go.
 
     Where `matrix` is true, the one column that is chosen holds a whole row in each cell.
     """
@@ -61,14 +65,18 @@ class Opening:
         return None if self.chosen is None or self.matrix else self.chosen.columns
 
     def chunks(self, name: str, batches: Iterable[Any]) -> Iterator[Chunk]:
-        """The rows of one partition, whose `name` errors give: arrays, data frames, Arrow batches, rows with weights, or names of files."""
+        """The rows of one partition, whose `name` errors give: arrays, data frames, Arrow batches,
+        rows with weights, or names of files.
+        """
         full = (batch for batch in batches if _length(batch))
         first = next(full, None)
         if first is None:
             return
         source = self._open(first, chain([first], full), name)
         if source.n_features != self.n_features:
-            raise DataError(f"{name} has {source.n_features} columns where {self.n_features} are expected; give partitions of one width.")
+            raise DataError(
+                f"{name} has {source.n_features} columns where {self.n_features} are expected; give partitions of one width."
+            )
         for chunk in read(WithoutMissing(source) if self.drop_missing else source):
             yield chunk._replace(name=chunk.name or name)
 
@@ -76,11 +84,17 @@ class Opening:
         if isinstance(first, Batch):
             return StreamSource(lambda: batches, first.rows.shape[1], self.columns, once=True)
         if self.chosen is not None and hasattr(first, "schema") and hasattr(first, "num_rows"):
-            from ckm.sources.arrow import batches_of, matrix_batches
+            from ckm._sources.arrow import batches_of, matrix_batches
 
-            made = partial(matrix_batches if self.matrix else batches_of, batches, self.chosen, name)
+            made = partial(
+                matrix_batches if self.matrix else batches_of, batches, self.chosen, name
+            )
             return StreamSource(made, self.n_features, self.columns, once=True)
-        return _opened(batches, first, Wanted() if self.chosen is None else Wanted(self.chosen.names, self.chosen.weight))
+        return _opened(
+            batches,
+            first,
+            Wanted() if self.chosen is None else Wanted(self.chosen.names, self.chosen.weight),
+        )
 
 
 class Files(NamedTuple):
@@ -94,7 +108,9 @@ class Files(NamedTuple):
 
 
 class Description(NamedTuple):
-    """How to open partitions, as the first that has something found out, and what there was to say about it."""
+    """How to open partitions, as the first that has something found out, and what there was to say
+    about it.
+    """
 
     opening: Opening
     said: list[tuple[str, str]]
@@ -107,26 +123,35 @@ class Description(NamedTuple):
 
 
 def describe(batches: Iterable[Any], wanted: Wanted) -> Description | None:
-    """What the columns of some batches are, found by a worker that has them; None where there is no batch."""
-    first = next((batch for batch in batches if not isinstance(batch, (list, tuple)) or batch), None)
+    """What the columns of some batches are, found by a worker that has them; None where there is no
+    batch.
+    """
+    first = next(
+        (batch for batch in batches if not isinstance(batch, (list, tuple)) or batch), None
+    )
     if first is None:
         return None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         source = _opened(iter([first]), first, wanted)
-    said = [(type(w.message).__name__, str(w.message)) for w in caught if type(w.message).__module__ == errors.__name__]
+    said = [
+        (type(w.message).__name__, str(w.message))
+        for w in caught
+        if type(w.message).__module__ == errors.__name__
+    ]
     chosen = None if source.columns is None else Chosen(list(source.columns), wanted.weight)
     return Description(Opening(source.n_features, chosen), said)
 
 
 def _opened(batches: Iterator[Any], first: Any, wanted: Wanted) -> Source:
-    from ckm.sources import open_source
+    from ckm._sources import open_source
 
     return open_source(list(batches) if isinstance(first, str) else batches, wanted)
 
 
 class PartitionedSource(Source):
-    """Rows that stay where an engine holds them. A subclass runs jobs on its engine and labels rows there.
+    """Rows that stay where an engine holds them. A subclass runs jobs on its engine and labels rows
+    there.
 
     `engine` is its name in sentences, and `n_partitions` is None where only the engine knows.
     """
@@ -137,7 +162,12 @@ class PartitionedSource(Source):
     background = False
 
     def __init__(self, opening: Opening, n_rows: int | None = None) -> None:
-        self.opening, self.n_features, self.columns, self.n_rows = opening, opening.n_features, opening.columns, n_rows
+        self.opening, self.n_features, self.columns, self.n_rows = (
+            opening,
+            opening.n_features,
+            opening.columns,
+            n_rows,
+        )
 
     @abstractmethod
     def with_opening(self, opening: Opening) -> Self:
@@ -149,7 +179,9 @@ class PartitionedSource(Source):
 
     @abstractmethod
     def _run(self, job: Job, which: Array | None) -> bytes | None:
-        """The merged and finished result of all partitions, or of those that `which` numbers; None where there are none."""
+        """The merged and finished result of all partitions, or of those that `which` numbers; None
+        where there are none.
+        """
 
     def run(self, job: Job, which: Array | None = None) -> bytes:
         """What `job` makes of all partitions, or of some of them."""
@@ -184,11 +216,15 @@ def opened(source: PartitionedSource, sample_weight: Any, nan: str) -> Partition
             f"sample_weight= is an array here, and these rows are with {source.engine}; keep weights in a column, for "
             f"ckm.sketch(..., weight_column=)."
         )
-    return source.with_opening(replace(source.opening, drop_missing=True)) if nan == "drop" else source
+    return (
+        source.with_opening(replace(source.opening, drop_missing=True)) if nan == "drop" else source
+    )
 
 
 class _Guarded(Job):
-    """A job whose failures are results too: engines would try again what fails again, and wrap the sentence in tracebacks of their own."""
+    """A job whose failures are results too: engines would try again what fails again, and wrap the
+    sentence in tracebacks of their own.
+    """
 
     def __init__(self, inside: Job) -> None:
         self._inside = inside

@@ -1,4 +1,6 @@
-"""Dask: arrays, data frames and bags of batches, on whichever scheduler is in use (threads, processes, distributed)."""
+"""Dask: arrays, data frames and bags of batches, on whichever scheduler is in use (threads,
+processes, distributed).
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
@@ -6,44 +8,75 @@ from typing import Any, Self
 import dask
 import numpy as np
 
+from ckm._sources.base import require_numeric, require_table
+from ckm._sources.columns import Wanted
+from ckm._sources.engines.base import (
+    FAN_IN,
+    Description,
+    Job,
+    Labeller,
+    Opening,
+    PartitionedSource,
+    describe,
+)
+from ckm._sources.paths import needed
+from ckm._util.arrays import Array
 from ckm.errors import DataError
-from ckm.readonly import Array
-from ckm.sources.base import require_numeric, require_table
-from ckm.sources.columns import Wanted
-from ckm.sources.partitioned import FAN_IN, Description, Job, Labeller, Opening, PartitionedSource, describe
-from ckm.sources.paths import needed
 
 
 class DaskSource(PartitionedSource):
-    """Partitions that are delayed values: arrays, data frames, or lists of batches. Chunks stay where they are."""
+    """Partitions that are delayed values: arrays, data frames, or lists of batches. Chunks stay
+    where they are.
+    """
 
     engine = "Dask"
 
-    def __init__(self, partitions: Sequence[Any], opening: Opening, lengths: Sequence[int] | None = None) -> None:
+    def __init__(
+        self, partitions: Sequence[Any], opening: Opening, lengths: Sequence[int] | None = None
+    ) -> None:
         super().__init__(opening, None if lengths is None else sum(lengths))
         self._partitions, self._lengths, self.n_partitions = partitions, lengths, len(partitions)
 
     def with_opening(self, opening: Opening) -> Self:
-        return type(self)(self._partitions, opening, None if opening.drop_missing else self._lengths)
+        return type(self)(
+            self._partitions, opening, None if opening.drop_missing else self._lengths
+        )
 
     def _run(self, job: Job, which: Array | None) -> bytes | None:
         """A tree of tasks, each merging `FAN_IN` results: the driver asks for its root alone."""
         numbers = range(len(self._partitions)) if which is None else which
-        sent, of, merge = dask.delayed(job, traverse=False), dask.delayed(_partition), dask.delayed(_merge)
-        level = [of(sent, self.opening, int(number), self._partitions[number]) for number in numbers]
+        sent, of, merge = (
+            dask.delayed(job, traverse=False),
+            dask.delayed(_partition),
+            dask.delayed(_merge),
+        )
+        level = [
+            of(sent, self.opening, int(number), self._partitions[number]) for number in numbers
+        ]
         while len(level) > 1:
             level = [merge(sent, level[low : low + FAN_IN]) for low in range(0, len(level), FAN_IN)]
         return None if not level else dask.compute(dask.delayed(_finish)(sent, level[0]))[0]
 
     def labelled(self, labeller: Labeller) -> Any:
-        """A dask array of labels, with the chunks of the rows; their lengths are nan where only Dask knows them."""
+        """A dask array of labels, with the chunks of the rows; their lengths are nan where only
+        Dask knows them.
+        """
         import dask.array as da
 
         sent, label = dask.delayed(labeller, traverse=False), dask.delayed(_label)
         lengths = [np.nan] * len(self._partitions) if self._lengths is None else self._lengths
-        parts = [label(sent, self.opening, number, part) for number, part in enumerate(self._partitions)]
-        arrays = [da.from_delayed(part, (length,), np.int32) for part, length in zip(parts, lengths, strict=True)]
-        return da.concatenate(arrays, allow_unknown_chunksizes=True) if arrays else da.empty((0,), dtype=np.int32)
+        parts = [
+            label(sent, self.opening, number, part) for number, part in enumerate(self._partitions)
+        ]
+        arrays = [
+            da.from_delayed(part, (length,), np.int32)
+            for part, length in zip(parts, lengths, strict=True)
+        ]
+        return (
+            da.concatenate(arrays, allow_unknown_chunksizes=True)
+            if arrays
+            else da.empty((0,), dtype=np.int32)
+        )
 
 
 def open_data(data: Any, wanted: Wanted) -> DaskSource:
@@ -53,9 +86,13 @@ def open_data(data: Any, wanted: Wanted) -> DaskSource:
 
 
 def open_files(paths: Sequence[str], opening: Opening, address: str | None) -> DaskSource:
-    """Files that the workers can read, each of them a partition; `address` is the scheduler's, None for the threads of this process."""
+    """Files that the workers can read, each of them a partition; `address` is the scheduler's, None
+    for the threads of this process.
+    """
     if address is not None:
-        distributed = needed("distributed", "files by a Dask cluster", "pip install 'compressive-kmeans[dask]'")
+        distributed = needed(
+            "distributed", "files by a Dask cluster", "pip install 'compressive-kmeans[dask]'"
+        )
         distributed.Client(address)  # which becomes the scheduler in use
     return DaskSource([dask.delayed([path], traverse=False) for path in paths], opening)
 
@@ -70,7 +107,7 @@ def _open_array(array: Any, wanted: Wanted) -> DaskSource:
 
 
 def _open_frame(frame: Any, wanted: Wanted) -> DaskSource:
-    from ckm.sources.frames import as_frame, choose_columns
+    from ckm._sources.frames import as_frame, choose_columns
 
     empty = as_frame(frame._meta)
     assert empty is not None
@@ -79,13 +116,17 @@ def _open_frame(frame: Any, wanted: Wanted) -> DaskSource:
 
 
 def _open_bag(bag: Any, wanted: Wanted) -> DaskSource:
-    """The first partition that has a batch tells a worker, and the worker tells us, what columns there are."""
+    """The first partition that has a batch tells a worker, and the worker tells us, what columns
+    there are.
+    """
     partitions, ask = bag.to_delayed(), dask.delayed(_describe)
     for partition in partitions:
         found = dask.compute(ask(partition, wanted))[0]
         if found is not None:
             return DaskSource(partitions, found.told())
-    raise DataError("The bag has no batch, so its columns are not known; give at least one (it may have no rows).")
+    raise DataError(
+        "The bag has no batch, so its columns are not known; give at least one (it may have no rows)."
+    )
 
 
 _OPENERS = {"Array": _open_array, "DataFrame": _open_frame, "Bag": _open_bag}

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import ray
 
+from ckm._sources.arrow import held
+from ckm._sources.base import Chunk
+from ckm._sources.columns import Chosen, Wanted, choose, choose_matrix
+from ckm._sources.engines.base import FAN_IN, Files, Job, Labeller, Opening, PartitionedSource
+from ckm._util.arrays import Array
 from ckm.errors import DataError
-from ckm.readonly import Array
-from ckm.sources.arrow import held
-from ckm.sources.base import Chunk
-from ckm.sources.columns import Chosen, Wanted, choose, choose_matrix
-from ckm.sources.partitioned import FAN_IN, Files, Job, Labeller, Opening, PartitionedSource
 
 LABEL = "cluster"  # the column that labels go to
 _BLOCK = "a block"  # Ray does not number them
@@ -36,13 +36,22 @@ class RaySource(PartitionedSource):
         return type(self)(self._dataset, opening, self._files)
 
     def _run(self, job: Job, which: Array | None) -> bytes | None:
-        """A result for each block, then a tree of tasks that merge `FAN_IN` tables of them: the driver asks for its root alone."""
+        """A result for each block, then a tree of tasks that merge `FAN_IN` tables of them: the
+        driver asks for its root alone.
+        """
         sent = ray.put(job)
-        results = _mapped(self._narrowed(), _Partition(job, self.opening, self._files)).to_arrow_refs()
+        results = _mapped(
+            self._narrowed(), _Partition(job, self.opening, self._files)
+        ).to_arrow_refs()
         merge = ray.remote(_merge)
         while len(results) > FAN_IN:
-            results = [merge.remote(sent, *results[low : low + FAN_IN]) for low in range(0, len(results), FAN_IN)]
-        found: bytes | None = ray.get(ray.remote(_finish).remote(sent, *results)) if results else None
+            results = [
+                merge.remote(sent, *results[low : low + FAN_IN])
+                for low in range(0, len(results), FAN_IN)
+            ]
+        found: bytes | None = (
+            ray.get(ray.remote(_finish).remote(sent, *results)) if results else None
+        )
         return found
 
     def labelled(self, labeller: Labeller) -> Any:
@@ -51,7 +60,11 @@ class RaySource(PartitionedSource):
 
     def _narrowed(self) -> Any:
         """The dataset with the columns that are used, so that a reader need not read the others."""
-        return self._dataset if self.opening.chosen is None or self._files else self._dataset.select_columns(self.opening.chosen.all)
+        return (
+            self._dataset
+            if self.opening.chosen is None or self._files
+            else self._dataset.select_columns(self.opening.chosen.all)
+        )
 
 
 def open_data(data: Any, wanted: Wanted) -> RaySource:
@@ -59,22 +72,34 @@ def open_data(data: Any, wanted: Wanted) -> RaySource:
     schema = data.schema()
     if schema is None:
         raise DataError("The Ray dataset has no columns; give it at least one.")
-    fields = pa.schema([(name, _arrow_type(kind)) for name, kind in zip(schema.names, schema.types, strict=True)])
-    matrix = choose_matrix(wanted, held(fields), [field.name for field in fields if _width(field.type)])
+    fields = pa.schema(
+        [(name, _arrow_type(kind)) for name, kind in zip(schema.names, schema.types, strict=True)]
+    )
+    matrix = choose_matrix(
+        wanted, held(fields), [field.name for field in fields if _width(field.type)]
+    )
     if matrix is not None:
-        return RaySource(data, Opening(_width(fields.field(matrix).type), Chosen([matrix], wanted.weight), matrix=True))
+        return RaySource(
+            data,
+            Opening(
+                _width(fields.field(matrix).type), Chosen([matrix], wanted.weight), matrix=True
+            ),
+        )
     chosen = choose(wanted, held(fields), "the Ray dataset")
     return RaySource(data, Opening(len(chosen.names), chosen))
 
 
 def open_files(paths: Sequence[str], opening: Opening, address: str | None) -> RaySource:
-    """Files that the workers can read, each of them a block; `address` is the cluster's, None for a new one on this machine (or the one
-    that the environment variable RAY_ADDRESS names).
+    """Files that the workers can read, each of them a block; `address` is the cluster's, None for a
+    new one on this machine (or the one that the environment variable RAY_ADDRESS names).
     """
     if not ray.is_initialized():
-        # Without an address Ray would look for a cluster that was started here, and wait for it even where it is gone.
+        # Without an address Ray would look for a cluster that was started here, and wait for it
+        # even where it is gone.
         ray.init(address=address or os.environ.get("RAY_ADDRESS", "local"), log_to_driver=False)
-    return RaySource(ray.data.range(len(paths), override_num_blocks=len(paths)), opening, Files(tuple(paths)))
+    return RaySource(
+        ray.data.range(len(paths), override_num_blocks=len(paths)), opening, Files(tuple(paths))
+    )
 
 
 def _arrow_type(kind: Any) -> Any:
@@ -111,9 +136,13 @@ class _Partition:
     files: Files | None
 
     def __call__(self, block: Any) -> Any:
-        batches: Iterable[Any] = [block] if self.files is None else self.files.named(block.column("id").to_pylist())
+        batches: Iterable[Any] = (
+            [block] if self.files is None else self.files.named(block.column("id").to_pylist())
+        )
         number, chunks = _numbered(self.opening.chunks(_BLOCK, batches))
-        return pa.table({"part": pa.array([self.job.of_partition(number, chunks)], pa.large_binary())})
+        return pa.table(
+            {"part": pa.array([self.job.of_partition(number, chunks)], pa.large_binary())}
+        )
 
 
 def _numbered(chunks: Iterator[Chunk]) -> tuple[int, Iterator[Chunk]]:
@@ -121,7 +150,9 @@ def _numbered(chunks: Iterator[Chunk]) -> tuple[int, Iterator[Chunk]]:
     first = next(chunks, None)
     if first is None:
         return 0, iter(())
-    return zlib.crc32(np.ascontiguousarray(first.rows[:_NAMED]).tobytes()) + (len(first.rows) << 32), chain([first], chunks)
+    return zlib.crc32(np.ascontiguousarray(first.rows[:_NAMED]).tobytes()) + (
+        len(first.rows) << 32
+    ), chain([first], chunks)
 
 
 @dataclass(frozen=True)
@@ -132,11 +163,16 @@ class _Label:
     opening: Opening
 
     def __call__(self, block: Any) -> Any:
-        return block.append_column(LABEL, pa.array(self.labeller(self.opening.chunks(_BLOCK, [block])), pa.int32()))
+        return block.append_column(
+            LABEL, pa.array(self.labeller(self.opening.chunks(_BLOCK, [block])), pa.int32())
+        )
 
 
 def _merge(job: Job, *tables: Any) -> Any:
-    parts = [part for table in tables if table.num_rows for part in table.column("part").to_pylist()]  # Ray's empty ones have no columns
+    # Ray's empty ones have no columns
+    parts = [
+        part for table in tables if table.num_rows for part in table.column("part").to_pylist()
+    ]
     return pa.table({"part": pa.array([job.merge(parts)] if parts else [], pa.large_binary())})
 
 

@@ -1,4 +1,6 @@
-"""Spark: data frames, classic and Connect, through `mapInArrow`; one result a partition, and labels as a column."""
+"""Spark: data frames, classic and Connect, through `mapInArrow`; one result a partition, and labels
+as a column.
+"""
 
 import os
 import sys
@@ -12,18 +14,21 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from ckm._sources.columns import Chosen, Wanted, choose, choose_matrix
+from ckm._sources.engines.base import FAN_IN, Files, Job, Labeller, Opening, PartitionedSource
+from ckm._util.arrays import Array
 from ckm.errors import DataError
-from ckm.readonly import Array
-from ckm.sources.columns import Chosen, Wanted, choose, choose_matrix
-from ckm.sources.partitioned import FAN_IN, Files, Job, Labeller, Opening, PartitionedSource
 
 LABEL = "cluster"  # the column that labels go to
 _PART = "part binary"
-_UNCOUNTED = 8  # tasks that merge in the first round, where Spark does not tell how many results there are
+# tasks that merge in the first round, where Spark does not tell how many results there are
+_UNCOUNTED = 8
 
 
 class SparkSource(PartitionedSource):
-    """The partitions of a data frame; or `files`, each of which is a partition of one row, its number."""
+    """The partitions of a data frame; or `files`, each of which is a partition of one row, its
+    number.
+    """
 
     engine = "Spark"
 
@@ -40,8 +45,14 @@ class SparkSource(PartitionedSource):
         return int(self._frame.rdd.getNumPartitions()) if hasattr(self._frame, "_jdf") else None
 
     def _run(self, job: Job, which: Array | None) -> bytes | None:
-        """One result a partition, which later stages merge, `FAN_IN` or so a task: the driver collects the last alone."""
-        opening, files, chosen = self.opening, self._files, None if which is None else frozenset(map(int, which))
+        """One result a partition, which later stages merge, `FAN_IN` or so a task: the driver
+        collects the last alone.
+        """
+        opening, files, chosen = (
+            self.opening,
+            self._files,
+            None if which is None else frozenset(map(int, which)),
+        )
 
         def each(batches: Iterator[Any]) -> Iterator[Any]:
             number = _number()
@@ -80,7 +91,11 @@ class SparkSource(PartitionedSource):
     def _columns(self) -> Any:
         """The columns that are used: readers need not read the others."""
         chosen = self.opening.chosen
-        return self._frame if chosen is None or self._files else self._frame.select(*(_column(self._frame, name) for name in chosen.all))
+        return (
+            self._frame
+            if chosen is None or self._files
+            else self._frame.select(*(_column(self._frame, name) for name in chosen.all))
+        )
 
 
 def open_data(data: Any, wanted: Wanted) -> SparkSource:
@@ -88,29 +103,42 @@ def open_data(data: Any, wanted: Wanted) -> SparkSource:
     frame = data.to_spark() if hasattr(type(data), "to_spark") else data  # pandas on Spark
     fields = frame.schema.fields
     present = [(field.name, _words(field.dataType)) for field in fields]
-    matrix = choose_matrix(wanted, present, [field.name for field in fields if _is_matrix(field.dataType)])
+    matrix = choose_matrix(
+        wanted, present, [field.name for field in fields if _is_matrix(field.dataType)]
+    )
     if matrix is None:
         chosen = choose(wanted, present, "the Spark data frame")
         return SparkSource(frame, Opening(len(chosen.names), chosen))
     first = frame.select(F.size(_column(frame, matrix)).alias("width")).head(1)
     if not first or first[0]["width"] < 1:
-        raise DataError(f"Column {matrix!r} has no first row to tell its width from; give the data frame some rows, or plain columns.")
-    return SparkSource(frame, Opening(int(first[0]["width"]), Chosen([matrix], wanted.weight), matrix=True))
+        raise DataError(
+            f"Column {matrix!r} has no first row to tell its width from; give the data frame some rows, or plain columns."
+        )
+    return SparkSource(
+        frame, Opening(int(first[0]["width"]), Chosen([matrix], wanted.weight), matrix=True)
+    )
 
 
 def open_files(paths: Sequence[str], opening: Opening, address: str | None) -> SparkSource:
-    """Files that the workers can read, each of them a partition; `address` is the master's, or a Connect server's (sc://...)."""
+    """Files that the workers can read, each of them a partition; `address` is the master's, or a
+    Connect server's (sc://...).
+    """
     if address is None or address.startswith("local"):
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark would take the first python3 it finds
+        # Spark would take the first python3 it finds
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder
     if address is not None:
-        builder = builder.remote(address) if address.startswith("sc://") else builder.master(address)
+        builder = (
+            builder.remote(address) if address.startswith("sc://") else builder.master(address)
+        )
     session = builder.getOrCreate()
     return SparkSource(session.range(0, len(paths), 1, len(paths)), opening, Files(tuple(paths)))
 
 
 def _widths(partitions: int | None) -> list[int]:
-    """How many results each round of merging leaves, but for the last; where partitions are not counted, as for many."""
+    """How many results each round of merging leaves, but for the last; where partitions are not
+    counted, as for many.
+    """
     if partitions is None:
         return [_UNCOUNTED]
     widths = list[int]()
@@ -133,7 +161,13 @@ def _column(frame: Any, name: str) -> Any:
 def _words(kind: Any) -> str | None:
     if isinstance(kind, (T.NumericType, T.BooleanType)):
         return None
-    return "text" if isinstance(kind, T.StringType) else "vectors" if _is_vector(kind) else kind.simpleString()
+    return (
+        "text"
+        if isinstance(kind, T.StringType)
+        else "vectors"
+        if _is_vector(kind)
+        else kind.simpleString()
+    )
 
 
 def _is_vector(kind: Any) -> bool:
@@ -141,7 +175,9 @@ def _is_vector(kind: Any) -> bool:
 
 
 def _is_matrix(kind: Any) -> bool:
-    return _is_vector(kind) or (isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.NumericType))
+    return _is_vector(kind) or (
+        isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.NumericType)
+    )
 
 
 # What follows runs on workers.

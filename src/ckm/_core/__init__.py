@@ -1,0 +1,1 @@
+"""The nouns: frequencies, tally, pool and sketch, all frozen values."""

@@ -1,0 +1,1 @@
+"""Equation (4): Sketch -> Solution."""

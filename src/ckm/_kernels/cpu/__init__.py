@@ -1,0 +1,1 @@
+"""Kernels on the CPU: the specified arithmetic as LLVM vectors."""

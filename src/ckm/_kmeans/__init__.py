@@ -1,0 +1,1 @@
+"""Equation (1): all that measures squared distances from rows to centroids."""

@@ -1,0 +1,1 @@
+"""Equation (3): data -> Sketch."""

@@ -1,0 +1,1 @@
+"""Dask, Spark and Ray: rows that an engine holds in partitions."""
