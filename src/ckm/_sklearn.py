@@ -17,7 +17,7 @@ from ckm._sources.arrays import ArraySource
 from ckm._sources.frames import as_frame, frame_rows
 from ckm._sources.sparse import SparseSource
 from ckm._util.arrays import Array
-from ckm._util.device import CardRows, as_tensor, to_host
+from ckm._util.device import DeviceRows, as_tensor, to_host
 from ckm.errors import DataError, MismatchError
 
 try:
@@ -159,7 +159,7 @@ def _on_card(model: Any, X: Any, sample_weight: Any, reset: bool) -> Rows:
     """Rows on a card, which stay at hand there."""
     source, single = (
         _opened(model, X, sample_weight, reset).source,
-        CardRows(as_tensor(X)).dtype == np.float32,
+        DeviceRows(as_tensor(X)).dtype == np.float32,
     )
     weights = None if sample_weight is None else np.asarray(to_host(sample_weight), np.float64)
     return Rows(source, np.dtype(np.float32 if single else np.float64), weights, True)

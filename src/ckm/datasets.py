@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckm._util.arrays import Array
-from ckm._util.checks import positive_variance, whole_number
+from ckm._util.checks import check_variance, check_whole_number
 from ckm._util.random import seed_of, stream
 
 
@@ -33,12 +33,12 @@ def gaussian_mixture(
     (1000, 2)
     """
     n_samples, n_clusters = (
-        whole_number(n_samples, "n_samples", 0),
-        whole_number(n_clusters, "n_clusters", 1),
+        check_whole_number(n_samples, "n_samples", 0),
+        check_whole_number(n_clusters, "n_clusters", 1),
     )
     n_features, separation = (
-        whole_number(n_features, "n_features", 1),
-        positive_variance(separation, "separation"),
+        check_whole_number(n_features, "n_features", 1),
+        check_variance(separation, "separation"),
     )
     rng = stream(seed_of(random_state), "dataset")
     means = rng.standard_normal((n_clusters, n_features)) * np.sqrt(

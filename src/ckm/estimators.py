@@ -42,12 +42,12 @@ from ckm._sources import Source
 from ckm._sources.adapters import in_units
 from ckm._sources.engines.base import PartitionedSource
 from ckm._util.arrays import Array, read_only
-from ckm._util.checks import require_enough, whole_number
-from ckm._util.device import current, to_host
+from ckm._util.checks import check_whole_number, require_enough_frequencies
+from ckm._util.device import to_host, use_gpu
 from ckm._util.parallel import thread_count
 from ckm._util.progress import rows_bar
 from ckm._util.random import seed_of, stream
-from ckm._util.warn import tell
+from ckm._util.warn import warn_user
 from ckm.errors import ClustersWarning, ParameterError
 
 _ROWS_AT_HAND = 1000  # how many rows init="sample" and "k++" draw from when no pool is asked for
@@ -398,20 +398,20 @@ class CompressiveKMeans(
             "n_jobs": self.n_jobs,
         }
         search["kernel"] = ON_CARDS if self.kernel == "auto" and device is not None else self.kernel
-        with current(device):
+        with use_gpu(device):
             self._solution = decode(
                 replace(sketch, pool=self._pool), self.n_clusters, random_state=self._seed, **search
             )
         for finding in self._solution.findings:
             if finding.status is not Status.SMALL_SKETCH:  # which `decode` has said
-                tell(finding.sentence, ClustersWarning)
+                warn_user(finding.sentence, ClustersWarning)
 
     def _polish(self, rows: Rows) -> None:
         """Pass over the rows as often as asked, then label those in memory; the solution stays what
         was decoded.
         """
         passes, threads, source = (
-            whole_number(self.polish, "polish", 0),
+            check_whole_number(self.polish, "polish", 0),
             thread_count(self.n_jobs),
             self._measured(rows.source),
         )
@@ -441,7 +441,7 @@ class CompressiveKMeans(
         return found.mass
 
     def _check_polish(self, *, at_hand: bool) -> None:
-        if whole_number(self.polish, "polish", 0) and not at_hand:
+        if check_whole_number(self.polish, "polish", 0) and not at_hand:
             raise ParameterError(
                 f"polish={self.polish} visits all rows again, and neither partial_fit nor from_sketch has them; set polish=0, or use fit."
             )
@@ -450,9 +450,9 @@ class CompressiveKMeans(
         """Find out now what decoding would object to after the pass; `partial_fit` has no rows that
         stay at hand.
         """
-        n_clusters = whole_number(self.n_clusters, "n_clusters", 1)
-        whole_number(self.n_init, "n_init", 1)
-        whole_number(self.pool, "pool", 0)
+        n_clusters = check_whole_number(self.n_clusters, "n_clusters", 1)
+        check_whole_number(self.n_init, "n_init", 1)
+        check_whole_number(self.pool, "pool", 0)
         self._check_polish(at_hand=rows is not None and rows.source.rereadable)
         resolve_size(n_clusters, self._size(), self.n_features_in_)
         resolve_decoder(self.decoder)
@@ -463,7 +463,7 @@ class CompressiveKMeans(
             or (self.pool > 0 if so_far is None else self._pool is not None),
         )
         if so_far is not None:
-            require_enough(so_far.frequencies.m, n_clusters, self.n_features_in_)
+            require_enough_frequencies(so_far.frequencies.m, n_clusters, self.n_features_in_)
         if rows is not None and isinstance(rows.source, PartitionedSource) and self.polish:
             raise ParameterError(
                 f"polish={self.polish} visits all rows again, and these stay with {rows.source.engine}; set polish=0."

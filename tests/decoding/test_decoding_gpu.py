@@ -16,7 +16,7 @@ from ckm._decoding import objective as atoms
 from ckm._decoding.objective import Problem
 from ckm._kmeans import lloyd as quantise
 from ckm._kmeans.points import Cloud
-from ckm._util.device import current_card
+from ckm._util.device import current_gpu
 from ckm.errors import ParameterError
 
 torch = pytest.importorskip("torch")
@@ -62,7 +62,7 @@ def everything_there(monkeypatch: pytest.MonkeyPatch, device: object) -> Counter
             super().__init__(*args)
 
     monkeypatch.setattr(decoding, "_WORTH_A_CARD", 0)
-    monkeypatch.setattr(decoding, "current_card", lambda: device)
+    monkeypatch.setattr(decoding, "current_gpu", lambda: device)
     monkeypatch.setattr("ckm._decoding.objective_gpu.CardCosts", Costs)
     monkeypatch.setattr("ckm._kmeans.points_gpu.CardCloud", Counted)
     return made
@@ -189,14 +189,14 @@ def test_decoding_there_is_as_good_and_gives_the_same_bits_again(
 def test_who_asks_for_it_with_a_large_sketch_gets_a_card(
     kernel: str, distribution: str, K: int, asked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decoding, "current_card", lambda: "card")
+    monkeypatch.setattr(decoding, "current_gpu", lambda: "card")
     frequencies = ckm.draw_frequencies(2000, 4, distribution=distribution, seed=0)
     sketch = ckm.sketch(np.random.default_rng(0).normal(size=(200, 4)), like=frequencies)
     assert decoding._card(sketch, K, kernel) == ("card" if asked else None)
 
 
 def test_without_a_card_there_is_none() -> None:
-    assert (current_card() is None) is not torch.cuda.is_available()
+    assert (current_gpu() is None) is not torch.cuda.is_available()
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_the_estimator_decodes_where_its_rows_are(
         yield
 
     monkeypatch.setattr("ckm.estimators.decode", decode)
-    monkeypatch.setattr("ckm.estimators.current", current)
+    monkeypatch.setattr("ckm.estimators.use_gpu", current)
     X = ckm.datasets.gaussian_mixture(500, 3, 2, random_state=0).rows
     model = ckm.CompressiveKMeans(3, kernel=kernel, random_state=0).fit(X)
     model._decode("cuda:1")

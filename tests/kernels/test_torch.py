@@ -22,7 +22,7 @@ from ckm._kmeans.assign import assign, label
 from ckm._sketching.accumulate import importance
 from ckm._sketching.jobs import SketchJob
 from ckm._sources.base import BEGINNING, Chunk, Place, Source
-from ckm._util.device import CardRows
+from ckm._util.device import DeviceRows
 from ckm.errors import MissingPackageError, NonFiniteError
 
 
@@ -96,7 +96,7 @@ class OnTheCard(Source):
             part = slice(low, low + self._rows_at_once)
             beta = None if self._weights is None else self._weights[part]
             yield Chunk(
-                CardRows(self._rows[part]),
+                DeviceRows(self._rows[part]),
                 beta,
                 Place(row=low),
                 Place(row=low + self._rows_at_once),
@@ -141,7 +141,7 @@ def test_a_pool_without_triton_has_the_odds_of_the_cpu(weighted: bool) -> None:
     pytest.importorskip("torch")
     from ckm._kernels.gpu.sampling import draw_pool
 
-    drawn = draw_pool(np.random.default_rng(1), CardRows(torch_of(X)), beta, 100, f)
+    drawn = draw_pool(np.random.default_rng(1), DeviceRows(torch_of(X)), beta, 100, f)
     places = {row.tobytes(): i for i, row in enumerate(X)}
     which = [places[row.astype(np.float32).tobytes()] for row in drawn.rows]
     assert len(set(which)) == 100
@@ -256,7 +256,7 @@ def test_rows_that_are_on_a_card_wait_for_their_turn(
 
     monkeypatch.setattr(kernel, "in_turn", in_turn)
     f, X = make_frequencies(3, 20, 0), make_rows(3, 500, 0, np.float32)
-    there, here = kernel.tally(f, CardRows(torch_of(X))), kernel.tally(f, X)
+    there, here = kernel.tally(f, DeviceRows(torch_of(X))), kernel.tally(f, X)
     assert turns == ["cpu"]
     np.testing.assert_array_equal(there.sums, here.sums)
 

@@ -17,7 +17,7 @@ import numpy as np
 from ckm._core import hadamard
 from ckm._core.laws import DEFAULT_DISTRIBUTION, law, multiscale, structure
 from ckm._util.arrays import Array, Frozen, read_only
-from ckm._util.checks import positive_variance, whole_number
+from ckm._util.checks import check_variance, check_whole_number
 from ckm._util.random import seed_of, stream
 from ckm.errors import ParameterError
 
@@ -67,10 +67,10 @@ class Frequencies(Frozen):
     def __post_init__(self) -> None:
         object.__setattr__(self, "turns", read_only(self.turns, np.float32))
         object.__setattr__(self, "origin", read_only(self.origin, np.float64))
-        object.__setattr__(self, "scale", positive_variance(self.scale))
+        object.__setattr__(self, "scale", check_variance(self.scale))
         object.__setattr__(self, "seed", None if self.seed is None else int(self.seed))
         object.__setattr__(
-            self, "spread", None if self.spread is None else positive_variance(self.spread)
+            self, "spread", None if self.spread is None else check_variance(self.spread)
         )
         object.__setattr__(
             self, "units", None if self.units is None else read_only(self.units, np.float64)
@@ -222,13 +222,13 @@ def draw_frequencies(
     True
     """
     m, n, seed, scale = (
-        whole_number(m, "m", 1),
-        whole_number(n, "n", 1),
+        check_whole_number(m, "m", 1),
+        check_whole_number(n, "n", 1),
         seed_of(seed),
-        positive_variance(scale),
+        check_variance(scale),
     )
     rng = stream(seed, "frequencies")
-    reach = 1.0 if spread is None else positive_variance(spread) / scale
+    reach = 1.0 if spread is None else check_variance(spread) / scale
     signs = None
     if distribution == "structured":
         unit, signs = structure(rng, m, n, reach)
@@ -244,5 +244,5 @@ def draw_frequencies(
 def scaled_turns(unit: Array, scale: float, units: Array | None = None) -> Array:
     """Turns of frequencies (or of their lengths) that were drawn at sigma^2 = 1."""
     with np.errstate(over="ignore"):
-        turns = unit / (2 * np.pi * math.sqrt(positive_variance(scale)))
+        turns = unit / (2 * np.pi * math.sqrt(check_variance(scale)))
         return np.asarray((turns if units is None else turns / units).astype(np.float32))

@@ -23,7 +23,7 @@ from ckm._core.pool import Pool
 from ckm._core.sketch import Sketch
 from ckm._core.tally import UNIT, Tally, second_moment_shape
 from ckm._util.arrays import Array
-from ckm._util.checks import whole_number
+from ckm._util.checks import check_whole_number
 from ckm._util.files import write_atomically
 from ckm._util.random import seed_of
 from ckm.errors import CkmError, MissingFileError, SketchFileError
@@ -215,8 +215,8 @@ def _pool(
         weights,
         odds,
         keys,
-        whole_number(metadata["capacity"], "capacity", 1),
-        whole_number(metadata["seen"], "seen", 0),
+        check_whole_number(metadata["capacity"], "capacity", 1),
+        check_whole_number(metadata["seen"], "seen", 0),
     )
     if (exact and pool.seen != count) or pool.weights.shape != (min(pool.capacity, pool.seen),):
         raise ValueError("the pool does not fit the number of rows")

@@ -30,8 +30,13 @@ from ckm._kmeans.centroids import Clusters, open_for
 from ckm._kmeans.lloyd import place
 from ckm._sources import Source
 from ckm._util.arrays import Array, Frozen, read_only
-from ckm._util.checks import known_nan, require_enough, require_float32, whole_number
-from ckm._util.device import current_card
+from ckm._util.checks import (
+    check_nan_policy,
+    check_whole_number,
+    require_enough_frequencies,
+    require_float32,
+)
+from ckm._util.device import current_gpu
 from ckm._util.parallel import thread_count
 from ckm._util.random import seed_of, stream
 from ckm.errors import DataError, ParameterError, SmallSketchWarning
@@ -332,7 +337,7 @@ class Solution(Frozen):
         return -self._clusters(nan, n_jobs).sse(self._rows(data))
 
     def _clusters(self, nan: str, n_jobs: int | None) -> Clusters:
-        return Clusters(self.centroids, self.units, known_nan(nan), n_jobs)
+        return Clusters(self.centroids, self.units, check_nan_policy(nan), n_jobs)
 
     def _rows(self, data: Any) -> Source:
         return open_for(data, self.columns, self.centroids.shape[1], "this solution")
@@ -397,7 +402,10 @@ def decode(
     >>> solution.centroids.shape, round(float(solution.weights.sum()), 6)
     ((3, 2), 1.0)
     """
-    K, replicates = whole_number(n_clusters, "n_clusters", 1), whole_number(n_init, "n_init", 1)
+    K, replicates = (
+        check_whole_number(n_clusters, "n_clusters", 1),
+        check_whole_number(n_init, "n_init", 1),
+    )
     name, search = resolve_decoder(decoder)
     _require_decodable(sketch, K)
     device = _card(sketch, K, kernel)
@@ -450,7 +458,7 @@ def _card(sketch: Sketch, K: int, kernel: str) -> Any:
     load_kernel(kernel)  # which says if there is none
     dense = sketch.frequencies.signs is None  # else the fast transform saves more than a card does
     return (
-        current_card()
+        current_gpu()
         if kernel == ON_CARDS and dense and K * sketch.frequencies.m >= _WORTH_A_CARD
         else None
     )
@@ -477,7 +485,7 @@ def _require_decodable(sketch: Sketch, K: int) -> None:
         )
     require_rows(sketch.count, K)
     m, n = sketch.frequencies.m, sketch.frequencies.n
-    require_enough(m, K, n)
+    require_enough_frequencies(m, K, n)
     if finding := small_sketch(m, K, n):
         warnings.warn(finding.sentence, SmallSketchWarning, stacklevel=3)
 

@@ -9,7 +9,7 @@ import torch
 
 from ckm._core.frequencies import Frequencies
 from ckm._core.tally import UNIT, Tally, second_moment_shape
-from ckm._util.device import CardRows
+from ckm._util.device import DeviceRows
 from ckm.errors import NonFiniteError
 
 _PAIRS = 2**24  # how many phases are in memory at a time
@@ -22,7 +22,7 @@ def tally(frequencies: Frequencies, rows: Any, weights: Any = None) -> Tally:
     m, n = frequencies.m, frequencies.n
     if not len(rows):
         return Tally.empty(m, n)
-    rows = _as_tensor(rows.waited() if isinstance(rows, CardRows) else rows)
+    rows = _as_tensor(rows.synchronized() if isinstance(rows, DeviceRows) else rows)
     device, kind = rows.device, torch.float64
     origin, omega = (
         torch.tensor(array, dtype=kind, device=device)

@@ -14,7 +14,7 @@ from ckm._sources.adapters import in_units
 from ckm._sources.blocks import Block, blocks_of
 from ckm._sources.engines.base import Job, Labeller, PartitionedSource
 from ckm._util.arrays import Array
-from ckm._util.checks import known_nan
+from ckm._util.checks import check_nan_policy
 from ckm._util.parallel import thread_count
 from ckm.errors import MismatchError, ParameterError
 
@@ -65,10 +65,12 @@ class Clusters:
         )[1]
 
     def _for_workers(self, source: Source) -> "NearestCentroid":
-        return NearestCentroid(self._measured, self.units, source.columns, known_nan(self.nan))
+        return NearestCentroid(
+            self._measured, self.units, source.columns, check_nan_policy(self.nan)
+        )
 
     def _here(self, source: Source) -> Source:
-        if known_nan(self.nan) == "drop" and source.on_card:
+        if check_nan_policy(self.nan) == "drop" and source.on_card:
             raise ParameterError(
                 "Rows on a card are labelled there, which takes nan='error' only; drop such rows first."
             )

@@ -97,7 +97,7 @@ def measure(chunks: Iterable[Chunk], centroids: Array, dtype: Any) -> Any:
     """Euclidean distances from every row to every centroid (N, K), as a tensor on the card."""
     parts, kind = [], torch.float32 if dtype == np.float32 else torch.float64
     for chunk in chunks:
-        x = chunk.rows.waited()  # type: ignore[attr-defined]
+        x = chunk.rows.synchronized()  # type: ignore[attr-defined]
         C = torch.tensor(centroids, dtype=torch.float64, device=x.device)
         parts += [
             _squares(piece.double(), C).sqrt().to(kind)
@@ -108,7 +108,7 @@ def measure(chunks: Iterable[Chunk], centroids: Array, dtype: Any) -> Any:
 
 def _launched(chunk: Chunk, targets: Targets, known: dict[Any, _There]) -> _Labelled:
     """Labels of a chunk, on their way; without Triton there is no sum yet."""
-    x = chunk.rows.waited()  # type: ignore[attr-defined]
+    x = chunk.rows.synchronized()  # type: ignore[attr-defined]
     x = x if x.dtype in (torch.float32, torch.float64) else x.double()
     (count, n), device, key = x.shape, x.device, (x.device, x.dtype)
     if key not in known:

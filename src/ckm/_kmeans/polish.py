@@ -18,7 +18,7 @@ from ckm._sources.adapters import Weighted
 from ckm._sources.blocks import BLOCK_ROWS, Block, as_floats, blocks_of
 from ckm._sources.prefetch import read
 from ckm._util.arrays import Array, read_only
-from ckm._util.checks import whole_number
+from ckm._util.checks import check_whole_number
 from ckm._util.jit import entry
 from ckm._util.parallel import ordered_map
 from ckm._util.progress import OnRows, ignore
@@ -82,7 +82,7 @@ def polish(
     # the same assignment gives the same bits in every pass, which is how it is known that nothing
     # moves any more.
     C = anchors = np.array(centroids, np.float64)
-    most, sse, settled = whole_number(passes, "polish", 0), list[float](), False
+    most, sse, settled = check_whole_number(passes, "polish", 0), list[float](), False
     source = source if weights is None else Weighted(source, weights)
     while len(sse) < most and not settled:
         with closing(read(source)) as chunks:

@@ -17,7 +17,7 @@ from ckm._kernels import Kernel
 from ckm._sources.base import BEGINNING, Place
 from ckm._sources.blocks import Block, tasks_of, to_floats
 from ckm._util.arrays import Array
-from ckm._util.device import CardRows
+from ckm._util.device import DeviceRows
 from ckm._util.parallel import ordered_map
 from ckm._util.progress import OnRows, ignore
 from ckm._util.random import stream
@@ -79,7 +79,7 @@ def run(
         # seldom keep the same positions, and a change of units or origin changes nothing.
         order = np.argsort(rows[:64], axis=0, kind="stable").astype(np.int64)
         rng = stream(seed, "pool", block.number, zlib.crc32(order.tobytes()))
-        if isinstance(rows, CardRows):
+        if isinstance(rows, DeviceRows):
             from ckm._kernels.gpu.sampling import draw_pool
 
             return part, draw_pool(rng, rows, weights, capacity, frequencies)

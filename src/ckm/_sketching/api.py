@@ -25,12 +25,12 @@ from ckm._sources.columns import checked_weights
 from ckm._sources.engines.base import PartitionedSource, opened
 from ckm._sources.prefetch import read
 from ckm._util.arrays import Array
-from ckm._util.checks import known_nan, whole_number
+from ckm._util.checks import check_nan_policy, check_whole_number
 from ckm._util.device import to_host
 from ckm._util.parallel import thread_count
 from ckm._util.progress import rows_bar
 from ckm._util.random import seed_of
-from ckm._util.warn import tell
+from ckm._util.warn import warn_user
 from ckm.errors import DataError, MissingRowsWarning, ParameterError, PhaseWarning
 
 _log = logging.getLogger(__name__)
@@ -139,7 +139,7 @@ def sketch(
     ((30,), 1000)
     """
     load_kernel(kernel)  # which says if there is none
-    threads, capacity = thread_count(n_jobs), whole_number(pool, "pool", 0)
+    threads, capacity = thread_count(n_jobs), check_whole_number(pool, "pool", 0)
     model, choice = (
         resolve_like(like),
         Choice(n_clusters, sketch_size, scale, distribution, standardize),
@@ -229,7 +229,7 @@ def sketch(
 
 def open_rows(data: Any, wanted: Wanted, sample_weight: Any = None, nan: str = "error") -> Source:
     """The source behind `data`, with its weights, and without rows that are to be dropped."""
-    known_nan(nan)
+    check_nan_policy(nan)
     source = open_source(data, wanted)
     if isinstance(source, PartitionedSource):
         return opened(source, sample_weight, nan)
@@ -265,7 +265,7 @@ def _tell_dropped(state: State, source: Source) -> None:
             if isinstance(source, WithoutMissing) and source.first
             else ""
         )
-        tell(
+        warn_user(
             f"Left out {state.dropped:,} of {state.rows:,} rows, which have missing values{first}.",
             MissingRowsWarning,
         )
@@ -278,7 +278,7 @@ def _warn_of_large_phases(sketch: Sketch) -> None:
     reach = np.maximum(np.abs(sketch.lower - origin), np.abs(sketch.upper - origin))
     turns = sketch.frequencies.most_turns(reach, MAX_TURNS)
     if turns > MAX_TURNS:
-        tell(
+        warn_user(
             f"Some rows lie so far out ({turns:.3g} turns of phase) that float32 cannot place them: they add noise to the sketch. "
             f"Remove outliers, or give a larger scale= (now {sketch.frequencies.scale:.3g}).",
             PhaseWarning,

@@ -31,12 +31,12 @@ from ckm._sources.engines.base import Job, PartitionedSource
 from ckm._util.arrays import Array
 from ckm._util.checks import (
     FREQUENCIES_PER_PARAMETER,
-    positive_variance,
-    require_enough,
-    whole_number,
+    check_variance,
+    check_whole_number,
+    require_enough_frequencies,
 )
 from ckm._util.random import stream
-from ckm._util.warn import tell
+from ckm._util.warn import warn_user
 from ckm.errors import MismatchError, NonFiniteError, ParameterError, ScaleWarning
 
 SURVEYED = 16  # partitions that a pilot is drawn from, where they hold enough rows
@@ -58,7 +58,7 @@ class Choice(NamedTuple):
         return (
             None
             if isinstance(self.scale, str) and self.scale == "auto"
-            else positive_variance(self.scale)
+            else check_variance(self.scale)
         )
 
     def check(self) -> None:
@@ -73,11 +73,11 @@ def resolve_size(n_clusters: int | None, sketch_size: int | None, n_features: in
     found (Section 4.3).
     """
     if n_clusters is not None:
-        n_clusters = whole_number(n_clusters, "n_clusters", 1)
+        n_clusters = check_whole_number(n_clusters, "n_clusters", 1)
     if sketch_size is not None:
-        m = whole_number(sketch_size, "sketch_size", 1)
+        m = check_whole_number(sketch_size, "sketch_size", 1)
         if n_clusters is not None:
-            require_enough(m, n_clusters, n_features)
+            require_enough_frequencies(m, n_clusters, n_features)
         return m
     if n_clusters is None:
         raise ParameterError(
@@ -118,7 +118,7 @@ def choose_frequencies(
     else:
         found = survey(draw_pilot(source, stream(seed, "pilot")), choice, n, m, seed)
     if not found.rows and choice.given_scale() is None:
-        tell(
+        warn_user(
             "There are no rows to estimate the scale from: assuming data of unit variance around zero. Give scale= (a variance), or like=.",
             ScaleWarning,
         )

@@ -16,10 +16,10 @@ from ckm._sources import Wanted
 from ckm._sources.arrays import ArraySource
 from ckm._sources.blocks import BLOCK_ROWS
 from ckm._util.arrays import Array
-from ckm._util.checks import whole_number
+from ckm._util.checks import check_whole_number
 from ckm._util.parallel import thread_count
 from ckm._util.random import seed_of, stream
-from ckm._util.warn import tell
+from ckm._util.warn import warn_user
 from ckm.errors import DataError, HeadWarning
 
 HEAD_ROWS = BLOCK_ROWS  # rows that choose the frequencies; then as many are sketched at a time
@@ -73,7 +73,7 @@ class Sketcher:
             columns, weight_column, None if self._like is None else self._like.columns
         )
         self._how: dict[str, Any] = {
-            "pool": whole_number(pool, "pool", 0),
+            "pool": check_whole_number(pool, "pool", 0),
             "n_jobs": thread_count(n_jobs),
             "kernel": kernel,
         }
@@ -155,7 +155,7 @@ class Sketcher:
 
     def _tell_of_the_head(self) -> None:
         if self._head:
-            tell(
+            warn_user(
                 f"The scale and the origin come from the first {self._head:,} rows: the others should look like them. Shuffle the rows, or "
                 f"begin with an earlier sketch: Sketcher(like=), or CompressiveKMeans.from_sketch.",
                 HeadWarning,

@@ -14,7 +14,7 @@ import numpy as np
 
 from ckm._sources.base import BEGINNING, Chunk, Place, Source
 from ckm._sources.columns import Wanted
-from ckm._util.device import on_card
+from ckm._util.device import is_on_gpu
 from ckm.errors import DataError, ParameterError
 
 __all__ = ["BEGINNING", "Chunk", "Place", "Source", "Wanted", "kind_of", "open_source"]
@@ -88,7 +88,7 @@ def kind_of(data: Any) -> str:
         return "paths"
     if isinstance(data, np.ndarray):
         return "arrays"
-    if on_card(data):
+    if is_on_gpu(data):
         return "tensors"
     if hasattr(data, "tocsr") and hasattr(data, "toarray"):
         return "sparse"

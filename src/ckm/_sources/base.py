@@ -106,7 +106,7 @@ class Source(ABC):
     background : bool
         Whether another thread may read.
     device : torch.device or None
-        The card that rows are on (`ckm._util.device.CardRows`), where they are not arrays.
+        The card that rows are on (`ckm._util.device.DeviceRows`), where they are not arrays.
     """
 
     columns: tuple[str, ...] | None

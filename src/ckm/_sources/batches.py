@@ -15,7 +15,7 @@ from ckm._sources.base import require_numeric, require_table
 from ckm._sources.columns import Chosen, Wanted
 from ckm._sources.sparse import is_sparse
 from ckm._sources.streaming import Batch, StreamSource
-from ckm._util.device import CardRows, on_card, rows_at_once
+from ckm._util.device import DeviceRows, is_on_gpu, rows_at_once
 from ckm.errors import DataError, MismatchError
 
 
@@ -45,7 +45,7 @@ class BatchSource(StreamSource):
             wanted.refuse_names("An array")
         rows = first if self._chosen else _as_rows(first)
         self._width = len(self._chosen.names) if self._chosen else rows.shape[1]
-        self.device = rows.tensor.device if isinstance(rows, CardRows) else None
+        self.device = rows.tensor.device if isinstance(rows, DeviceRows) else None
         super().__init__(
             self._converted, self._width, self._chosen.columns if self._chosen else None, once=once
         )
@@ -137,8 +137,8 @@ def _as_rows(batch: Any) -> Any:
                 f"A batch has {len(batch)} arrays, of which one should be clustered: pass (x for x, *_ in batches), for instance."
             )
         batch = batch[0]
-    if on_card(batch):
-        array: Any = CardRows.of(batch)
+    if is_on_gpu(batch):
+        array: Any = DeviceRows.of(batch)
         require_table(array.shape, "A batch")
         return array
     array = as_array(batch.toarray() if is_sparse(batch) else batch)

@@ -7,7 +7,7 @@ import numpy as np
 
 from ckm._sources.base import Chunk
 from ckm._util.arrays import Array
-from ckm._util.device import CardRows
+from ckm._util.device import DeviceRows
 from ckm.errors import NonFiniteError
 
 BLOCK_ROWS = 16384
@@ -88,6 +88,6 @@ def to_floats(rows: Any) -> Any:
     """
     return (
         rows
-        if isinstance(rows, CardRows) or rows.dtype in (np.float32, np.float64)
+        if isinstance(rows, DeviceRows) or rows.dtype in (np.float32, np.float64)
         else rows.astype(np.float64)
     )

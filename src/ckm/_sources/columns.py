@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckm._util.arrays import Array
-from ckm._util.warn import tell
+from ckm._util.warn import warn_user
 from ckm.errors import ColumnsWarning, DataError, MismatchError, ParameterError
 
 _LARGEST_WEIGHT = 1e100
@@ -204,7 +204,7 @@ def _of_rows(name: Any) -> tuple[Any, str]:
 def _tell_left_out(left_out: Sequence[tuple[Any, str | None]], where: str) -> None:
     if left_out:
         named = listed(f"{name} ({holds})" for name, holds in left_out)
-        tell(
+        warn_user(
             f"Left out of {where}: {named}; choose others with ckm.sketch(..., columns=[...]).",
             ColumnsWarning,
         )

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from ckm._sources.base import BEGINNING, Chunk, Place, Source
-from ckm._util.device import joined
+from ckm._util.device import concatenate_rows
 from ckm.errors import DataError
 
 # a chunk of fewer rows, and fewer bytes, waits for more of them: each costs a task
@@ -70,7 +70,7 @@ def _joined(chunks: Iterable[Chunk], least: int) -> Generator[Chunk]:
 def _join(chunks: list[Chunk]) -> Chunk:
     if len(chunks) == 1:
         return chunks[0]
-    rows = joined([chunk.rows for chunk in chunks])
+    rows = concatenate_rows([chunk.rows for chunk in chunks])
     weights = (
         None
         if chunks[0].weights is None

@@ -9,7 +9,7 @@ import numpy as np
 
 from ckm._sources.base import BEGINNING, Chunk, Place, Source, draw, paired, rows_per_chunk
 from ckm._util.arrays import Array
-from ckm._util.warn import tell
+from ckm._util.warn import warn_user
 from ckm.errors import DataError, HeadWarning
 
 HEAD_BYTES = 32 * 2**20  # of rows that a pilot is drawn from where they can be read once only
@@ -68,7 +68,7 @@ class StreamSource(Source):
         rows = sum(len(chunk.rows) for chunk in self._head)
         if not self._complete and not self._warned:
             self._warned = True
-            tell(
+            warn_user(
                 f"This data can be read once only, so the scale and the origin come from its first {rows:,} rows: the others should look "
                 f"like them. Shuffle it, give what can be read again, or an earlier sketch's frequencies: ckm.sketch(..., like=).",
                 HeadWarning,

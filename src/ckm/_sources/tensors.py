@@ -5,7 +5,7 @@ from typing import Any
 from ckm._sources.base import RandomAccessSource, require_numeric, require_table
 from ckm._sources.columns import Wanted
 from ckm._util.arrays import Array
-from ckm._util.device import CardRows, as_tensor, rows_at_once
+from ckm._util.device import DeviceRows, as_tensor, rows_at_once
 from ckm.errors import DataError
 
 
@@ -15,7 +15,7 @@ class TensorSource(RandomAccessSource):
     background = False  # there is nothing to wait for
 
     def __init__(self, tensor: Any, weights: Array | None = None) -> None:
-        self._rows = CardRows.of(tensor)
+        self._rows = DeviceRows.of(tensor)
         require_table(self._rows.shape, "The tensor")
         require_numeric(self._rows.dtype, "The tensor")
         self.columns, self.weights, self.device = None, weights, self._rows.tensor.device

@@ -12,7 +12,7 @@ from ckm.errors import NonFiniteError, ParameterError
 FREQUENCIES_PER_PARAMETER = 5  # m = 5 K n is enough (Section 4.3)
 
 
-def whole_number(value: Any, name: str, least: int) -> int:
+def check_whole_number(value: Any, name: str, least: int) -> int:
     """`value` as an integer that is at least `least`, or an error that names the argument."""
     try:
         number = operator.index(value)
@@ -23,7 +23,7 @@ def whole_number(value: Any, name: str, least: int) -> int:
     return number
 
 
-def positive_variance(value: Any, name: str = "The scale") -> float:
+def check_variance(value: Any, name: str = "The scale") -> float:
     """`value` as a variance, or an error that names the argument."""
     try:
         scale = math.nan if isinstance(value, (str, bytes, bool)) else float(value)
@@ -34,14 +34,14 @@ def positive_variance(value: Any, name: str = "The scale") -> float:
     return scale
 
 
-def known_nan(nan: Any) -> str:
+def check_nan_policy(nan: Any) -> str:
     """What to do with missing values: "error" or "drop"."""
     if nan not in ("error", "drop"):
         raise ParameterError(f"nan must be 'error' or 'drop'; got {nan!r}.")
     return str(nan)
 
 
-def require_enough(m: int, n_clusters: int, n_features: int) -> None:
+def require_enough_frequencies(m: int, n_clusters: int, n_features: int) -> None:
     """Refuse to look for more unknowns (K centroids and weights) than the sketch has numbers (m
     complex ones).
     """

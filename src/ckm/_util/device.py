@@ -14,11 +14,11 @@ _WITH_DLPACK = {"cupy", "jax", "jaxlib"}
 _CPU = 1  # DLPack's name for it
 _CAPABLE = (7, 0)  # cards that Triton compiles for
 
-CARD_BYTES = 2**30  # of rows on a card that are taken at once
+DEVICE_BYTES = 2**30  # of rows on a card that are taken at once
 _LEAST, _MOST = 2**14, 2**24  # and rows
 
 
-class CardRows:
+class DeviceRows:
     """A table on a card: enough of an array to be cut, sampled and passed on. Whoever needs its
     numbers gets a copy on the CPU.
 
@@ -31,7 +31,7 @@ class CardRows:
         self.tensor, self.ready = tensor, ready
 
     @classmethod
-    def of(cls, data: Any) -> "CardRows":
+    def of(cls, data: Any) -> "DeviceRows":
         """The rows of a tensor that the current stream may still be writing."""
         import torch
 
@@ -56,34 +56,34 @@ class CardRows:
     def __len__(self) -> int:
         return int(self.tensor.shape[0])
 
-    def __getitem__(self, which: Any) -> "CardRows":
+    def __getitem__(self, which: Any) -> "DeviceRows":
         """A slice of rows (nothing is copied), or those at some indices or under a mask (copied on
         the card).
         """
         if isinstance(which, slice):
-            return CardRows(self.tensor[which], self.ready)
+            return DeviceRows(self.tensor[which], self.ready)
         import torch
 
-        return CardRows.of(
-            self.waited()[torch.as_tensor(np.asarray(which), device=self.tensor.device)]
+        return DeviceRows.of(
+            self.synchronized()[torch.as_tensor(np.asarray(which), device=self.tensor.device)]
         )
 
-    def __truediv__(self, units: Array) -> "CardRows":
+    def __truediv__(self, units: Array) -> "DeviceRows":
         import torch
 
-        return CardRows.of(
-            self.waited().double()
+        return DeviceRows.of(
+            self.synchronized().double()
             / torch.tensor(units, dtype=torch.float64, device=self.tensor.device)
         )
 
-    def waited(self) -> Any:
+    def synchronized(self) -> Any:
         """The tensor, once the current stream may read it."""
         if self.ready is not None:
             self.ready.wait()
         return self.tensor
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        tensor = self.waited().detach()
+        tensor = self.synchronized().detach()
         found: Array = (tensor.float() if "bfloat16" in str(tensor.dtype) else tensor).cpu().numpy()
         return found if dtype is None else found.astype(dtype)
 
@@ -92,24 +92,24 @@ class CardRows:
         return self.__array__(dtype)
 
 
-def rows_at_once(n_features: int, n_bytes: int = CARD_BYTES) -> int:
+def rows_at_once(n_features: int, n_bytes: int = DEVICE_BYTES) -> int:
     """How many float32 rows are taken at once: enough to be worth a launch."""
     rows = n_bytes // (4 * n_features)
     return max(_LEAST, min(_MOST, rows - rows % _LEAST))
 
 
-def joined(tables: list[Any]) -> Any:
+def concatenate_rows(tables: list[Any]) -> Any:
     """The rows of all tables, one after another: on the card where all of them are."""
-    if all(isinstance(table, CardRows) for table in tables):
+    if all(isinstance(table, DeviceRows) for table in tables):
         import torch
 
-        return CardRows.of(torch.cat([table.waited() for table in tables]))
+        return DeviceRows.of(torch.cat([table.synchronized() for table in tables]))
     return np.concatenate(tables)
 
 
 def to_host(data: Any) -> Any:
     """What is on a card as an array on the CPU; anything else as it is."""
-    return np.asarray(CardRows(as_tensor(data))) if on_card(data) else data
+    return np.asarray(DeviceRows(as_tensor(data))) if is_on_gpu(data) else data
 
 
 def is_tensor(data: Any) -> bool:
@@ -117,7 +117,7 @@ def is_tensor(data: Any) -> bool:
     return type(data).__module__.split(".")[0] == "torch" and hasattr(data, "detach")
 
 
-def on_card(data: Any) -> bool:
+def is_on_gpu(data: Any) -> bool:
     """Whether it is a tensor of torch, CuPy or JAX that is not in the CPU's memory. Nothing is
     imported to find out.
     """
@@ -129,7 +129,7 @@ def on_card(data: Any) -> bool:
     return int(data.__dlpack_device__()[0]) != _CPU
 
 
-def current_card() -> Any:
+def current_gpu() -> Any:
     """The card that torch would use, or None."""
     import torch
 
@@ -137,7 +137,7 @@ def current_card() -> Any:
 
 
 @contextmanager
-def current(device: Any) -> Iterator[None]:
+def use_gpu(device: Any) -> Iterator[None]:
     """With this card as the current one, if it is one."""
     if device is None:
         yield

@@ -6,7 +6,7 @@ import warnings
 _OURS = ("ckm", "sklearn")  # which calls the estimator's methods on behalf of a person
 
 
-def tell(sentence: str, category: type[Warning]) -> None:
+def warn_user(sentence: str, category: type[Warning]) -> None:
     """Warn, as from the line that called into the library: the same sentence is shown once for each
     such line.
     """

@@ -9,14 +9,14 @@ from ckm._core.frequencies import Frequencies
 from ckm._core.pool import Pool
 from ckm._kernels.gpu.streams import launching, urgent
 from ckm._util.arrays import Array
-from ckm._util.device import CardRows, has_triton
+from ckm._util.device import DeviceRows, has_triton
 
 _ROWS = 64  # of a program
 
 
 def draw_pool(
     rng: np.random.Generator,
-    rows: CardRows,
+    rows: DeviceRows,
     weights: Array | None,
     capacity: int,
     frequencies: Frequencies,
@@ -26,7 +26,7 @@ def draw_pool(
     """
     device, count = rows.tensor.device, len(rows)
     with urgent(device):
-        x = rows.waited()
+        x = rows.synchronized()
         random = torch.Generator(device).manual_seed(int(rng.integers(2**63)))
         there = (
             None if weights is None else torch.tensor(weights, dtype=torch.float32, device=device)
@@ -36,7 +36,7 @@ def draw_pool(
         )
         least, kept = torch.topk(keys, min(capacity, count), largest=False)
         drawn, own = torch.stack([least, odds[kept]]).double().cpu().numpy()
-        which, chosen = kept.cpu().numpy(), np.asarray(CardRows(x[kept]))
+        which, chosen = kept.cpu().numpy(), np.asarray(DeviceRows(x[kept]))
     return Pool(
         chosen,
         np.ones(len(which)) if weights is None else weights[which],

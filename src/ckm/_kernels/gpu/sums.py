@@ -24,7 +24,14 @@ from ckm._kernels import torch as plain
 from ckm._kernels.cpu import dense as numba
 from ckm._kernels.gpu.streams import in_turn, lane, launching
 from ckm._util.arrays import Array
-from ckm._util.device import CARD_BYTES, CardRows, has_triton, is_tensor, on_card, rows_at_once
+from ckm._util.device import (
+    DEVICE_BYTES,
+    DeviceRows,
+    has_triton,
+    is_on_gpu,
+    is_tensor,
+    rows_at_once,
+)
 
 EXACT_COLUMNS = 64
 STAGED_BYTES = 2**26  # of rows from the CPU that are summed at once
@@ -40,9 +47,9 @@ def tally(frequencies: Frequencies, rows: Any, weights: Array | None = None) -> 
     """The tally of `rows`: an array, a tensor, or rows on a card."""
     if not len(rows):
         return Tally.empty(frequencies.m, frequencies.n)
-    if on_card(rows):
-        rows = CardRows.of(rows)
-    elif not isinstance(rows, CardRows):
+    if is_on_gpu(rows):
+        rows = DeviceRows.of(rows)
+    elif not isinstance(rows, DeviceRows):
         rows = rows.detach().numpy() if is_tensor(rows) else rows
         if not torch.cuda.is_available():
             return numba.tally(frequencies, rows, weights)
@@ -57,7 +64,7 @@ def plan(n_features: int, n_threads: int, on_card: bool) -> Plan | None:
         return None
     cards = torch.cuda.device_count()
     share = min(torch.cuda.get_device_properties(i).total_memory for i in range(cards)) // _SHARE
-    block_rows = rows_at_once(n_features, min(share, CARD_BYTES if on_card else STAGED_BYTES))
+    block_rows = rows_at_once(n_features, min(share, DEVICE_BYTES if on_card else STAGED_BYTES))
     return Plan(block_rows, min((2 if on_card else _COPIERS) * cards, max(2, n_threads)))
 
 
@@ -65,11 +72,11 @@ def _on_stream(frequencies: Frequencies, rows: Any, weights: Array | None) -> Ta
     """The tally, computed in a stream of its own; returns when it is done, so that buffers may be
     used again.
     """
-    resident = isinstance(rows, CardRows)
+    resident = isinstance(rows, DeviceRows)
     with lane(rows.tensor.device if resident else None) as own:
         device = own.device
         with in_turn(device) if resident else nullcontext():
-            rows = rows.waited() if resident else own.copied("rows", rows)
+            rows = rows.synchronized() if resident else own.copied("rows", rows)
             rows = rows if rows.dtype in (torch.float32, torch.float64) else rows.double()
             beta = None if weights is None else own.copied("weights", weights)
             if not has_triton(device):

@@ -18,7 +18,7 @@ from ckm._sources.columns import Chosen, Wanted
 from ckm._sources.prefetch import read
 from ckm._sources.streaming import Batch, StreamSource
 from ckm._util.arrays import Array
-from ckm._util.warn import tell
+from ckm._util.warn import warn_user
 from ckm.errors import CkmError, DataError, NonFiniteError, ParameterError
 
 FAN_IN = 64  # results that one task merges: two rounds for 4096 partitions, three for 262 144
@@ -118,7 +118,7 @@ class Description(NamedTuple):
     def told(self) -> Opening:
         """The opening, once its warnings are given."""
         for category, sentence in self.said:
-            tell(sentence, getattr(errors, category))
+            warn_user(sentence, getattr(errors, category))
         return self.opening
 
 
