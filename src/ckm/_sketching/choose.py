@@ -11,20 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ckm._core.frequencies import Frequencies, draw_frequencies
-from ckm._core.laws import DEFAULT_DISTRIBUTION, MULTISCALE, law
+from ckm._core.laws import DEFAULT_DISTRIBUTION, law
 from ckm._core.pool import Pool
 from ckm._core.sketch import Sketch
 from ckm._core.storage import load
 from ckm._sketching.jobs import pack_pool, unpack_pool
-from ckm._sketching.pilot import (
-    PILOT_ROWS,
-    Pilot,
-    cluster_variance,
-    draw_pilot,
-    estimate_scale,
-    pilot_of,
-    total_variance,
-)
+from ckm._sketching.pilot import PILOT_ROWS, Pilot, draw_pilot, pilot_from_rows
+from ckm._sketching.scale import estimate_scale
 from ckm._sources import Chunk, Source
 from ckm._sources.base import spread
 from ckm._sources.engines.base import Job, PartitionedSource
@@ -158,12 +151,16 @@ def survey(pilot: Pilot, choice: Choice, n: int, m: int, seed: int) -> Survey:
     given, empty = choice.given_scale(), not len(pilot.rows)
     origin, units = np.zeros(n) if empty else pilot.origin, None
     if choice.standardize:
-        units = np.ones(n) if empty else _deviations(pilot)
+        units = np.ones(n) if empty else pilot.deviations
         pilot = Pilot((pilot.rows - origin) / units, pilot.weights)
     K = choice.n_clusters or max(1, m // (FREQUENCIES_PER_PARAMETER * n))
-    sigma2 = _scale_of(pilot, K, choice.distribution, seed) if given is None else given
+    sigma2 = (
+        estimate_scale(pilot, K, choice.distribution, stream(seed, "scale"))
+        if given is None
+        else given
+    )
     return Survey(
-        origin, sigma2, len(pilot.rows), None if empty else total_variance(pilot) / n or None, units
+        origin, sigma2, len(pilot.rows), None if empty else pilot.total_variance / n or None, units
     )
 
 
@@ -195,7 +192,7 @@ class SurveyJob(Job):
     def finish(self, merged: bytes) -> bytes:
         """The survey of the sample, as JSON."""
         pool = unpack_pool(merged)
-        pilot = pilot_of(pool.rows, pool.weights if pool.complete else np.ones(len(pool)))
+        pilot = pilot_from_rows(pool.rows, pool.weights if pool.complete else np.ones(len(pool)))
         found = survey(pilot, self.choice, self.n, self.m, self.seed)._asdict() | {
             "rows": pool.seen
         }
@@ -231,12 +228,6 @@ def _require_finite(chunk: Chunk, columns: tuple[str, ...] | None) -> None:
         )
 
 
-def _deviations(pilot: Pilot) -> Array:
-    """The standard deviation of each column; one where it is constant."""
-    variances = pilot.weights @ (pilot.rows - pilot.origin) ** 2 / pilot.weights.sum()
-    return np.sqrt(np.where(variances > 0, variances, 1.0))
-
-
 def _checked_like(model: Sketch, source: Source, choice: Choice) -> Frequencies:
     frequencies = model.frequencies
     _, sketch_size, scale, distribution, standardize = choice
@@ -266,14 +257,3 @@ def _checked_like(model: Sketch, source: Source, choice: Choice) -> Frequencies:
             "standardize=True contradicts like=, whose columns are as they were; leave it out, or sketch all of it anew."
         )
     return frequencies
-
-
-def _scale_of(pilot: Pilot, K: int, distribution: str, seed: int) -> float:
-    if not len(pilot.rows):
-        return 1.0
-    rng = stream(seed, "scale")
-    return (
-        cluster_variance(pilot, K, rng)
-        if distribution in MULTISCALE
-        else estimate_scale(pilot, rng)
-    )

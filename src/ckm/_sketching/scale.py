@@ -1,0 +1,157 @@
+"""The scale sigma^2 of the frequencies: two rules that estimate it from a pilot.
+
+Frequencies should distinguish what K centroids distinguish. The default rule is therefore the
+variance within K clusters of the pilot. The paper's rule, kept for its own laws, does not know K:
+the modulus of a Gaussian's characteristic function decays as exp(-R^2 sigma^2 / 2), and a small
+sketch of the pilot shows where that of the data does (Keriven et al., 2016).
+"""
+
+import math
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from ckm._core.frequencies import Frequencies, scaled_turns
+from ckm._core.laws import MULTISCALE, adapted_radius
+from ckm._core.tally import UNIT
+from ckm._kernels import load_kernel
+from ckm._kmeans.nearest import Targets, find_nearest
+from ckm._messages import Argument, Aside
+from ckm._sketching.pilot import Pilot
+from ckm._util.arrays import FloatArray
+from ckm.errors import DataError
+
+# Pilot rows per cluster: with fewer, the variance within clusters is mostly chance.
+MIN_ROWS_PER_CLUSTER = 4
+# Lloyd iterations: frequencies cover a range of scales, so the variance need not be exact.
+LLOYD_ITERATIONS = 10
+# Size of the paper's small sketch: as in Keriven et al. (2016).
+PILOT_FREQUENCIES = 500
+# Bands of |omega| whose largest modulus is fitted: as in Keriven et al. (2016).
+RADIUS_BANDS = 30
+# Rounds of the paper's rule. More of them end at scales so small that clusters no longer look like
+# the decoder's Diracs.
+DECAY_ROUNDS = 3
+
+
+def estimate_scale(
+    pilot: Pilot, n_clusters: int, distribution: str, rng: np.random.Generator
+) -> float:
+    """Estimate sigma^2 by the rule of the law called `distribution`; one without rows."""
+    if not len(pilot):
+        return 1.0
+    if distribution in MULTISCALE:
+        return cluster_variance(pilot, n_clusters, rng)
+    return decay_scale(pilot, rng)
+
+
+def cluster_variance(pilot: Pilot, K: int, rng: np.random.Generator) -> float:
+    """The mean variance along an axis within K clusters of the pilot.
+
+    Multiplying the data by s multiplies it by s^2.
+    """
+    total_variance = _positive_total_variance(pilot)
+    rows = pilot.rows - pilot.origin
+    weights = pilot.weights
+    K = min(K, max(1, len(rows) // MIN_ROWS_PER_CLUSTER))
+    C = _spread_rows(rows, weights, K, rng)
+    labels = np.empty(len(rows), np.int32)
+    for _ in range(LLOYD_ITERATIONS):
+        find_nearest(rows, Targets(C), labels)
+        masses = np.bincount(labels, weights, minlength=K)
+        sums = np.stack(
+            [np.bincount(labels, weights * column, minlength=K) for column in rows.T], axis=1
+        )
+        C = np.where(
+            masses[:, None] > 0, sums / np.maximum(masses, np.finfo(float).tiny)[:, None], C
+        )
+    find_nearest(rows, Targets(C), labels)
+    squares = ((rows - C[labels]) ** 2).sum(axis=1)
+    within = float((weights * squares).sum() / weights.sum() / rows.shape[1])
+    # With as many centroids as distinct rows, any scale distinguishes them.
+    return within or total_variance / rows.shape[1]
+
+
+def _spread_rows(
+    rows: FloatArray, weights: FloatArray, K: int, rng: np.random.Generator
+) -> FloatArray:
+    """K of the rows, each drawn in proportion to the squared distance to those before it
+    (k-means++).
+    """
+    chosen = list[int]()
+    squares = np.ones(len(rows))
+    for _ in range(K):
+        masses = np.cumsum(weights * squares)
+        if not masses[-1] > 0:
+            break
+        chosen.append(
+            min(
+                int(np.searchsorted(masses, rng.random() * masses[-1], side="right")), len(rows) - 1
+            )
+        )
+        gaps = ((rows - rows[chosen[-1]]) ** 2).sum(axis=1)
+        squares = gaps if len(chosen) == 1 else np.minimum(squares, gaps)
+    return rows[chosen + chosen[:1] * (K - len(chosen))]
+
+
+def decay_scale(pilot: Pilot, rng: np.random.Generator) -> float:
+    """The sigma^2 for which exp(-R^2 sigma^2 / 2) best follows the modulus of the pilot's sketch.
+
+    Multiplying the data by s multiplies it by s^2.
+    """
+    origin = pilot.origin
+    total_weight = pilot.weights.sum()
+    # Deviation: the search starts at the pilot's total variance, not at 1, which would tie the
+    # answer to the data's units. From there the first round finds the variance of the whole, and
+    # each further round comes closer to that of a cluster.
+    scale = _positive_total_variance(pilot)
+    kernel = load_kernel("numba")
+    for _ in range(DECAY_ROUNDS):
+        unit = adapted_radius(rng, PILOT_FREQUENCIES, len(origin))
+        frequencies = Frequencies(scaled_turns(unit, scale), origin, scale, "adapted-radius")
+        sums = kernel(frequencies, pilot.rows, pilot.weights).sums
+        cosines, sines = sums * (UNIT / total_weight)
+        scale *= _fit_decay(np.linalg.norm(unit, axis=1), np.hypot(cosines, sines))
+    return scale
+
+
+def _fit_decay(radii: FloatArray, moduli: FloatArray) -> float:
+    """The s for which exp(-R^2 s / 2) best follows, by least squares, the largest modulus in each
+    band of radii R.
+    """
+    bands = np.array_split(np.argsort(radii), RADIUS_BANDS)
+    peaks = np.array([band[np.argmax(moduli[band])] for band in bands])
+    r2 = radii[peaks] ** 2
+    y = moduli[peaks]
+
+    def misfit(log_s: float) -> float:
+        return float(((np.exp(-0.5 * r2 * math.exp(log_s)) - y) ** 2).sum())
+
+    # The misfit has several minima: a grid finds the lowest, and a bounded search refines it.
+    grid = np.linspace(-7, 7, 57)
+    step = grid[1] - grid[0]
+    best = grid[np.argmin([misfit(g) for g in grid])]
+    bounds = (best - step, best + step)
+    found = minimize_scalar(misfit, bounds=bounds, method="bounded", options={"xatol": 1e-9})
+    return math.exp(found.x)
+
+
+def _positive_total_variance(pilot: Pilot) -> float:
+    """The total variance of the pilot; raises `DataError` where it is zero."""
+    variance = pilot.total_variance
+    if variance > 0:
+        return variance
+    total_weight = pilot.weights.sum()
+    if total_weight == 1:
+        seen = ("There is one row", Aside(" (n_samples=1)"))
+    else:
+        seen = ("All rows are equal", Aside(f" (n_samples={total_weight:.12g})"))
+    raise DataError(
+        *seen,
+        ", so there is no scale to estimate and there are no clusters to find; ",
+        "check the data, or give ",
+        Argument("scale", ...),
+        " (a variance), or ",
+        Argument("like", ..., function="ckm.sketch"),
+        ".",
+    )
