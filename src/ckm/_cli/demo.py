@@ -19,7 +19,7 @@ from ckm._cli.errors import say
 from ckm._display.tables import console, readable_bytes, working
 from ckm._kmeans.assign import assign, distances
 from ckm._util.arrays import Array
-from ckm._util.files import check_writable
+from ckm._util.files import atomic_file, check_writable
 from ckm._util.parallel import thread_count
 from ckm.datasets import Mixture, gaussian_mixture
 from ckm.errors import OutputError
@@ -105,13 +105,9 @@ def _prepare(folder: Path, *files: Path) -> None:
 
 def _write(path: Path, rows: Array) -> None:
     table = pa.table({f"x{i}": rows[:, i] for i in range(rows.shape[1])})
-    part = path.with_name(f".{path.name}.part")
-    try:
-        # noise does not compress
-        pq.write_table(table, part, row_group_size=2**16, compression="none", use_dictionary=False)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    # Uncompressed: noise does not compress.
+    with atomic_file(path) as file:
+        pq.write_table(table, file, row_group_size=2**16, compression="none", use_dictionary=False)
 
 
 def _timed(work: Callable[[], _T]) -> tuple[_T, float]:

@@ -1,6 +1,5 @@
 """Files of labels, and how they are written: as CSV, `.npy` or Parquet."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +8,8 @@ from typing import BinaryIO, Protocol
 import numpy as np
 
 from ckm._util.arrays import Array
-from ckm.errors import CkmError, OutputError
+from ckm._util.files import atomic_file
+from ckm.errors import OutputError
 
 
 class LabelWriter(Protocol):
@@ -105,20 +105,7 @@ def writing_labels(path: Path) -> Iterator[LabelWriter]:
     """A writer whose file appears under its name when the block ends well, and not at all
     otherwise.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with temporary.open("w+b") as file:
-            writer = _WRITERS[path.suffix.lower()](file)
-            yield writer
-            writer.finish()
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except CkmError:
-        raise
-    except OSError as error:
-        raise OutputError(
-            f"Cannot write {path}: {error.strerror or error}; choose another output."
-        ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_file(path) as file:
+        writer = _WRITERS[path.suffix.lower()](file)
+        yield writer
+        writer.finish()

@@ -53,12 +53,20 @@ def require_enough_frequencies(m: int, n_clusters: int, n_features: int) -> None
         )
 
 
+def first_nonfinite(values: Array) -> tuple[int, int] | None:
+    """The row and column of the first value of a 2-D array that is not finite, in row order."""
+    finite = np.isfinite(values)
+    if finite.all():
+        return None
+    row, column = divmod(int(np.argmin(finite)), values.shape[1])
+    return row, column
+
+
 def require_float32(x: Array) -> None:
-    """Refuse rows that are not finite in float32, naming the first place."""
-    finite = np.isfinite(as_float32(x))
-    if not finite.all():
-        row, column = np.argwhere(~finite)[0]
-        raise NonFiniteError(int(row), int(column), float(x[row, column]))
+    """Raise `NonFiniteError` at the first value of `x` (N, n) that is not finite in float32."""
+    place = first_nonfinite(as_float32(x))
+    if place is not None:
+        raise NonFiniteError(*place, float(x[place]))
 
 
 def as_float32(x: Array) -> Array:
