@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ckm._core.frequencies import Frequencies
+from ckm._core.moments import SecondMoment
 from ckm._core.pool import Pool
 from ckm._core.tally import UNIT, Tally
 from ckm._util.arrays import Array, Frozen, read_only
@@ -104,10 +105,14 @@ class Sketch(Frozen):
     @cached_property
     def covariance(self) -> Array:
         """The weighted covariance: (n, n), or its diagonal (n,) where n is large against m."""
+        return read_only(self.central_moment.values)
+
+    @cached_property
+    def central_moment(self) -> SecondMoment:
+        """The weighted covariance as a value that is full or diagonal."""
         self._require_rows("has no covariance")
         shift = self.tally.first / self.weight
-        square = np.outer(shift, shift) if self.tally.second.ndim == 2 else shift**2
-        return read_only(self.tally.second / self.weight - square)
+        return (self.tally.second_moment / self.weight).minus_outer(shift)
 
     @property
     def nbytes(self) -> int:

@@ -19,9 +19,10 @@ from safetensors.numpy import load as _load_tensors
 from safetensors.numpy import save as _save_tensors
 
 from ckm._core.frequencies import Frequencies
+from ckm._core.moments import second_moment_shape
 from ckm._core.pool import Pool
 from ckm._core.sketch import Sketch
-from ckm._core.tally import UNIT, Tally, second_moment_shape
+from ckm._core.tally import UNIT, Tally
 from ckm._util.arrays import Array
 from ckm._util.checks import check_whole_number
 from ckm._util.files import write_atomically

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ckm._core.moments import SecondMoment, second_moment_shape
 from ckm._util.arrays import Array, Frozen, read_only
 from ckm.errors import MismatchError
 
@@ -103,6 +104,11 @@ class Tally(Frozen):
         """Whether the sums are integers, the same bits for any order, split and merge of the rows."""
         return self.sums.dtype.kind == "i"
 
+    @property
+    def second_moment(self) -> SecondMoment:
+        """`second` as a value that is full or diagonal."""
+        return SecondMoment(self.second)
+
     def __add__(self, other: "Tally") -> "Tally":
         if not isinstance(other, Tally):
             return NotImplemented
@@ -169,8 +175,3 @@ class Tally(Frozen):
             second,
             tight=False,
         )
-
-
-def second_moment_shape(m: int, n: int) -> tuple[int, ...]:
-    """The full (n, n) second moment while it is small beside the sketch, else its diagonal (n,)."""
-    return (n, n) if n * (n + 1) / 2 <= m / 2 else (n,)

@@ -5,7 +5,8 @@ marked `exact=False`.
 import numpy as np
 
 from ckm._core.frequencies import Frequencies
-from ckm._core.tally import UNIT, Tally, second_moment_shape
+from ckm._core.moments import has_full_moment
+from ckm._core.tally import UNIT, Tally
 from ckm._util.arrays import Array
 from ckm._util.checks import require_float32
 
@@ -26,7 +27,7 @@ def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -
         part = slice(start, start + step)
         phases = x[part] @ frequencies.omega.T
         sums += beta[part] @ np.cos(phases), beta[part] @ np.sin(phases)
-    full = len(second_moment_shape(m, n)) == 2
+    full = has_full_moment(m, n)
     second = (x * beta[:, None]).T @ x if full else beta @ x**2
     lower, upper = rows.min(axis=0), rows.max(axis=0)
     return Tally(sums / UNIT, float(beta.sum()), len(x), lower, upper, beta @ x, second)

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from ckm._core.frequencies import Frequencies
-from ckm._core.tally import UNIT, Tally, second_moment_shape
+from ckm._core.moments import has_full_moment
+from ckm._core.tally import UNIT, Tally
 from ckm._util.device import DeviceRows
 from ckm.errors import NonFiniteError
 
@@ -33,7 +34,7 @@ def tally(frequencies: Frequencies, rows: Any, weights: Any = None) -> Tally:
         if weights is None
         else _as_tensor(weights).to(device, kind)
     )
-    full = len(second_moment_shape(m, n)) == 2
+    full = has_full_moment(m, n)
     sums, first = (
         torch.zeros((2, m), dtype=kind, device=device),
         torch.zeros(n, dtype=kind, device=device),

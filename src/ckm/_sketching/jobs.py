@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ckm._core.frequencies import Frequencies
+from ckm._core.moments import second_moment_shape
 from ckm._core.pool import Pool
-from ckm._core.tally import Tally, second_moment_shape
+from ckm._core.tally import Tally
 from ckm._kernels import load_kernel, plan
 from ckm._sketching.accumulate import State, run
 from ckm._sources.base import Chunk

@@ -19,7 +19,8 @@ import numpy as np
 from numba import njit
 
 from ckm._core.frequencies import Frequencies
-from ckm._core.tally import Tally, second_moment_shape
+from ckm._core.moments import has_full_moment
+from ckm._core.tally import Tally
 from ckm._kernels.cpu import structured
 from ckm._kernels.cpu.llvm import HALF, LANES
 from ckm._kernels.cpu.packing import absorb_columns, absorb_rows, add_products, copy, turn
@@ -133,7 +134,7 @@ def prepared(
 def _planned(last: _Plan | None, frequencies: Frequencies, weighted: bool) -> _Plan:
     """A plan, in the memory of the last one if their sizes are the same."""
     m, n = frequencies.m, frequencies.n
-    full = len(second_moment_shape(m, n)) == 2
+    full = has_full_moment(m, n)
     if last and (last.weighted, last.full, last.frequencies.m, last.frequencies.n) == (
         weighted,
         full,

@@ -11,7 +11,8 @@ from numba import njit
 
 from ckm._core.frequencies import Frequencies
 from ckm._core.hadamard import ROUNDS, padded
-from ckm._core.tally import Tally, second_moment_shape
+from ckm._core.moments import has_full_moment
+from ckm._core.tally import Tally
 from ckm._kernels.cpu import butterflies as b
 from ckm._kernels.cpu.llvm import LANES
 from ckm._kernels.cpu.tiles import take_tile
@@ -37,7 +38,7 @@ _Room = tuple[Array, Array, Array, Array, Array, Array]
 def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -> Tally:
     """The tally of `rows`; integer sums when they are unweighted."""
     m, n = frequencies.m, frequencies.n
-    full = len(second_moment_shape(m, n)) == 2
+    full = has_full_moment(m, n)
     columns = n + -n % LANES
     sums = np.zeros((2, m), np.int64 if weights is None else np.float64)
     notes = np.zeros((4, columns))

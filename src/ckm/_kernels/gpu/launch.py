@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ckm._core.frequencies import Frequencies
-from ckm._core.tally import second_moment_shape
+from ckm._core.moments import has_full_moment
 from ckm._kernels.gpu import phases as kernels
 from ckm._kernels.spec import ONE
 from ckm._util.arrays import Array
@@ -74,7 +74,7 @@ class Sums(NamedTuple):
     ) -> "Sums":
         """Zeros."""
         m, n = frequencies.m, frequencies.n
-        notes = (4 + n if len(second_moment_shape(m, n)) == 2 else 4) * n
+        notes = (4 + n if has_full_moment(m, n) else 4) * n
         numbers = torch.zeros(2 * width + notes, dtype=torch.float64, device=device)
         return cls(numbers, frequencies, width, whole, surplus if whole else 0)
 

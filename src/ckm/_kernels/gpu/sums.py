@@ -18,7 +18,8 @@ import numpy as np
 import torch
 
 from ckm._core.frequencies import Frequencies
-from ckm._core.tally import Tally, second_moment_shape
+from ckm._core.moments import has_full_moment
+from ckm._core.tally import Tally
 from ckm._kernels import Plan
 from ckm._kernels import torch as plain
 from ckm._kernels.cpu import dense as numba
@@ -117,7 +118,7 @@ def _collected(
         ends = np.array([lower, upper] - frequencies.origin, np.float32)
     if not (np.isfinite(ends).all() and np.isfinite(first).all()):
         plain.require_finite(rows.double() - torch.tensor(frequencies.origin, device=rows.device))
-    if len(second_moment_shape(frequencies.m, frequencies.n)) == 2:
+    if has_full_moment(frequencies.m, frequencies.n):
         second = notes[4:]
     weight = float(len(rows)) if weights is None else float(np.sum(weights))
     return Tally(sums, weight, len(rows), lower, upper, first, second)
