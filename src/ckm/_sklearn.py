@@ -11,8 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
-from ckm._sketching.api import open_rows
-from ckm._sources import IN_MEMORY, Source, Wanted, kind_of, open_source
+from ckm._sources import IN_MEMORY, ColumnRequest, Source, kind_of, open_rows, open_source
 from ckm._sources.arrays import ArraySource
 from ckm._sources.frames import as_frame, frame_rows
 from ckm._sources.sparse import SparseSource
@@ -142,7 +141,7 @@ def _opened(model: Any, X: Any, sample_weight: Any, reset: bool) -> Rows:
     names = (
         None if reset or not hasattr(model, "feature_names_in_") else tuple(model.feature_names_in_)
     )
-    source = open_rows(X, Wanted(like=names, made="this model"), sample_weight)
+    source = open_rows(X, ColumnRequest(like=names, made="this model"), sample_weight)
     if reset:
         model.n_features_in_ = source.n_features
         model.__dict__.pop("feature_names_in_", None)
@@ -168,7 +167,7 @@ def _on_card(model: Any, X: Any, sample_weight: Any, reset: bool) -> Rows:
 def opened_to_read_twice(X: Any) -> Any:
     """What is not in memory as an open source, known to be readable more than once."""
     source = X if isinstance(X, Source) or kind_of(X) in IN_MEMORY else open_source(X)
-    if isinstance(source, Source) and not source.rereadable:
+    if isinstance(source, Source) and not source.is_rereadable:
         raise DataError(
             "Labels of all rows take a second pass, and this data can be read once only; use fit, or write it to a file."
         )

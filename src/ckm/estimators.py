@@ -453,7 +453,7 @@ class CompressiveKMeans(
         n_clusters = check_whole_number(self.n_clusters, "n_clusters", 1)
         check_whole_number(self.n_init, "n_init", 1)
         check_whole_number(self.pool, "pool", 0)
-        self._check_polish(at_hand=rows is not None and rows.source.rereadable)
+        self._check_polish(at_hand=rows is not None and rows.source.is_rereadable)
         resolve_size(n_clusters, self._size(), self.n_features_in_)
         resolve_decoder(self.decoder)
         so_far = self.__dict__.get("_sketch")

@@ -106,7 +106,7 @@ def test_chunks_are_bounded_and_follow_each_other(
     X = values()
     monkeypatch.setattr(base, "CHUNK_BYTES", 1024 * 8 * 3)
     opened = open_source(EVERY[source](X, folder()))
-    assert opened.rereadable == (source not in ONCE)
+    assert opened.is_rereadable == (source not in ONCE)
     chunks = list(opened.chunks())
     assert max(len(chunk.rows) for chunk in chunks) <= 1024
     assert np.array_equal(np.concatenate([chunk.rows for chunk in chunks]), X)
@@ -117,7 +117,7 @@ def test_chunks_are_bounded_and_follow_each_other(
     assert opened.n_features == 3
     assert opened.n_rows in (len(X), None)
     assert opened.n_bytes is None or opened.n_bytes > 0
-    if opened.rereadable:
+    if opened.is_rereadable:
         assert np.array_equal(np.concatenate([chunk.rows for chunk in opened.chunks()]), X)
     else:
         with pytest.raises(DataError, match=r"read once only.*again"):

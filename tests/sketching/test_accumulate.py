@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ckm._sources import Chunk, Place
-from ckm._sources.blocks import BLOCK_ROWS, Block, blocks_of, tasks_of
+from ckm._sources.blocks import BLOCK_ROWS, Block, group_tasks, split_blocks
 from ckm._util.parallel import ordered_map
 
 
@@ -29,31 +29,31 @@ def sizes(tasks: Iterator[list[Block]]) -> list[int]:
 @pytest.mark.parametrize("n_rows", [None, 100 * BLOCK_ROWS + 1])
 @pytest.mark.parametrize("n_threads", [1, 2, 16])
 def test_every_block_comes_once_and_in_order(n_rows: int | None, n_threads: int) -> None:
-    tasks = tasks_of(blocks_of(chunks(100 * BLOCK_ROWS + 1)), n_threads, n_rows)
+    tasks = group_tasks(split_blocks(chunks(100 * BLOCK_ROWS + 1)), n_threads, n_rows)
     assert [block.number for task in tasks for block in task] == list(range(101))
 
 
 def test_many_are_taken_at_once_and_fewer_towards_the_end() -> None:
-    taken = sizes(tasks_of(blocks_of(chunks(100 * BLOCK_ROWS)), 2, 100 * BLOCK_ROWS))
+    taken = sizes(group_tasks(split_blocks(chunks(100 * BLOCK_ROWS)), 2, 100 * BLOCK_ROWS))
     assert taken[0] == 6
     assert taken[-5:] == [1] * 5
     assert taken == sorted(taken, reverse=True)
 
 
 def test_few_rows_are_dealt_out_one_by_one() -> None:
-    assert sizes(tasks_of(blocks_of(chunks(8 * BLOCK_ROWS)), 2, 8 * BLOCK_ROWS)) == [1] * 8
+    assert sizes(group_tasks(split_blocks(chunks(8 * BLOCK_ROWS)), 2, 8 * BLOCK_ROWS)) == [1] * 8
 
 
 def test_of_an_unknown_number_more_are_taken_with_time() -> None:
-    taken = sizes(tasks_of(blocks_of(chunks(200 * BLOCK_ROWS)), 2))
+    taken = sizes(group_tasks(split_blocks(chunks(200 * BLOCK_ROWS)), 2))
     assert taken[:8] == [1] * 8
     assert taken == sorted(taken[:-1]) + taken[-1:]
     assert max(taken) == 6
 
 
 def test_a_task_does_not_wait_for_the_next_chunk() -> None:
-    blocks = blocks_of(chunks(*[2 * BLOCK_ROWS + 5] * 40))
-    assert sizes(tasks_of(blocks, 1, 10**9)) == [3] * 40
+    blocks = split_blocks(chunks(*[2 * BLOCK_ROWS + 5] * 40))
+    assert sizes(group_tasks(blocks, 1, 10**9)) == [3] * 40
 
 
 def test_results_come_in_order_and_threads_are_not_waited_for(

@@ -17,7 +17,7 @@ import zarr
 import ckm
 import ckm._sources.csv as csv
 from ckm._sources import base, open_source
-from ckm._sources.base import spread
+from ckm._sources.base import pick_evenly
 
 ROWS = 400_000
 
@@ -145,7 +145,7 @@ def test_many_small_files_make_a_whole_pilot(tmp_path: Path) -> None:
 )
 def test_spread_takes_one_of_each_stretch(count: int, wanted: int) -> None:
     for seed in range(5):
-        picked = spread(count, wanted, np.random.default_rng(seed))
+        picked = pick_evenly(count, wanted, np.random.default_rng(seed))
         assert len(picked) == min(count, wanted)
         assert (np.diff(picked) > 0).all()
         assert (

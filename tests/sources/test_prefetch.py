@@ -17,7 +17,7 @@ from every_source import as_table, values, write_csv, write_parquet
 
 import ckm
 from ckm._sources import BEGINNING, Chunk, Place, Source
-from ckm._sources.prefetch import JOINED_ROWS, prefetched, read
+from ckm._sources.prefetch import JOINED_ROWS, prefetch, read
 from ckm.errors import CkmError, DataError, NonFiniteError
 
 
@@ -32,8 +32,8 @@ def no_thread_left() -> Iterator[None]:
 
 
 def test_items_come_in_order() -> None:
-    assert list(prefetched(iter(range(1000)))) == list(range(1000))
-    assert list(prefetched(iter(()))) == []
+    assert list(prefetch(iter(range(1000)))) == list(range(1000))
+    assert list(prefetch(iter(()))) == []
 
 
 def test_another_thread_makes_them_a_few_ahead() -> None:
@@ -45,7 +45,7 @@ def test_another_thread_makes_them_a_few_ahead() -> None:
             made.append(i)
             yield i
 
-    for i in prefetched(numbers(), ahead=3):
+    for i in prefetch(numbers(), ahead=3):
         deadline = time.monotonic() + 10
         while len(made) < min(i + 4, 100) and time.monotonic() < deadline:
             time.sleep(0.001)
@@ -57,7 +57,7 @@ def test_errors_travel() -> None:
         yield 1
         raise DataError("the second is missing")
 
-    items = prefetched(numbers())
+    items = prefetch(numbers())
     assert next(items) == 1
     with pytest.raises(DataError, match="the second is missing") as caught:
         next(items)
@@ -75,13 +75,13 @@ def test_whoever_stops_early_ends_the_thread() -> None:
         finally:
             closed.set()
 
-    items = prefetched(numbers())
+    items = prefetch(numbers())
     next(items)
     items.close()
     assert closed.wait(10)
-    never_begun = prefetched(numbers())
+    never_begun = prefetch(numbers())
     never_begun.close()
-    for _ in prefetched(numbers()):
+    for _ in prefetch(numbers()):
         break  # and forgotten
 
 
@@ -92,7 +92,7 @@ def test_a_reader_that_waits_forever_does_not_hold_anyone_up() -> None:
         yield 1
         never.wait()
 
-    items = prefetched(numbers())
+    items = prefetch(numbers())
     next(items)
     began = time.monotonic()
     items.close()

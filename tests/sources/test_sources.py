@@ -38,7 +38,7 @@ from every_source import (
 import ckm
 from ckm._core.frequencies import draw_frequencies
 from ckm._core.sketch import Sketch
-from ckm._sources import Wanted, open_source
+from ckm._sources import ColumnRequest, open_source
 from ckm.errors import (
     ColumnsWarning,
     DataError,
@@ -54,7 +54,7 @@ LIKE = Sketch.empty(draw_frequencies(10, 3, seed=0), NAMES)
 PLAIN = Sketch.empty(LIKE.frequencies)
 
 
-def rows_of(data: Any, wanted: Wanted = Wanted()) -> np.ndarray:  # noqa: B008
+def rows_of(data: Any, wanted: ColumnRequest = ColumnRequest()) -> np.ndarray:  # noqa: B008
     return np.concatenate([chunk.rows for chunk in open_source(data, wanted).chunks()])
 
 
@@ -339,7 +339,7 @@ def test_numbers_without_a_name_are_left_out(tmp_path: Path, text: str) -> None:
     ):
         assert rows_of(as_csv(text, tmp_path / "x.csv")).tolist() == [[1, 2], [3, 4]]
     assert rows_of(pd.DataFrame({"": [1.0, 2.0]})).tolist() == [[1], [2]], "where there are others"
-    assert rows_of(tmp_path / "x.csv", Wanted(columns=["", "a"])).shape == (2, 2), (
+    assert rows_of(tmp_path / "x.csv", ColumnRequest(columns=["", "a"])).shape == (2, 2), (
         "unless they are asked for"
     )
 
@@ -363,7 +363,7 @@ def test_the_index_of_a_data_frame_is_left_out(tmp_path: Path, name: str | None)
             ColumnsWarning, match=rf"Left out of .*: {stored} \(a data frame's index\); choose"
         ):
             assert rows_of(data).tolist() == rows_of(frame).tolist()
-    assert rows_of(tmp_path / "x.parquet", Wanted(columns=["a", stored])).tolist() == [
+    assert rows_of(tmp_path / "x.parquet", ColumnRequest(columns=["a", stored])).tolist() == [
         [1, 7],
         [3, 5],
     ], "unless it is asked for"
@@ -389,7 +389,7 @@ def test_readers_of_other_libraries(tmp_path: Path) -> None:
         assert ckm.sketch(pieces, like=LIKE).count == 3000
     with pq.ParquetFile(tmp_path / "x.parquet") as file:
         assert ckm.sketch(file, like=LIKE) == expected
-        assert rows_of(file, Wanted(columns=list(NAMES[:1]))).shape == (3000, 1), (
+        assert rows_of(file, ColumnRequest(columns=list(NAMES[:1]))).shape == (3000, 1), (
             "again, and some columns"
         )
 
@@ -465,11 +465,11 @@ def test_keys_in_the_names_of_folders(tmp_path: Path) -> None:
         assert open_source(hive).columns == NAMES
     years = np.repeat([2020, 2021, 2022, 2023], [10, 0, 1, 489])
     assert np.array_equal(
-        rows_of(hive, Wanted(["north", "year"])), np.stack([X[:, 1], years], axis=1)
+        rows_of(hive, ColumnRequest(["north", "year"])), np.stack([X[:, 1], years], axis=1)
     )
-    assert np.array_equal(rows_of(f"{hive}/*/*/*.parquet", Wanted(["year"]))[:, 0], years)
+    assert np.array_equal(rows_of(f"{hive}/*/*/*.parquet", ColumnRequest(["year"]))[:, 0], years)
     with pytest.raises(DataError, match=r"Column 'kind' of .* holds text"):
-        open_source(hive, Wanted(["kind"]))
+        open_source(hive, ColumnRequest(["kind"]))
     (tmp_path / "hive" / "year=2020").rename(tmp_path / "hive" / "year=__HIVE_DEFAULT_PARTITION__")
     with pytest.raises(NonFiniteError, match=r"Row 0, column 'year' of .*NaN"):
         ckm.sketch(hive, columns=["north", "year"], sketch_size=4)
@@ -505,7 +505,7 @@ def test_which_array_in_a_file(tmp_path: Path) -> None:
         with pytest.raises(InputFileError, match=rf"no {what} 'c'; it has a/rows, b"):
             open_source(f"{tmp_path / name}::c")
         with pytest.raises(ParameterError, match="no column names"):
-            open_source(f"{tmp_path / name}::b", Wanted(["b"]))
+            open_source(f"{tmp_path / name}::b", ColumnRequest(["b"]))
     with pytest.raises(DataError, match=r"flat has shape \(50,\)"):
         open_source(f"{tmp_path / 'x.h5'}::flat")
     as_csv("not it", tmp_path / "bad.h5")

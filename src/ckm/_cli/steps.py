@@ -71,11 +71,13 @@ def open_rows(
     again: str | None,
 ) -> "Source":
     """The rows of files or standard input; `again` is the option that wants them more than once."""
-    from ckm._sketching.api import open_rows as open_source
-    from ckm._sources import Wanted
+    from ckm._sources import ColumnRequest
+    from ckm._sources import open_rows as open_source
 
-    source = open_source(list(inputs), Wanted(split(columns), weight_column), nan=check_nan(nan))
-    if again is not None and not source.rereadable:
+    source = open_source(
+        list(inputs), ColumnRequest(split(columns), weight_column), nan=check_nan(nan)
+    )
+    if again is not None and not source.is_rereadable:
         raise typer.BadParameter(
             "It reads the data again, and standard input comes once only; write it to a file.",
             param_hint=again,
@@ -124,10 +126,9 @@ def on_engine(
     """The rows of files as a cluster's workers will read them, each file a task; columns are found
     out here.
     """
-    from ckm._sources import ENGINES as MODULES
-    from ckm._sources import Wanted, open_source
-    from ckm._sources.columns import Chosen
-    from ckm._sources.engines.base import Opening
+    from ckm._sources import ColumnRequest, open_source
+    from ckm._sources.columns import ColumnChoice
+    from ckm._sources.engines.base import PartitionReader
     from ckm._sources.paths import needed
 
     for name, address in addresses.items():
@@ -142,9 +143,9 @@ def on_engine(
         )
     source = open_source(
         list(inputs),
-        Wanted(columns, weight_column, None if like is None else ckm.load(like).columns),
+        ColumnRequest(columns, weight_column, None if like is None else ckm.load(like).columns),
     )
-    if not source.rereadable:
+    if not source.is_rereadable:
         raise typer.BadParameter(
             "Workers cannot read standard input; give it files.", param_hint="--engine"
         )
@@ -153,10 +154,10 @@ def on_engine(
         f"files with --engine {engine}",
         f"pip install 'compressive-kmeans[{engine}]'",
     )
-    chosen = None if source.columns is None else Chosen(list(source.columns), weight_column)
-    opening = Opening(source.n_features, chosen, drop_missing=nan == "drop")
-    opened: Source = import_module(MODULES[engine]).open_files(
-        [str(path.resolve()) for path in inputs], opening, addresses[engine]
+    chosen = None if source.columns is None else ColumnChoice(list(source.columns), weight_column)
+    reader = PartitionReader(source.n_features, chosen, drop_missing=nan == "drop")
+    opened: Source = import_module(f"ckm._sources.engines.{engine}").open_files(
+        [str(path.resolve()) for path in inputs], reader, addresses[engine]
     )
     return opened
 

@@ -10,7 +10,7 @@ from ckm._kmeans.nearest import Targets, find_nearest
 from ckm._sources import Source
 from ckm._sources.arrays import ArraySource
 from ckm._sources.base import Chunk
-from ckm._sources.blocks import BLOCK_ROWS, Block, as_floats, blocks_of
+from ckm._sources.blocks import BLOCK_ROWS, Block, as_floats, split_blocks
 from ckm._sources.prefetch import read
 from ckm._util.arrays import Array
 from ckm._util.jit import entry
@@ -35,7 +35,7 @@ def assign(
     c_k|^2.
     """
     source = X if isinstance(X, Source) else ArraySource(X, weights=sample_weight)
-    if source.on_card:
+    if source.is_on_gpu:
         return _on_card(source, centroids)
     sse = list[float]()
 
@@ -53,7 +53,7 @@ def assign(
 def label(X: Array | Source, centroids: Array, n_threads: int = 1, nan: str = "error") -> Array:
     """Each row's nearest centroid alone, which spares its distance."""
     source = X if isinstance(X, Source) else ArraySource(X)
-    if source.on_card:
+    if source.is_on_gpu:
         found: Array = _on_card(source, centroids)[0]
         return found
     targets = Targets(centroids)
@@ -115,7 +115,7 @@ def distances(
     """Euclidean distances from every row to every centroid (N, K)."""
     source = X if isinstance(X, Source) else ArraySource(X)
     transposed = np.ascontiguousarray(centroids.T, np.float64)
-    if source.on_card:
+    if source.is_on_gpu:
         from ckm._kmeans.nearest_gpu import measure
 
         measured: Array = measure(source.chunks(), centroids, dtype)
@@ -198,7 +198,7 @@ def _blocks(chunks: Iterable[Chunk], centroids: Array) -> Iterator[Block]:
     """Larger blocks where there are few numbers to compare a row with: else threads would spend
     their time on taking turns.
     """
-    return blocks_of(
+    return split_blocks(
         chunks, size=BLOCK_ROWS * max(1, min(_MOST_BLOCKS, _NUMBERS // max(1, centroids.size)))
     )
 
@@ -232,7 +232,7 @@ def _without_distance(
     """That row number `bad` of a block has no distance, and why."""
     values = np.asarray(rows[bad], np.float64)
     column = int(np.argmax(np.where(np.isfinite(values), np.abs(values), np.inf)))
-    return block.located(NonFiniteError(bad, column, float(values[column])), columns)
+    return block.locate_error(NonFiniteError(bad, column, float(values[column])), columns)
 
 
 def _of_width(rows: Array, n: int) -> Array:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ckm._kmeans.assign import Labelling, assign, assign_blocks, label, sums_of
-from ckm._sources import Chunk, Source, Wanted, open_source
+from ckm._sources import Chunk, ColumnRequest, Source, open_source
 from ckm._sources.adapters import in_units
-from ckm._sources.blocks import Block, blocks_of
+from ckm._sources.blocks import Block, split_blocks
 from ckm._sources.engines.base import Job, Labeller, PartitionedSource
 from ckm._util.arrays import Array
 from ckm._util.checks import check_nan_policy
@@ -25,7 +25,7 @@ def open_for(
     """The rows of `data`, with the columns that centroids of dimension n were made from, whatever
     their order.
     """
-    source = open_source(data, Wanted(like=columns, made=made))
+    source = open_source(data, ColumnRequest(like=columns, made=made))
     if source.n_features != n:
         raise MismatchError(
             f"{where} has {source.n_features} columns where {made} has {n}; give the data it was made for."
@@ -53,7 +53,7 @@ class Clusters:
         with rows and labels.
         """
         if isinstance(source, PartitionedSource):
-            return source.labelled(self._for_workers(source))
+            return source.label_rows(self._for_workers(source))
         return label(self._here(source), self._measured, thread_count(self.n_jobs), self.nan)
 
     def sse(self, source: Source) -> float:
@@ -70,7 +70,7 @@ class Clusters:
         )
 
     def _here(self, source: Source) -> Source:
-        if check_nan_policy(self.nan) == "drop" and source.on_card:
+        if check_nan_policy(self.nan) == "drop" and source.is_on_gpu:
             raise ParameterError(
                 "Rows on a card are labelled there, which takes nan='error' only; drop such rows first."
             )
@@ -100,7 +100,7 @@ class NearestCentroid(Labeller):
             if self.units is None
             else (chunk._replace(rows=chunk.rows / self.units) for chunk in chunks)
         )
-        return assign_blocks(blocks_of(measured), self.centroids, 1, self.columns, self.nan)
+        return assign_blocks(split_blocks(measured), self.centroids, 1, self.columns, self.nan)
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def label_chunks(source: Source, targets: Targets) -> tuple[Any, float]:
             try:
                 sse += part if isfinite(part) else _label_slowly(done)
             except NonFiniteError as error:
-                raise done.chunk.located(error, error.row, source.columns) from None
+                raise done.chunk.locate_error(error, error.row, source.columns) from None
             labels.append(done.labels)
     return torch.cat(labels) if labels else torch.empty(0, dtype=torch.int32), sse
 

@@ -5,7 +5,7 @@ A pass reads every row once more and costs N K n multiply-adds, as labelling the
 stream through in blocks, as for a sketch.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import closing
 from typing import NamedTuple
 
@@ -13,9 +13,9 @@ import numpy as np
 
 from ckm._kmeans.assign import nearest
 from ckm._kmeans.nearest import Targets
-from ckm._sources import Chunk, Place, Source
+from ckm._sources import Source
 from ckm._sources.adapters import Weighted
-from ckm._sources.blocks import BLOCK_ROWS, Block, as_floats, blocks_of
+from ckm._sources.blocks import Block, as_floats, recut_chunks, split_blocks
 from ckm._sources.prefetch import read
 from ckm._util.arrays import Array, read_only
 from ckm._util.checks import check_whole_number
@@ -87,7 +87,7 @@ def polish(
     while len(sse) < most and not settled:
         with closing(read(source)) as chunks:
             sums = _add_up(
-                blocks_of(_whole_blocks(chunks)), C, anchors, n_threads, on_rows, source.columns
+                split_blocks(recut_chunks(chunks)), C, anchors, n_threads, on_rows, source.columns
             )
         moved = _means(sums, C, anchors)
         settled = np.array_equal(moved, C)
@@ -127,41 +127,6 @@ def _add_up(
         sse += part.sse
         on_rows(len(block.rows))
     return _Sums(mass, first, sse)
-
-
-def _whole_blocks(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
-    """The same rows, `BLOCK_ROWS` at a time wherever the source cuts, so that sums do not depend on
-    it. Only rows at cuts are copied.
-
-    A block may come from several files, so its place is its number among all rows.
-    """
-    held, missing, row = list[Chunk](), BLOCK_ROWS, 0
-    for chunk in chunks:
-        low = 0
-        while len(chunk.rows) - low >= missing:
-            held.append(_between(chunk, low, low + missing))
-            yield _as_one(held, row)
-            low, row, held, missing = low + missing, row + BLOCK_ROWS, [], BLOCK_ROWS
-        if low < len(chunk.rows):
-            held.append(_between(chunk, low, len(chunk.rows)))
-            missing -= len(chunk.rows) - low
-    if held:
-        yield _as_one(held, row)
-
-
-def _between(chunk: Chunk, low: int, high: int) -> Chunk:
-    return Chunk(chunk.rows[low:high], None if chunk.weights is None else chunk.weights[low:high])
-
-
-def _as_one(pieces: list[Chunk], row: int) -> Chunk:
-    if len(pieces) == 1:
-        return pieces[0]._replace(start=Place(row=row))
-    weights = (
-        None
-        if pieces[0].weights is None
-        else np.concatenate([piece.weights for piece in pieces if piece.weights is not None])
-    )
-    return Chunk(np.concatenate([piece.rows for piece in pieces]), weights, Place(row=row))
 
 
 @entry

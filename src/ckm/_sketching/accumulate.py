@@ -15,7 +15,7 @@ from ckm._core.pool import Pool
 from ckm._core.tally import Tally
 from ckm._kernels import Kernel
 from ckm._sources.base import BEGINNING, Place
-from ckm._sources.blocks import Block, tasks_of, to_floats
+from ckm._sources.blocks import Block, group_tasks, to_floats
 from ckm._util.arrays import Array
 from ckm._util.device import DeviceRows
 from ckm._util.parallel import ordered_map
@@ -72,7 +72,7 @@ def run(
         except NonFiniteError as error:
             if block.weights is not None:
                 error.row = int(np.flatnonzero(block.weights > 0)[error.row])
-            raise block.located(error, columns) from None
+            raise block.locate_error(error, columns) from None
         if capacity is None:
             return part, None
         # The order of some values is part of the stream's name: two files sketched with one seed
@@ -86,7 +86,7 @@ def run(
         odds = importance(rows, frequencies)
         return part, Pool.draw(rng, rows, weights, capacity, odds)
 
-    tasks = tasks_of(blocks, n_threads, n_rows)
+    tasks = group_tasks(blocks, n_threads, n_rows)
     done = ordered_map(lambda task: [work(block) for block in task], tasks, n_threads)
     for block, (part, sample) in (
         (block, result)

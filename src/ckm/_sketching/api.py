@@ -18,20 +18,17 @@ from ckm._sketching.accumulate import State, run
 from ckm._sketching.checkpoint import Keeper
 from ckm._sketching.choose import Choice, choose_frequencies, resolve_like
 from ckm._sketching.jobs import SketchJob, sketch_partitions
-from ckm._sources import Source, Wanted, open_source
-from ckm._sources.adapters import Weighted, WithoutMissing
-from ckm._sources.blocks import BLOCK_ROWS, blocks_of
-from ckm._sources.columns import checked_weights
-from ckm._sources.engines.base import PartitionedSource, opened
+from ckm._sources import ColumnRequest, Source, open_rows
+from ckm._sources.adapters import WithoutMissing
+from ckm._sources.blocks import BLOCK_ROWS, split_blocks
+from ckm._sources.engines.base import PartitionedSource
 from ckm._sources.prefetch import read
-from ckm._util.arrays import Array
-from ckm._util.checks import check_nan_policy, check_whole_number
-from ckm._util.device import to_host
+from ckm._util.checks import check_whole_number
 from ckm._util.parallel import thread_count
 from ckm._util.progress import rows_bar
 from ckm._util.random import seed_of
 from ckm._util.warn import warn_user
-from ckm.errors import DataError, MissingRowsWarning, ParameterError, PhaseWarning
+from ckm.errors import MissingRowsWarning, ParameterError, PhaseWarning
 
 _log = logging.getLogger(__name__)
 
@@ -146,13 +143,13 @@ def sketch(
     )
     source = open_rows(
         data,
-        Wanted(columns, weight_column, None if model is None else model.columns),
+        ColumnRequest(columns, weight_column, None if model is None else model.columns),
         sample_weight,
         nan,
     )
     compute, planned = (
-        load_kernel(kernel, source.on_card),
-        plan(kernel, source.n_features, threads, source.on_card),
+        load_kernel(kernel, source.is_on_gpu),
+        plan(kernel, source.n_features, threads, source.is_on_gpu),
     )
     if planned is not None:
         threads = (
@@ -160,7 +157,7 @@ def sketch(
             if source.n_rows is not None and source.n_rows <= planned.block_rows
             else planned.threads
         )
-        source.prefer(planned.block_rows)
+        source.prefer_chunk_rows(planned.block_rows)
     seed, keeper, begun = seed_of(random_state), None, None
     if checkpoint is not None:
         asked = choice._asdict() | {
@@ -212,7 +209,7 @@ def sketch(
             ) as chunks,
         ):
             on_rows(state.rows)
-            blocks = blocks_of(
+            blocks = split_blocks(
                 chunks, state.blocks, BLOCK_ROWS if planned is None else planned.block_rows
             )
             on_state = None if keeper is None else lambda state: keeper.note(so_far(state), state)
@@ -225,37 +222,6 @@ def sketch(
     _tell_dropped(state, source)
     _warn_of_large_phases(so_far(state))
     return so_far(state)
-
-
-def open_rows(data: Any, wanted: Wanted, sample_weight: Any = None, nan: str = "error") -> Source:
-    """The source behind `data`, with its weights, and without rows that are to be dropped."""
-    check_nan_policy(nan)
-    source = open_source(data, wanted)
-    if isinstance(source, PartitionedSource):
-        return opened(source, sample_weight, nan)
-    if sample_weight is not None:
-        if wanted.weight is not None:
-            raise ParameterError(
-                f"weight_column={wanted.weight!r} and sample_weight= are both given; leave one out."
-            )
-        source = Weighted(source, _checked_weights(sample_weight, source))
-    return WithoutMissing(source) if nan == "drop" else source
-
-
-def _checked_weights(sample_weight: Any, source: Source) -> Array:
-    try:
-        weights = np.asarray(to_host(sample_weight), np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"sample_weight must be numbers, one for each row: {error}.") from None
-    if weights.ndim != 1 or (source.n_rows is not None and len(weights) != source.n_rows):
-        raise DataError(
-            f"sample_weight has shape {weights.shape} for {source.n_rows} rows; give one weight for each row."
-        )
-    if np.isnan(weights.min(initial=0.0)):
-        raise DataError(
-            f"sample_weight must be finite and not negative; weight {int(np.argmax(np.isnan(weights)))} is nan."
-        )
-    return checked_weights(weights, "sample_weight")
 
 
 def _tell_dropped(state: State, source: Source) -> None:

@@ -43,7 +43,7 @@ def files_of(source: Source) -> tuple[File, ...]:
     """The files that a source reads, as they are now; refused where it reads something else, which
     could not be read again.
     """
-    if not source.parts or not source.rereadable:
+    if not source.parts or not source.is_rereadable:
         raise ParameterError(
             "A checkpoint needs rows in files, which can be read again from where it ends; write them to files first."
         )

@@ -19,7 +19,7 @@ from ckm._sketching.jobs import pack_pool, unpack_pool
 from ckm._sketching.pilot import PILOT_ROWS, Pilot, draw_pilot, pilot_from_rows
 from ckm._sketching.scale import estimate_scale
 from ckm._sources import Chunk, Source
-from ckm._sources.base import spread
+from ckm._sources.base import pick_evenly
 from ckm._sources.engines.base import Job, PartitionedSource
 from ckm._util.arrays import Array
 from ckm._util.checks import (
@@ -181,7 +181,7 @@ class SurveyJob(Job):
         rng, pool = stream(self.seed, "pilot", number), Pool.empty(PILOT_ROWS, self.n)
         for chunk in chunks:
             _require_finite(chunk, self.columns)
-            pool = pool + Pool.draw(rng, *chunk.that_count(), PILOT_ROWS)
+            pool = pool + Pool.draw(rng, *chunk.rows_with_weight(), PILOT_ROWS)
         return pack_pool(pool)
 
     def merge(self, parts: Sequence[bytes]) -> bytes:
@@ -209,7 +209,7 @@ def survey_partitions(source: PartitionedSource, job: SurveyJob) -> Survey:
     rows.
     """
     count = source.n_partitions
-    which = None if count is None else spread(count, SURVEYED, stream(job.seed, "pilot"))
+    which = None if count is None else pick_evenly(count, SURVEYED, stream(job.seed, "pilot"))
     found = json.loads(source.run(job, which))
     if count is not None and count > SURVEYED and found["rows"] < PILOT_ROWS:
         found = json.loads(source.run(job))
@@ -218,12 +218,12 @@ def survey_partitions(source: PartitionedSource, job: SurveyJob) -> Survey:
 
 
 def _require_finite(chunk: Chunk, columns: tuple[str, ...] | None) -> None:
-    rows = chunk.that_count()[0]
+    rows = chunk.rows_with_weight()[0]
     finite = np.isfinite(rows) if rows.dtype.kind == "f" else np.ones(rows.shape, bool)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
         number = int(row) if chunk.weights is None else int(np.flatnonzero(chunk.weights > 0)[row])
-        raise chunk.located(
+        raise chunk.locate_error(
             NonFiniteError(0, int(column), float(rows[row, column])), number, columns
         )
 

@@ -18,7 +18,7 @@ from ckm._core.tally import Tally
 from ckm._kernels import load_kernel, plan
 from ckm._sketching.accumulate import State, run
 from ckm._sources.base import Chunk
-from ckm._sources.blocks import blocks_of
+from ckm._sources.blocks import split_blocks
 from ckm._sources.engines.base import Job, PartitionedSource
 from ckm._util.arrays import Array
 from ckm._util.random import stream
@@ -55,7 +55,9 @@ class SketchJob(Job):
             plan(self.kernel, self.frequencies.n, self.threads),
         )
         blocks = (
-            blocks_of(chunks) if planned is None else blocks_of(chunks, size=planned.block_rows)
+            split_blocks(chunks)
+            if planned is None
+            else split_blocks(chunks, size=planned.block_rows)
         )
         state = run(
             kernel,

@@ -133,4 +133,4 @@ def _raise_first_nonfinite(source: Source, centre: FloatArray) -> None:
         if not finite.all():
             row, column = np.argwhere(~finite)[0]
             error = NonFiniteError(0, int(column), float(chunk.rows[row, column]))
-            raise chunk.located(error, int(row), source.columns)
+            raise chunk.locate_error(error, int(row), source.columns)

@@ -10,9 +10,9 @@ from ckm._core.frequencies import Frequencies
 from ckm._core.laws import DEFAULT_DISTRIBUTION
 from ckm._core.sketch import Sketch
 from ckm._kernels import load_kernel
-from ckm._sketching.api import open_rows, sketch
+from ckm._sketching.api import sketch
 from ckm._sketching.choose import Choice, resolve_like
-from ckm._sources import Wanted
+from ckm._sources import ColumnRequest, open_rows
 from ckm._sources.arrays import ArraySource
 from ckm._sources.blocks import BLOCK_ROWS
 from ckm._util.arrays import Array
@@ -69,7 +69,7 @@ class Sketcher:
     ) -> None:
         self._choice = Choice(n_clusters, sketch_size, scale, distribution, standardize)
         self._like, self._nan = resolve_like(like), nan
-        self._wanted = Wanted(
+        self._wanted = ColumnRequest(
             columns, weight_column, None if self._like is None else self._like.columns
         )
         self._how: dict[str, Any] = {
@@ -98,7 +98,7 @@ class Sketcher:
         parts = []
         for chunk in source.chunks():
             chunk.require_finite(source.columns)
-            rows, weights = chunk.that_count()
+            rows, weights = chunk.rows_with_weight()
             # the caller may use its memory again
             parts.append((np.array(rows), None if weights is None else np.array(weights)))
         self._require_width(source.n_features)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ckm._sources.base import BEGINNING, Chunk, Place, Source, draw, paired
+from ckm._sources.base import BEGINNING, Chunk, Place, Source, draw_sample, pair_weights
 from ckm._util.arrays import Array
 from ckm.errors import NonFiniteError, ParameterError
 
@@ -24,15 +24,15 @@ class _Around(Source):
             source.n_rows,
             source.n_bytes,
         )
-        self.parts, self.rereadable, self.background = (
+        self.parts, self.is_rereadable, self.can_prefetch = (
             source.parts,
-            source.rereadable,
-            source.background,
+            source.is_rereadable,
+            source.can_prefetch,
         )
         self.device = source.device
 
-    def prefer(self, rows: int) -> None:
-        self.inside.prefer(rows)
+    def prefer_chunk_rows(self, rows: int) -> None:
+        self.inside.prefer_chunk_rows(rows)
 
 
 class Weighted(_Around):
@@ -47,7 +47,7 @@ class Weighted(_Around):
             raise ParameterError(
                 "Reading cannot go on in the middle of files whose weights are given beside them; use weight_column=."
             )
-        return paired(self.inside.chunks(start), self._weights, start.row)
+        return pair_weights(self.inside.chunks(start), self._weights, start.row)
 
     def sample(
         self, size: int, rng: np.random.Generator, weights: Array | None = None
@@ -90,7 +90,7 @@ class WithoutMissing(_Around):
             kept = ~np.isnan(rows).any(axis=1) & ~np.isnan(beta)
             if kept.sum() >= size / 2 or len(rows) < drawn:
                 break
-        return draw([Chunk(rows[kept], beta[kept])], size, self.n_features, rng)
+        return draw_sample([Chunk(rows[kept], beta[kept])], size, self.n_features, rng)
 
     def _place(self, chunk: Chunk, row: int) -> str:
         missing = (
@@ -100,7 +100,7 @@ class WithoutMissing(_Around):
         )
         if not missing.any():
             return f"the weight of row {chunk.row_numbers()[row]}"
-        place = chunk.located(
+        place = chunk.locate_error(
             NonFiniteError(0, int(np.argmax(missing)), np.nan), row, self.columns
         ).place()
         return place[:1].lower() + place[1:]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ckm._sources.base import RandomAccessSource, require_numeric, require_table
-from ckm._sources.columns import Wanted
+from ckm._sources.columns import ColumnRequest
 from ckm._util.arrays import Array
 from ckm._util.device import is_tensor, to_host
 from ckm.errors import DataError
@@ -14,7 +14,7 @@ from ckm.errors import DataError
 class ArraySource(RandomAccessSource):
     """Rows of a two-dimensional array in memory. Nothing is copied."""
 
-    background = False  # there is nothing to wait for
+    can_prefetch = False  # there is nothing to wait for
 
     def __init__(
         self, array: Array, columns: tuple[str, ...] | None = None, weights: Array | None = None
@@ -30,10 +30,10 @@ class ArraySource(RandomAccessSource):
         return taken
 
 
-def open_data(data: Any, wanted: Wanted) -> ArraySource:
+def open_data(data: Any, request: ColumnRequest) -> ArraySource:
     """The rows of anything that is an array, or can be made one."""
     array = as_array(data)
-    wanted.refuse_names("An array")
+    request.refuse_names("An array")
     return ArraySource(array)
 
 

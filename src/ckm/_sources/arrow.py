@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ckm._sources.base import Chunk, Source, draw, parts_to_sample, rows_per_chunk
-from ckm._sources.columns import Chosen, Wanted, checked_weights, choose
+from ckm._sources.base import Chunk, Source, draw_sample, pick_parts, rows_per_chunk
+from ckm._sources.columns import ColumnChoice, ColumnRequest, checked_weights, choose
 from ckm._sources.streaming import Batch, StreamSource
 from ckm._util.arrays import Array
 from ckm.errors import DataError, InputFileError
@@ -32,48 +32,48 @@ _NUMERIC = (
 )
 
 
-def open_data(data: Any, wanted: Wanted) -> Source:
+def open_data(data: Any, request: ColumnRequest) -> Source:
     """The rows of an Arrow producer: a dataset again and again; a reader, or a stream of unknown
     kind, once.
     """
     if isinstance(data, pa.RecordBatch):
         from ckm._sources.frames import open_data as open_frame
 
-        return open_frame(pa.Table.from_batches([data]), wanted)
+        return open_frame(pa.Table.from_batches([data]), request)
     if hasattr(data, "get_fragments"):
-        return DatasetSource(data, wanted)
+        return DatasetSource(data, request)
     if hasattr(data, "iter_batches"):  # an open Parquet file
         return stream_source(
             data.schema_arrow,
-            lambda chosen: data.iter_batches(rows_per_chunk(len(chosen.all)), columns=chosen.all),
-            wanted, once=False, what="the Parquet file",
+            lambda choice: data.iter_batches(rows_per_chunk(len(choice.all)), columns=choice.all),
+            request, once=False, what="the Parquet file",
         )  # fmt: skip
     if hasattr(data, "to_reader"):  # a scanner
         data = data.to_reader()
     reader = (
         data if isinstance(data, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(data)
     )
-    return stream_source(reader.schema, lambda chosen: reader, wanted, once=True)
+    return stream_source(reader.schema, lambda choice: reader, request, once=True)
 
 
 def stream_source(
     schema: Any,
-    begin: Callable[[Chosen], Iterable[Any]],
-    wanted: Wanted,
+    begin: Callable[[ColumnChoice], Iterable[Any]],
+    request: ColumnRequest,
     *,
     once: bool,
     name: str | None = None,
-    background: bool = False,
+    can_prefetch: bool = False,
     what: str = "the data",
 ) -> StreamSource:
     """Rows of the record batches that `begin` gives for the chosen columns."""
-    chosen = choose(wanted, held(schema), name or what, index=index_of(schema))
+    choice = choose(request, held(schema), name or what, index=index_of(schema))
 
     def batches() -> Iterator[Batch]:
-        return batches_of(begin(chosen), chosen, name or what)
+        return batches_of(begin(choice), choice, name or what)
 
     return StreamSource(
-        batches, len(chosen.names), chosen.columns, once=once, name=name, background=background
+        batches, len(choice.names), choice.columns, once=once, name=name, can_prefetch=can_prefetch
     )
 
 
@@ -82,14 +82,14 @@ class DatasetSource(StreamSource):
     prefetching is ours.
     """
 
-    def __init__(self, dataset: Any, wanted: Wanted) -> None:
-        self._chosen = choose(
-            wanted, held(dataset.schema), "the dataset", index=index_of(dataset.schema)
+    def __init__(self, dataset: Any, request: ColumnRequest) -> None:
+        self._choice = choose(
+            request, held(dataset.schema), "the dataset", index=index_of(dataset.schema)
         )
         self._dataset = dataset
-        n = len(self._chosen.names)
+        n = len(self._choice.names)
         super().__init__(
-            lambda: self._batches(dataset), n, self._chosen.columns, once=False, background=True
+            lambda: self._batches(dataset), n, self._choice.columns, once=False, can_prefetch=True
         )
 
     def sample(
@@ -107,13 +107,13 @@ class DatasetSource(StreamSource):
         if weights is not None:
             return super().sample(size, rng, weights)
         rows = sum(fragment.count_rows() for fragment in fragments)
-        picked = parts_to_sample(len(fragments), rows, size, self.n_features, rng)
+        picked = pick_parts(len(fragments), rows, size, self.n_features, rng)
         batches = (
             Chunk(*batch)
             for i in picked
             for batch in self._batches(fragments[i], schema=self._dataset.schema)
         )
-        return draw(batches, size, self.n_features, rng)
+        return draw_sample(batches, size, self.n_features, rng)
 
     def _batches(self, scanned: Any, **scan: Any) -> Iterator[Batch]:
         import pyarrow.dataset as ds
@@ -124,13 +124,13 @@ class DatasetSource(StreamSource):
             )
         size = rows_per_chunk(self.n_features)
         batches = scanned.to_batches(
-            columns=self._chosen.all,
+            columns=self._choice.all,
             batch_size=size,
             batch_readahead=1,
             fragment_readahead=1,
             **scan,
         )
-        return batches_of(batches, self._chosen, "the dataset")
+        return batches_of(batches, self._choice, "the dataset")
 
 
 def _row_groups(fragment: Any) -> list[Any]:
@@ -141,31 +141,31 @@ def _row_groups(fragment: Any) -> list[Any]:
     )
 
 
-def batches_of(batches: Iterable[Any], chosen: Chosen, where: str) -> Iterator[Batch]:
+def batches_of(batches: Iterable[Any], choice: ColumnChoice, where: str) -> Iterator[Batch]:
     """Record batches as rows; what Arrow objects to is said in a sentence."""
     try:
         for batch in batches:
-            yield to_batch(batch, chosen, where)
+            yield to_batch(batch, choice, where)
     except ERRORS as error:
         raise unreadable(error, where) from error
 
 
-def matrix_batches(batches: Iterable[Any], chosen: Chosen, where: str) -> Iterator[Batch]:
+def matrix_batches(batches: Iterable[Any], choice: ColumnChoice, where: str) -> Iterator[Batch]:
     """Record batches with a whole row, a list or a tensor, in each cell of the one chosen column."""
     for batch in batches:
-        cells = batch.column(chosen.names[0])
+        cells = batch.column(choice.names[0])
         cells = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
         cells = cells.storage if isinstance(cells, pa.ExtensionArray) else cells
         numbers = pc.cast(cells.flatten(), pa.float64()).to_numpy(zero_copy_only=False)
         lengths = pc.list_value_length(cells)
         if cells.null_count or len(pc.unique(lengths)) != 1:
             raise DataError(
-                f"Column {chosen.names[0]!r} of {where} holds rows that are missing or of unequal lengths; leave them out."
+                f"Column {choice.names[0]!r} of {where} holds rows that are missing or of unequal lengths; leave them out."
             )
         weights = (
             None
-            if chosen.weight is None
-            else to_batch(batch, Chosen([chosen.weight], chosen.weight), where).weights
+            if choice.weight is None
+            else to_batch(batch, ColumnChoice([choice.weight], choice.weight), where).weights
         )
         yield Batch(numbers.reshape(batch.num_rows, -1), weights)
 
@@ -197,15 +197,15 @@ def _words(kind: Any) -> str:
     return "text" if text else str(kind)
 
 
-def to_batch(batch: Any, chosen: Chosen, where: str, row: int = 0) -> Batch:
+def to_batch(batch: Any, choice: ColumnChoice, where: str, row: int = 0) -> Batch:
     """The chosen columns of a record batch or table as rows, and the weights; `row` is the number
     of the first.
     """
-    rows = to_rows([batch.column(name) for name in chosen.names], batch.num_rows)
-    if chosen.weight is None:
+    rows = to_rows([batch.column(name) for name in choice.names], batch.num_rows)
+    if choice.weight is None:
         return Batch(rows)
-    weights = to_rows([batch.column(chosen.weight)], batch.num_rows)[:, 0]
-    return Batch(rows, checked_weights(weights, f"Column {chosen.weight!r} of {where}", row))
+    weights = to_rows([batch.column(choice.weight)], batch.num_rows)[:, 0]
+    return Batch(rows, checked_weights(weights, f"Column {choice.weight!r} of {where}", row))
 
 
 def to_rows(columns: Sequence[Any], count: int) -> Array:

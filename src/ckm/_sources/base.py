@@ -61,7 +61,7 @@ class Chunk(NamedTuple):
             rows=self.rows[kept], weights=weights, numbers=self.row_numbers()[kept]
         )
 
-    def that_count(self) -> tuple[Array, Array | None]:
+    def rows_with_weight(self) -> tuple[Array, Array | None]:
         """Rows and weights, without those of weight zero."""
         if self.weights is None:
             return self.rows, None
@@ -72,11 +72,11 @@ class Chunk(NamedTuple):
         bad = np.argwhere(~np.isfinite(np.asarray(self.rows, np.float64)))
         if len(bad):
             row, column = map(int, bad[0])
-            raise self.located(
+            raise self.locate_error(
                 NonFiniteError(0, column, float(self.rows[row, column])), row, columns
             )
 
-    def located(
+    def locate_error(
         self, error: NonFiniteError, row: int, columns: tuple[str, ...] | None
     ) -> NonFiniteError:
         """`error`, found in row number `row` of the chunk, with its place in the source."""
@@ -101,9 +101,9 @@ class Source(ABC):
     parts : tuple of str
         The names of the parts, to which `Place.part` refers: files, for instance. Empty where there
         is one, without a name.
-    rereadable : bool
+    is_rereadable : bool
         Whether `chunks` can be called more than once.
-    background : bool
+    can_prefetch : bool
         Whether another thread may read.
     device : torch.device or None
         The card that rows are on (`ckm._util.device.DeviceRows`), where they are not arrays.
@@ -114,17 +114,17 @@ class Source(ABC):
     n_rows: int | None
     n_bytes: int | None = None
     parts: tuple[str, ...] = ()
-    rereadable: bool = True
-    background: bool = True
+    is_rereadable: bool = True
+    can_prefetch: bool = True
     device: Any = None
     _step: int | None = None
 
     @property
-    def on_card(self) -> bool:
+    def is_on_gpu(self) -> bool:
         """Whether rows are on a card."""
         return self.device is not None
 
-    def prefer(self, rows: int) -> None:
+    def prefer_chunk_rows(self, rows: int) -> None:
         """Give chunks of so many rows, where that costs no copy."""
         self._step = rows
 
@@ -140,7 +140,7 @@ class Source(ABC):
 
         Rows of weight zero are never drawn. This way reads the source once.
         """
-        return draw(paired(self.chunks(), weights), size, self.n_features, rng)
+        return draw_sample(pair_weights(self.chunks(), weights), size, self.n_features, rng)
 
 
 class RandomAccessSource(Source):
@@ -181,7 +181,7 @@ class RandomAccessSource(Source):
         return np.asarray(self.rows(drawn), np.float64), np.ones(size)
 
 
-def draw(
+def draw_sample(
     chunks: Iterable[Chunk], size: int, n_features: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """At most `size` of all the rows, by their weights; the weights are one where they have decided
@@ -189,7 +189,7 @@ def draw(
     """
     pool = Pool.empty(size, n_features)
     for chunk in chunks:
-        rows, beta = chunk.that_count()
+        rows, beta = chunk.rows_with_weight()
         keys = rng.standard_exponential(len(rows)) / (1.0 if beta is None else beta)
         # Most rows are too late: only those are sorted, and copied, that may still get in.
         early = np.flatnonzero(keys < (pool.keys[-1] if len(pool) == size else np.inf))
@@ -199,7 +199,7 @@ def draw(
     return pool.rows, pool.weights if pool.complete else np.ones(len(pool))
 
 
-def paired(chunks: Iterable[Chunk], weights: Array | None, row: int = 0) -> Iterator[Chunk]:
+def pair_weights(chunks: Iterable[Chunk], weights: Array | None, row: int = 0) -> Iterator[Chunk]:
     """The chunks with the weights of their rows, of which the first is number `row`; there must be
     as many weights as rows.
     """
@@ -222,7 +222,7 @@ def _wrong_number(weights: Array, rows: str) -> DataError:
     )
 
 
-def parts_to_sample(
+def pick_parts(
     count: int, rows: int, size: int, n_features: int, rng: np.random.Generator
 ) -> Array:
     """Which of `count` parts with `rows` rows in all a sample of `size` should read: some from
@@ -232,8 +232,8 @@ def parts_to_sample(
     sixteen: whole parts, so that rows sorted within each do no harm, from as many stretches, so
     that rows sorted over all of them do little.
     """
-    wanted = max(_SAMPLED_PARTS, -(-rows_to_sample(size, n_features) * count // max(rows, 1)))
-    return spread(count, wanted, rng)
+    n_picked = max(_SAMPLED_PARTS, -(-rows_to_sample(size, n_features) * count // max(rows, 1)))
+    return pick_evenly(count, n_picked, rng)
 
 
 def rows_to_sample(size: int, n_features: int) -> int:
@@ -241,13 +241,13 @@ def rows_to_sample(size: int, n_features: int) -> int:
     return max(4 * size, _SAMPLED_BYTES // (8 * n_features))
 
 
-def spread(count: int, wanted: int, rng: np.random.Generator) -> Array:
-    """`wanted` of the numbers below `count`, one at random from each of as many equal stretches;
+def pick_evenly(count: int, n_picked: int, rng: np.random.Generator) -> Array:
+    """`n_picked` of the numbers below `count`, one at random from each of as many equal stretches;
     all of them where they are fewer.
     """
-    if wanted >= count:
+    if n_picked >= count:
         return np.arange(count)
-    edges = np.arange(wanted + 1) * count // wanted
+    edges = np.arange(n_picked + 1) * count // n_picked
     return rng.integers(edges[:-1], edges[1:])
 
 

@@ -12,18 +12,18 @@ import numpy as np
 
 from ckm._sources.arrays import as_array
 from ckm._sources.base import require_numeric, require_table
-from ckm._sources.columns import Chosen, Wanted
+from ckm._sources.columns import ColumnChoice, ColumnRequest
 from ckm._sources.sparse import is_sparse
 from ckm._sources.streaming import Batch, StreamSource
 from ckm._util.device import DeviceRows, is_on_gpu, rows_at_once
 from ckm.errors import DataError, MismatchError
 
 
-def open_data(data: Any, wanted: Wanted) -> StreamSource:
+def open_data(data: Any, request: ColumnRequest) -> StreamSource:
     """The rows of all batches: once where they come from an iterator, again and again from anything
     that makes a new one.
     """
-    return BatchSource(_Again(data), wanted, once=isinstance(data, Iterator))
+    return BatchSource(_Again(data), request, once=isinstance(data, Iterator))
 
 
 class BatchSource(StreamSource):
@@ -31,27 +31,29 @@ class BatchSource(StreamSource):
     columns there are.
     """
 
-    def __init__(self, begin: Callable[[], Iterator[Any]], wanted: Wanted, once: bool) -> None:
-        self._batches_of, self._wanted = begin, wanted
+    def __init__(
+        self, begin: Callable[[], Iterator[Any]], request: ColumnRequest, once: bool
+    ) -> None:
+        self._batches_of, self._wanted = begin, request
         self._waiting: Iterator[Any] | None = begin()
         first = self._first(self._waiting)
         frame = _as_frame(first)
-        self._chosen: Chosen | None = None
+        self._choice: ColumnChoice | None = None
         if frame is not None:
             from ckm._sources.frames import choose_columns
 
-            self._chosen = choose_columns(frame, wanted)
+            self._choice = choose_columns(frame, request)
         else:
-            wanted.refuse_names("An array")
-        rows = first if self._chosen else _as_rows(first)
-        self._width = len(self._chosen.names) if self._chosen else rows.shape[1]
+            request.refuse_names("An array")
+        rows = first if self._choice else _as_rows(first)
+        self._width = len(self._choice.names) if self._choice else rows.shape[1]
         self.device = rows.tensor.device if isinstance(rows, DeviceRows) else None
         super().__init__(
-            self._converted, self._width, self._chosen.columns if self._chosen else None, once=once
+            self._converted, self._width, self._choice.columns if self._choice else None, once=once
         )
         self._waiting = chain([first], self._waiting)
-        if self.on_card:
-            self.prefer(rows_at_once(self._width))
+        if self.is_on_gpu:
+            self.prefer_chunk_rows(rows_at_once(self._width))
 
     def _first(self, batches: Iterator[Any]) -> Any:
         for batch in batches:
@@ -75,10 +77,10 @@ class BatchSource(StreamSource):
 
     def _made(self, batch: Any, row: int) -> Batch:
         frame = _as_frame(batch)
-        if (frame is None) != (self._chosen is None):
+        if (frame is None) != (self._choice is None):
             raise MismatchError("Some batches are data frames and some are not; give one kind.")
-        if self._chosen is not None:
-            return _from_frame(frame, self._chosen, row)
+        if self._choice is not None:
+            return _from_frame(frame, self._choice, row)
         rows = _as_rows(batch)
         if rows.shape[1] != self._width:
             raise MismatchError(
@@ -116,11 +118,11 @@ def _as_frame(batch: Any) -> Any:
     return as_frame(batch)
 
 
-def _from_frame(frame: Any, chosen: Chosen, row: int) -> Batch:
+def _from_frame(frame: Any, choice: ColumnChoice, row: int) -> Batch:
     from ckm._sources.frames import choose_columns, frame_batch
 
-    choose_columns(frame, Wanted(columns=chosen.names, weight=chosen.weight))
-    return frame_batch(frame, chosen, row)
+    choose_columns(frame, ColumnRequest(columns=choice.names, weight=choice.weight))
+    return frame_batch(frame, choice, row)
 
 
 def _is_empty_list(batch: Any) -> bool:

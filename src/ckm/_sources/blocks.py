@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckm._sources.base import Chunk
+from ckm._sources.base import Chunk, Place
 from ckm._util.arrays import Array
 from ckm._util.device import DeviceRows
 from ckm.errors import NonFiniteError
@@ -28,9 +28,11 @@ class Block(NamedTuple):
     chunk: Chunk
     offset: int
 
-    def located(self, error: NonFiniteError, columns: tuple[str, ...] | None) -> NonFiniteError:
+    def locate_error(
+        self, error: NonFiniteError, columns: tuple[str, ...] | None
+    ) -> NonFiniteError:
         """`error`, which knows its row in this block, with its place in the data."""
-        return self.chunk.located(error, self.offset + error.row, columns)
+        return self.chunk.locate_error(error, self.offset + error.row, columns)
 
     @property
     def n_bytes(self) -> int:
@@ -43,7 +45,9 @@ class Block(NamedTuple):
         return self.offset + len(self.rows) == len(self.chunk.rows)
 
 
-def blocks_of(chunks: Iterable[Chunk], number: int = 0, size: int = BLOCK_ROWS) -> Iterator[Block]:
+def split_blocks(
+    chunks: Iterable[Chunk], number: int = 0, size: int = BLOCK_ROWS
+) -> Iterator[Block]:
     """Cut chunks into blocks of `size` rows, with each row's weight beside it; the first has this
     `number`.
     """
@@ -56,7 +60,47 @@ def blocks_of(chunks: Iterable[Chunk], number: int = 0, size: int = BLOCK_ROWS) 
             number, start = number + 1, start + len(rows)
 
 
-def tasks_of(
+def recut_chunks(chunks: Iterable[Chunk], size: int = BLOCK_ROWS) -> Iterator[Chunk]:
+    """Yield the same rows in chunks of exactly `size` rows, except for the last.
+
+    Sums over such chunks do not depend on how the source is split. Only rows at the cuts are
+    copied. A chunk may come from several files, so its place is its number among all rows.
+    """
+    pieces = list[Chunk]()
+    missing = size
+    row = 0
+    for chunk in chunks:
+        low = 0
+        while len(chunk.rows) - low >= missing:
+            pieces.append(_between(chunk, low, low + missing))
+            yield _concatenate(pieces, row)
+            low += missing
+            row += size
+            pieces = []
+            missing = size
+        if low < len(chunk.rows):
+            pieces.append(_between(chunk, low, len(chunk.rows)))
+            missing -= len(chunk.rows) - low
+    if pieces:
+        yield _concatenate(pieces, row)
+
+
+def _between(chunk: Chunk, low: int, high: int) -> Chunk:
+    """Cut rows `low` to `high` out of a chunk."""
+    return Chunk(chunk.rows[low:high], None if chunk.weights is None else chunk.weights[low:high])
+
+
+def _concatenate(pieces: list[Chunk], row: int) -> Chunk:
+    """Join pieces of chunks; `row` is the number of the first row."""
+    if len(pieces) == 1:
+        return pieces[0]._replace(start=Place(row=row))
+    weights = None
+    if pieces[0].weights is not None:
+        weights = np.concatenate([piece.weights for piece in pieces if piece.weights is not None])
+    return Chunk(np.concatenate([piece.rows for piece in pieces]), weights, Place(row=row))
+
+
+def group_tasks(
     blocks: Iterable[Block], n_threads: int, n_rows: int | None = None
 ) -> Iterator[list[Block]]:
     """Blocks that one thread takes at once: some of a chunk, fewer towards the end of `n_rows`

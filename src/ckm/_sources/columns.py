@@ -12,7 +12,7 @@ from ckm.errors import ColumnsWarning, DataError, MismatchError, ParameterError
 _LARGEST_WEIGHT = 1e100
 
 
-class Wanted(NamedTuple):
+class ColumnRequest(NamedTuple):
     """What a person asks of the columns: their names, the one that holds weights, and those that an
     earlier sketch was made with.
 
@@ -37,7 +37,7 @@ class Wanted(NamedTuple):
             )
 
 
-class Chosen(NamedTuple):
+class ColumnChoice(NamedTuple):
     """The columns to read: features in order, and the one that holds weights."""
 
     names: list[Any]
@@ -55,12 +55,12 @@ class Chosen(NamedTuple):
 
 
 def choose(
-    wanted: Wanted,
+    request: ColumnRequest,
     present: Sequence[tuple[Any, str | None]],
     where: str,
     extra: Mapping[str, str | None] | None = None,
     index: Collection[str] = (),
-) -> Chosen:
+) -> ColumnChoice:
     """Columns among those `present`, which come with what they hold: None for numbers, else words
     for it.
 
@@ -70,48 +70,48 @@ def choose(
     names = [name for name, _ in present]
     held = dict(present) | dict(extra or {})
     left_out: list[tuple[Any, str | None]] = []
-    if wanted.columns is not None:
-        chosen = require_columns(wanted.columns, list(held))
-    elif wanted.like is not None and all(isinstance(name, str) for name in names):
-        chosen = _as_in(wanted, list(held), where)
+    if request.columns is not None:
+        choice = require_columns(request.columns, list(held))
+    elif request.like is not None and all(isinstance(name, str) for name in names):
+        choice = _as_in(request, list(held), where)
     else:
-        numbers = [name for name, holds in present if holds is None and name != wanted.weight]
-        chosen = [name for name in numbers if name != "" and name not in index] or numbers
-        left_out += [_of_rows(name) for name in numbers if name not in chosen]
+        numbers = [name for name, holds in present if holds is None and name != request.weight]
+        choice = [name for name in numbers if name != "" and name not in index] or numbers
+        left_out += [_of_rows(name) for name in numbers if name not in choice]
         left_out += [(name, holds) for name, holds in present if holds is not None]
         left_out += [(name, "a key of folders") for name in extra or {}]
-    if wanted.weight is not None:
-        require_columns([wanted.weight], list(held))
-        if wanted.weight in chosen:
+    if request.weight is not None:
+        require_columns([request.weight], list(held))
+        if request.weight in choice:
             raise ParameterError(
-                f"Column {wanted.weight!r} holds the weights, so it cannot be clustered too; leave it out of columns=."
+                f"Column {request.weight!r} holds the weights, so it cannot be clustered too; leave it out of columns=."
             )
-    if not chosen:
+    if not choice:
         seen = ", ".join(f"{name}: {holds}" for name, holds in left_out) or "there are none"
         raise DataError(
             f"In {where} no column holds numbers ({seen}); convert one, or give it some."
         )
-    result = Chosen(chosen, wanted.weight)
+    result = ColumnChoice(choice, request.weight)
     require_numbers(result, present, where, held)
-    _tell_left_out(left_out, where)
+    _warn_left_out(left_out, where)
     return result
 
 
 def choose_matrix(
-    wanted: Wanted, present: Sequence[tuple[Any, str | None]], matrices: Sequence[str]
+    request: ColumnRequest, present: Sequence[tuple[Any, str | None]], matrices: Sequence[str]
 ) -> str | None:
     """The one column that holds whole rows, where it is named or there is nothing else to use; None
     where plain columns are meant.
     """
-    if wanted.columns is not None:
-        named = [wanted.columns] if isinstance(wanted.columns, str) else list(wanted.columns)
+    if request.columns is not None:
+        named = [request.columns] if isinstance(request.columns, str) else list(request.columns)
         return named[0] if len(named) == 1 and named[0] in matrices else None
-    plain = any(holds is None and name != wanted.weight for name, holds in present)
-    return matrices[0] if len(matrices) == 1 and not plain and wanted.like is None else None
+    plain = any(holds is None and name != request.weight for name, holds in present)
+    return matrices[0] if len(matrices) == 1 and not plain and request.like is None else None
 
 
 def require_numbers(
-    chosen: Chosen,
+    choice: ColumnChoice,
     present: Sequence[tuple[Any, str | None]],
     where: str,
     held: Mapping[str, str | None] | None = None,
@@ -119,7 +119,7 @@ def require_numbers(
     """Refuse a table that lacks a column, has it twice, or has something else than numbers in it."""
     held = dict(present) if held is None else held
     names = [name for name, _ in present]
-    for name in chosen.all:
+    for name in choice.all:
         if name not in held or names.count(name) > 1:
             what = "no column" if name not in held else "more than one column"
             raise MismatchError(
@@ -133,9 +133,9 @@ def require_numbers(
             )
 
 
-def require_columns(wanted: Sequence[Any], present: Sequence[Any]) -> list[Any]:
-    """`wanted`, once each of them is known to be present and named once."""
-    names = [wanted] if isinstance(wanted, str) else list(wanted)
+def require_columns(request: Sequence[Any], present: Sequence[Any]) -> list[Any]:
+    """`request`, once each of them is known to be present and named once."""
+    names = [request] if isinstance(request, str) else list(request)
     missing = [name for name in names if name not in present]
     if missing:
         raise ParameterError(
@@ -180,16 +180,16 @@ def checked_weights(weights: Array, what: str, row: int = 0) -> Array:
     return weights
 
 
-def _as_in(wanted: Wanted, present: list[str], where: str) -> list[str]:
+def _as_in(request: ColumnRequest, present: list[str], where: str) -> list[str]:
     """The columns of an earlier sketch: their order in a file does not matter."""
-    assert wanted.like is not None
-    missing = [name for name in wanted.like if name not in present]
+    assert request.like is not None
+    missing = [name for name in request.like if name not in present]
     if missing:
         raise MismatchError(
-            f"{where} has no column {missing[0]!r}, which {wanted.made} was made with: the data has {listed(present)}, "
-            f"{wanted.made} has {listed(wanted.like)}. Give the same columns."
+            f"{where} has no column {missing[0]!r}, which {request.made} was made with: the data has {listed(present)}, "
+            f"{request.made} has {listed(request.like)}. Give the same columns."
         )
-    return list(wanted.like)
+    return list(request.like)
 
 
 def _of_rows(name: Any) -> tuple[Any, str]:
@@ -201,7 +201,7 @@ def _of_rows(name: Any) -> tuple[Any, str]:
     )
 
 
-def _tell_left_out(left_out: Sequence[tuple[Any, str | None]], where: str) -> None:
+def _warn_left_out(left_out: Sequence[tuple[Any, str | None]], where: str) -> None:
     if left_out:
         named = listed(f"{name} ({holds})" for name, holds in left_out)
         warn_user(

@@ -11,8 +11,16 @@ import numpy as np
 import pyarrow as pa
 
 from ckm._sources.arrow import ERRORS, unreadable
-from ckm._sources.base import BEGINNING, Chunk, Place, Source, draw, rows_per_chunk, spread
-from ckm._sources.columns import Wanted, choose, require_numbers
+from ckm._sources.base import (
+    BEGINNING,
+    Chunk,
+    Place,
+    Source,
+    draw_sample,
+    pick_evenly,
+    rows_per_chunk,
+)
+from ckm._sources.columns import ColumnRequest, choose, require_numbers
 from ckm._sources.lines import BLOCK, Layout, after_line, layout_of, lines, parse, runs_of
 from ckm._sources.paths import ending_of
 from ckm._util.arrays import Array
@@ -27,14 +35,14 @@ _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 class CsvSource(Source):
     """CSV files with the same numeric columns. A block of lines is in memory at a time."""
 
-    def __init__(self, paths: Sequence[Path], wanted: Wanted) -> None:
+    def __init__(self, paths: Sequence[Path], request: ColumnRequest) -> None:
         self._paths = paths
         self._layouts = [_layout_of_file(path) for path in paths]
-        self._chosen = choose(wanted, self._layouts[0].held, str(paths[0]))
+        self._choice = choose(request, self._layouts[0].held, str(paths[0]))
         for path, layout in zip(paths[1:], self._layouts[1:], strict=True):
-            require_numbers(self._chosen, layout.held, str(path))
-        self.columns = self._chosen.columns
-        self.n_features = len(self._chosen.names)
+            require_numbers(self._choice, layout.held, str(path))
+        self.columns = self._choice.columns
+        self.n_features = len(self._choice.names)
         self.n_rows = None if any(layout.mean for layout in self._layouts) else 0
         self._sizes = [path.stat().st_size for path in paths]
         compressed = any(path.suffix.lower() in _COMPRESSIONS for path in paths)
@@ -69,7 +77,7 @@ class CsvSource(Source):
             else self._runs(run, rng)
         )
         try:
-            return draw(
+            return draw_sample(
                 (self._parsed(i, block, Place(i)) for i, block in found), size, self.n_features, rng
             )
         # a run that begins within quotes; if lines are really damaged, reading them all says where
@@ -77,7 +85,7 @@ class CsvSource(Source):
             return super().sample(size, rng)
 
     def _parsed(self, i: int, block: bytes, place: Place) -> Chunk:
-        rows, weights = parse(block, self._layouts[i], self._chosen, self.parts[i], place.row)
+        rows, weights = parse(block, self._layouts[i], self._choice, self.parts[i], place.row)
         return Chunk(
             rows,
             weights,
@@ -91,14 +99,14 @@ class CsvSource(Source):
         where it is not much more.
         """
         ends = np.cumsum(self._sizes)
-        wanted = max(_RUNS, _RUNS * run // max(1, min(run, int(ends[-1]) // len(ends))))
-        if wanted * run >= ends[-1]:
+        n_picked = max(_RUNS, _RUNS * run // max(1, min(run, int(ends[-1]) // len(ends))))
+        if n_picked * run >= ends[-1]:
             yield from (
                 (i, block) for i in range(len(ends)) for block in self._lines_from(i, 0, run)
             )
             return
         seen: set[int] = set()
-        for at in spread(int(ends[-1]), wanted, rng):
+        for at in pick_evenly(int(ends[-1]), n_picked, rng):
             i = int(np.searchsorted(ends, at, side="right"))
             if self._sizes[i] > run:
                 yield i, next(self._lines_from(i, int(at - ends[i]) + self._sizes[i], run), b"")
@@ -121,9 +129,9 @@ class CsvSource(Source):
         """Lines kept while files go by: every run at first, and one in two of them, and one in two
         of the rest, each time they are many.
         """
-        wanted = max(_FILES, _RUNS * run * len(self._paths) // max(1, sum(self._sizes)))
+        n_picked = max(_FILES, _RUNS * run * len(self._paths) // max(1, sum(self._sizes)))
         kept, met, stride, offset = list[tuple[int, bytes]](), 0, 1, 0
-        for i in spread(len(self._paths), wanted, rng).tolist():
+        for i in pick_evenly(len(self._paths), n_picked, rng).tolist():
             with _opened(self._paths[i], self._layouts[i].header) as file:
                 for part in (
                     part
@@ -139,9 +147,9 @@ class CsvSource(Source):
         return iter(kept)
 
 
-def open_files(paths: Sequence[Path], wanted: Wanted) -> CsvSource:
+def open_files(paths: Sequence[Path], request: ColumnRequest) -> CsvSource:
     """The rows of CSV files with the same columns."""
-    return CsvSource(paths, wanted)
+    return CsvSource(paths, request)
 
 
 def _layout_of_file(path: Path) -> Layout:

@@ -6,7 +6,7 @@ import narwhals as nw
 from narwhals.exceptions import DuplicateError
 
 from ckm._sources.base import RandomAccessSource, require_table
-from ckm._sources.columns import Chosen, Wanted, checked_weights, choose
+from ckm._sources.columns import ColumnChoice, ColumnRequest, checked_weights, choose
 from ckm._sources.streaming import Batch
 from ckm._util.arrays import Array
 from ckm.errors import DataError
@@ -15,33 +15,33 @@ from ckm.errors import DataError
 class FrameSource(RandomAccessSource):
     """The numeric columns of an in-memory data frame, made into arrays chunk by chunk."""
 
-    def __init__(self, frame: nw.DataFrame[Any], wanted: Wanted) -> None:
+    def __init__(self, frame: nw.DataFrame[Any], request: ColumnRequest) -> None:
         if frame.shape[1] == 0:
             require_table(frame.shape, "The data frame")
-        chosen = choose_columns(frame, wanted)
-        self._frame = _only(frame, chosen.names)
-        self.columns = chosen.columns
+        choice = choose_columns(frame, request)
+        self._frame = _only(frame, choice.names)
+        self.columns = choice.columns
         self.n_rows, self.n_features = self._frame.shape
-        self.weights = frame_weights(frame, chosen)
+        self.weights = frame_weights(frame, choice)
 
     def rows(self, which: Array | slice) -> Array:
         return to_array(self._frame[which])
 
 
-def open_data(data: Any, wanted: Wanted) -> FrameSource:
+def open_data(data: Any, request: ColumnRequest) -> FrameSource:
     """The rows of a data frame."""
     frame = as_frame(data)
     assert frame is not None
-    return FrameSource(frame, wanted)
+    return FrameSource(frame, request)
 
 
-def choose_columns(frame: nw.DataFrame[Any], wanted: Wanted) -> Chosen:
+def choose_columns(frame: nw.DataFrame[Any], request: ColumnRequest) -> ColumnChoice:
     """The frame's columns that are asked for, else all that hold numbers."""
     held = [
         (name, None if dtype.is_numeric() or dtype == nw.Boolean else _words(dtype))
         for name, dtype in frame.schema.items()
     ]
-    return choose(wanted, held, "the data frame", index=_index(frame))
+    return choose(request, held, "the data frame", index=_index(frame))
 
 
 def _index(frame: nw.DataFrame[Any]) -> list[str]:
@@ -77,17 +77,17 @@ def as_frame(data: Any) -> nw.DataFrame[Any] | None:
     return None
 
 
-def frame_batch(frame: nw.DataFrame[Any], chosen: Chosen, row: int) -> Batch:
+def frame_batch(frame: nw.DataFrame[Any], choice: ColumnChoice, row: int) -> Batch:
     """The chosen columns of a frame whose first row is number `row`."""
-    return Batch(to_array(_only(frame, chosen.names)), frame_weights(frame, chosen, row))
+    return Batch(to_array(_only(frame, choice.names)), frame_weights(frame, choice, row))
 
 
-def frame_weights(frame: nw.DataFrame[Any], chosen: Chosen, row: int = 0) -> Array | None:
+def frame_weights(frame: nw.DataFrame[Any], choice: ColumnChoice, row: int = 0) -> Array | None:
     """The column that holds weights, where there is one."""
-    if chosen.weight is None:
+    if choice.weight is None:
         return None
     return checked_weights(
-        to_array(_only(frame, [chosen.weight]))[:, 0], f"Column {chosen.weight!r}", row
+        to_array(_only(frame, [choice.weight]))[:, 0], f"Column {choice.weight!r}", row
     )
 
 
@@ -99,7 +99,7 @@ def _only(frame: nw.DataFrame[Any], names: list[Any]) -> nw.DataFrame[Any]:
 def frame_rows(frame: nw.DataFrame[Any]) -> Array:
     """All rows of a frame as one array, once every column is known to hold numbers."""
     require_table(frame.shape, "The data frame")
-    choose_columns(frame, Wanted(columns=frame.columns))
+    choose_columns(frame, ColumnRequest(columns=frame.columns))
     return to_array(frame)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ckm._sources.columns import Wanted
+from ckm._sources.columns import ColumnRequest
 from ckm._sources.paths import needed, split_inner
 from ckm._sources.stored import Part, StoredSource
 from ckm.errors import InputFileError
@@ -14,16 +14,16 @@ from ckm.errors import InputFileError
 INSTALL = "pip install 'compressive-kmeans[hdf5]'"
 
 
-def open_files(paths: Sequence[Path], wanted: Wanted) -> StoredSource:
+def open_files(paths: Sequence[Path], request: ColumnRequest) -> StoredSource:
     """The rows of one dataset in each file, named after `::` where there are several."""
-    wanted.refuse_names("An HDF5 dataset")
+    request.refuse_names("An HDF5 dataset")
     h5py = needed("h5py", "HDF5 files", INSTALL)
     return StoredSource([_part(_dataset(h5py, path)) for path in paths])
 
 
-def open_data(data: Any, wanted: Wanted) -> StoredSource:
+def open_data(data: Any, request: ColumnRequest) -> StoredSource:
     """The rows of an open dataset."""
-    wanted.refuse_names("An HDF5 dataset")
+    request.refuse_names("An HDF5 dataset")
     return StoredSource([_part(data)])
 
 

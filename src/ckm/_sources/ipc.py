@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ckm._sources.arrow import ERRORS, held, index_of, stream_source, unreadable
 from ckm._sources.base import Source
-from ckm._sources.columns import Chosen, Wanted, choose, require_numbers
+from ckm._sources.columns import ColumnChoice, ColumnRequest, choose, require_numbers
 from ckm._sources.tables import TableFile, TableSource
 from ckm.errors import InputFileError, ParameterError
 
@@ -52,7 +52,7 @@ class ArrowFile(TableFile):
         )
 
 
-def open_files(paths: Sequence[Path], wanted: Wanted) -> Source:
+def open_files(paths: Sequence[Path], request: ColumnRequest) -> Source:
     """The rows of Arrow files with the same columns, all of them in one of the two formats."""
     in_blocks = {_is_file(path) for path in paths}
     if len(in_blocks) > 1:
@@ -60,12 +60,12 @@ def open_files(paths: Sequence[Path], wanted: Wanted) -> Source:
             "Some of these Arrow files are streams and some are not; give one kind at a time."
         )
     if in_blocks == {False}:
-        return _open_streams(paths, wanted)
+        return _open_streams(paths, request)
     files = [ArrowFile(path) for path in paths]
-    chosen = choose(wanted, files[0].held, str(files[0].path), index=files[0].index)
+    choice = choose(request, files[0].held, str(files[0].path), index=files[0].index)
     for file in files[1:]:
-        require_numbers(chosen, file.held, str(file.path))
-    return TableSource(files, chosen)
+        require_numbers(choice, file.held, str(file.path))
+    return TableSource(files, choice)
 
 
 def _is_file(path: Path) -> bool:
@@ -78,12 +78,12 @@ def _is_file(path: Path) -> bool:
     return start == _FILE
 
 
-def _open_streams(paths: Sequence[Path], wanted: Wanted) -> Source:
-    def begin(chosen: Chosen) -> Iterator[Any]:
+def _open_streams(paths: Sequence[Path], request: ColumnRequest) -> Source:
+    def begin(choice: ColumnChoice) -> Iterator[Any]:
         for path in paths:
             with pa.OSFile(str(path)) as file:
                 reader = _open_stream(file, path)
-                require_numbers(chosen, held(reader.schema), str(path))
+                require_numbers(choice, held(reader.schema), str(path))
                 yield from reader
 
     with pa.OSFile(str(paths[0])) as file:
@@ -92,10 +92,10 @@ def _open_streams(paths: Sequence[Path], wanted: Wanted) -> Source:
     return stream_source(
         schema,
         begin,
-        wanted,
+        request,
         once=False,
         name=name,
-        background=True,
+        can_prefetch=True,
         what=f"{paths[0]} and {len(paths) - 1} more",
     )
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from ckm._sources.arrow import ERRORS, held, to_batch, unreadable
-from ckm._sources.columns import Chosen
+from ckm._sources.columns import ColumnChoice
 from ckm._sources.streaming import Batch
 from ckm.errors import InputFileError
 
@@ -213,17 +213,17 @@ def runs_of(block: bytes, size: int) -> Iterator[bytes]:
         low = high
 
 
-def parse(block: bytes, layout: Layout, chosen: Chosen, where: str, row: int = 0) -> Batch:
+def parse(block: bytes, layout: Layout, choice: ColumnChoice, where: str, row: int = 0) -> Batch:
     """The chosen columns of a block of lines, of which the first is row number `row`."""
     convert = {
-        "column_types": {name: layout.types[name] for name in chosen.all},
-        "include_columns": chosen.all,
+        "column_types": {name: layout.types[name] for name in choice.all},
+        "include_columns": choice.all,
     }
     try:
         table = (
             _read(block, layout.names, layout.dialect, convert)
             if block.strip()
-            else _nothing(chosen)
+            else _nothing(choice)
         )
     except ERRORS:
         try:  # again in one thread, which knows the row
@@ -232,7 +232,7 @@ def parse(block: bytes, layout: Layout, chosen: Chosen, where: str, row: int = 0
             raise _uneven(block, layout.dialect, where, row) or unreadable(
                 _with_place(error, layout.names, row), where
             ) from error
-    return to_batch(table, chosen, where, row)
+    return to_batch(table, choice, where, row)
 
 
 def _read(
@@ -277,8 +277,8 @@ def _uneven(block: bytes, dialect: Dialect, where: str, row: int = 0) -> InputFi
     return None
 
 
-def _nothing(chosen: Chosen) -> Any:
-    return pa.table({name: pa.array([], pa.float64()) for name in chosen.all})
+def _nothing(choice: ColumnChoice) -> Any:
+    return pa.table({name: pa.array([], pa.float64()) for name in choice.all})
 
 
 def _bytes_of(file: Readable, size: int, where: str) -> bytes:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ckm._sources.columns import Wanted
+from ckm._sources.columns import ColumnRequest
 from ckm._sources.stored import Part, Stored, StoredSource
 from ckm._util.arrays import Array
 from ckm.errors import InputFileError
@@ -27,9 +27,9 @@ class _Rows:
         ).reshape(-1, self.shape[1])
 
 
-def open_files(paths: Sequence[Path], wanted: Wanted) -> StoredSource:
+def open_files(paths: Sequence[Path], request: ColumnRequest) -> StoredSource:
     """The rows of `.npy` files, one after another."""
-    wanted.refuse_names("A .npy file")
+    request.refuse_names("A .npy file")
     return StoredSource([Part(_open(path), str(path), path.stat().st_size) for path in paths])
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ckm._sources.arrow import ERRORS, held, index_of, unreadable
-from ckm._sources.columns import Wanted, choose, require_numbers
+from ckm._sources.columns import ColumnRequest, choose, require_numbers
 from ckm._sources.tables import TableFile, TableSource
 
 # bytes of each column held while it is read, instead of all that a row group has of it
@@ -52,7 +52,7 @@ class ParquetFile(TableFile):
                 )
 
 
-def open_files(paths: Sequence[Path], wanted: Wanted) -> TableSource:
+def open_files(paths: Sequence[Path], request: ColumnRequest) -> TableSource:
     """The rows of Parquet files with the same columns."""
     files = [ParquetFile(path) for path in paths]
     stored = {name for name, _ in files[0].held}
@@ -61,15 +61,15 @@ def open_files(paths: Sequence[Path], wanted: Wanted) -> TableSource:
         for key in files[0].keys
         if key not in stored
     }
-    chosen = choose(wanted, files[0].held, str(files[0].path), keys, files[0].index)
+    choice = choose(request, files[0].held, str(files[0].path), keys, files[0].index)
     for file in files[1:]:
         require_numbers(
-            chosen,
+            choice,
             file.held,
             str(file.path),
             {key: keys.get(key) for key in file.keys} | dict(file.held),
         )
-    return TableSource(files, chosen)
+    return TableSource(files, choice)
 
 
 def keys_in(path: Path) -> dict[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ckm._sources.base import Source
-from ckm._sources.columns import Wanted
+from ckm._sources.columns import ColumnRequest
 from ckm.errors import InputFileError, MissingFileError, MissingPackageError, ParameterError
 
 Name = str | PathLike[str]
@@ -16,7 +16,7 @@ STANDARD_INPUT = Path("-")
 INNER = "::"  # between the name of a file and that of an array inside it
 
 # What reads files with these endings. To add a kind of file: a module with `open_files(paths,
-# wanted)`, and a line here.
+# request)`, and a line here.
 READERS = {
     ".npy": "npy",
     ".csv": "csv",
@@ -36,7 +36,7 @@ READERS = {
 }
 
 
-def open_data(data: Name | Sequence[Name], wanted: Wanted) -> Source:
+def open_data(data: Name | Sequence[Name], request: ColumnRequest) -> Source:
     """The rows of all files that names, patterns and folders mean, which must be of one kind."""
     paths = resolve([data] if isinstance(data, (str, PathLike)) else data)
     if STANDARD_INPUT in paths or any(is_pipe(path) for path in paths):
@@ -44,7 +44,7 @@ def open_data(data: Name | Sequence[Name], wanted: Wanted) -> Source:
             raise ParameterError(
                 "Standard input (-) or a pipe is read on its own; leave out the other names."
             )
-        source: Source = _module("stdin").open_path(paths[0], wanted)
+        source: Source = _module("stdin").open_path(paths[0], request)
         return source
     readers = sorted({reader_of(path) for path in paths})
     if len(readers) > 1:
@@ -52,7 +52,7 @@ def open_data(data: Name | Sequence[Name], wanted: Wanted) -> Source:
         raise ParameterError(
             f"These files are of several kinds ({', '.join(suffixes)}); give one kind at a time."
         )
-    source = _module(readers[0]).open_files(paths, wanted)
+    source = _module(readers[0]).open_files(paths, request)
     return source
 
 

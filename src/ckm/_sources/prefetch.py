@@ -34,7 +34,7 @@ def read(source: Source, start: Place = BEGINNING, wanted: int | None = None) ->
         min(JOINED_ROWS, JOINED_BYTES // (8 * source.n_features)) if wanted is None else wanted // 2
     )
     chunks = _joined(map(_with_known_weights, source.chunks(start)), least)
-    return prefetched(chunks) if source.background else chunks
+    return prefetch(chunks) if source.can_prefetch else chunks
 
 
 def _with_known_weights(chunk: Chunk) -> Chunk:
@@ -90,7 +90,7 @@ class _End(NamedTuple):
     error: BaseException | None
 
 
-def prefetched(items: Iterator[_Item], ahead: int = _AHEAD) -> Generator[_Item]:
+def prefetch(items: Iterator[_Item], ahead: int = _AHEAD) -> Generator[_Item]:
     """The same items, made by a thread that stays at most `ahead` of them before the one who asks.
 
     What fails in the thread is raised here. Closing the generator ends the thread: it waits for

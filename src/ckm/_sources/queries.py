@@ -1,64 +1,125 @@
-"""Database cursors (Python's DB-API 2.0): the rows of a query that was executed, fetched a few at a
-time.
-"""
+"""Queries: polars' lazy frames, DuckDB relations, and database cursors (Python's DB-API 2.0)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from ckm._sources.base import rows_per_chunk
-from ckm._sources.columns import Chosen, Wanted, checked_weights, choose
+from ckm._sources.arrow import stream_source
+from ckm._sources.base import Source, rows_per_chunk
+from ckm._sources.columns import ColumnChoice, ColumnRequest, checked_weights, choose
+from ckm._sources.frames import as_frame, choose_columns, frame_batch
 from ckm._sources.streaming import Batch, StreamSource
-from ckm._util.arrays import Array
-from ckm.errors import DataError
+from ckm._util.arrays import FloatArray
+from ckm.errors import DataError, MissingPackageError
+
+# The method of a relation that returns record batches, under the names it has had, latest first.
+_DUCKDB_READERS = ("to_arrow_reader", "fetch_arrow_reader", "fetch_record_batch")
 
 
-def open_data(data: Any, wanted: Wanted) -> StreamSource:
-    """The rows of a cursor, once. Columns hold numbers or not as the first rows say."""
-    if data.description is None:
+def open_data(data: Any, request: ColumnRequest) -> Source:
+    """Open a lazy frame, a relation, or a cursor whose query was executed."""
+    if hasattr(data, "fetchmany") and hasattr(data, "description") and not _is_relation(data):
+        return _open_cursor(data, request)
+    return _open_relation(data, request) if _is_relation(data) else _open_lazy(data, request)
+
+
+def _is_relation(data: Any) -> bool:
+    return any(base.__name__ == "DuckDBPyRelation" for base in type(data).__mro__)
+
+
+def _open_lazy(frame: Any, request: ColumnRequest) -> StreamSource:
+    """The rows of a lazy frame: the query runs for each pass, in polars' streaming engine."""
+    if not hasattr(frame, "collect_batches"):
+        raise MissingPackageError(
+            "Reading a lazy frame in batches needs a newer polars (pip install -U polars); or pass "
+            "its collect()."
+        )
+    empty = as_frame(frame.head(0).collect())
+    assert empty is not None
+    choice = choose_columns(empty, request)
+
+    def read_batches() -> Iterator[Batch]:
+        row = 0
+        batches = frame.select(choice.all).collect_batches(
+            chunk_size=rows_per_chunk(len(choice.all)), maintain_order=True
+        )
+        for batch in batches:
+            part = as_frame(batch)
+            assert part is not None
+            yield frame_batch(part, choice, row)
+            row += len(part)
+
+    return StreamSource(
+        read_batches, len(choice.names), choice.columns, once=False, can_prefetch=True
+    )
+
+
+def _open_relation(relation: Any, request: ColumnRequest) -> Source:
+    """The rows of a DuckDB relation: the query runs for each pass.
+
+    The thread that asks for rows reads them, as the relation's connection requires.
+    """
+    name = next(name for name in _DUCKDB_READERS if hasattr(relation, name))
+    schema = getattr(relation.limit(0), name)().schema
+
+    def read_batches(choice: ColumnChoice) -> Iterable[Any]:
+        batches: Iterable[Any] = getattr(relation, name)(rows_per_chunk(len(choice.all)))
+        return batches
+
+    return stream_source(schema, read_batches, request, once=False, what="the relation")
+
+
+def _open_cursor(cursor: Any, request: ColumnRequest) -> StreamSource:
+    """The rows of a cursor, which can be read once. The first rows tell which columns hold numbers."""
+    if cursor.description is None:
         raise DataError("The cursor has no rows to fetch; execute a query with it first.")
-    names = [column[0] for column in data.description]
+    names = [column[0] for column in cursor.description]
     size = rows_per_chunk(len(names))
-    first = data.fetchmany(size)
-    chosen = choose(wanted, [(name, _holds(first, i)) for i, name in enumerate(names)], "the query")
+    first = cursor.fetchmany(size)
+    present = [(name, _holds(first, i)) for i, name in enumerate(names)]
+    choice = choose(request, present, "the query")
 
-    def begin() -> Iterator[Batch]:
-        rows, done = first, 0
+    def read_batches() -> Iterator[Batch]:
+        rows = first
+        row = 0
         while rows:
-            yield _batch(rows, names, chosen, done)
-            done += len(rows)
-            rows = data.fetchmany(size)
+            yield _to_batch(rows, names, choice, row)
+            row += len(rows)
+            rows = cursor.fetchmany(size)
 
-    return StreamSource(begin, len(chosen.names), chosen.columns, once=True)
+    return StreamSource(read_batches, len(choice.names), choice.columns, once=True)
 
 
 def _holds(rows: list[Any], i: int) -> str | None:
-    """What a column holds: None for numbers, and where there is nothing yet."""
-    for row in rows:
-        if row[i] is not None:
-            try:
-                np.float64(row[i])
-                return "text" if isinstance(row[i], (str, bytes)) else None
-            except (TypeError, ValueError):
-                return "text" if isinstance(row[i], (str, bytes)) else type(row[i]).__name__
+    """Describe what column `i` holds: None for numbers, and for a column without a value."""
+    value = next((row[i] for row in rows if row[i] is not None), None)
+    if value is None:
+        return None
+    if isinstance(value, (str, bytes)):
+        return "text"
+    try:
+        np.float64(value)
+    except (TypeError, ValueError):
+        return type(value).__name__
     return None
 
 
-def _batch(rows: list[Any], names: list[str], chosen: Chosen, done: int) -> Batch:
-    values = _column_numbers(rows, [names.index(name) for name in chosen.names], done)
-    if chosen.weight is None:
+def _to_batch(rows: list[Any], names: list[str], choice: ColumnChoice, row: int) -> Batch:
+    """Convert tuples, of which the first is row number `row`."""
+    values = _to_numbers(rows, [names.index(name) for name in choice.names], row)
+    if choice.weight is None:
         return Batch(values)
-    weights = _column_numbers(rows, [names.index(chosen.weight)], done)[:, 0]
-    return Batch(values, checked_weights(weights, f"Column {chosen.weight!r}", done))
+    weights = _to_numbers(rows, [names.index(choice.weight)], row)[:, 0]
+    return Batch(values, checked_weights(weights, f"Column {choice.weight!r}", row))
 
 
-def _column_numbers(rows: list[Any], which: list[int], done: int) -> Array:
-    """Some columns of tuples, None as NaN."""
+def _to_numbers(rows: list[Any], columns: list[int], row: int) -> FloatArray:
+    """Convert some columns of tuples; None becomes NaN."""
     try:
-        array: Array = np.array([[row[i] for i in which] for row in rows], np.float64)
+        return np.array([[values[i] for i in columns] for values in rows], np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(
-            f"A value of the query, among rows {done} to {done + len(rows)}, is not a number ({error}); leave out its column."
+            f"A value of the query, among rows {row} to {row + len(rows)}, is not a number "
+            f"({error}); leave out its column."
         ) from error
-    return array

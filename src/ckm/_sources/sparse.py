@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ckm._sources.base import RandomAccessSource, require_numeric, require_table
-from ckm._sources.columns import Wanted
+from ckm._sources.columns import ColumnRequest
 from ckm._util.arrays import Array
 
 
@@ -28,9 +28,9 @@ class SparseSource(RandomAccessSource):
         return dense
 
 
-def open_data(data: Any, wanted: Wanted) -> SparseSource:
+def open_data(data: Any, request: ColumnRequest) -> SparseSource:
     """The rows of any sparse matrix or array."""
-    wanted.refuse_names("A sparse matrix")
+    request.refuse_names("A sparse matrix")
     return SparseSource(data)
 
 

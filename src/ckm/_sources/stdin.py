@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ckm._sources.arrow import ERRORS, stream_source, unreadable
 from ckm._sources.base import Source
-from ckm._sources.columns import Wanted, choose
+from ckm._sources.columns import ColumnRequest, choose
 from ckm._sources.lines import BLOCK, lines, parse, read_layout
 from ckm._sources.paths import STANDARD_INPUT
 from ckm._sources.streaming import Batch, StreamSource
@@ -66,10 +66,10 @@ class _Prefixed:
         return False
 
 
-def open_path(path: Path, wanted: Wanted) -> Source:
+def open_path(path: Path, request: ColumnRequest) -> Source:
     """Standard input, or a named pipe."""
     if path != STANDARD_INPUT:
-        return _open(path.open("rb", buffering=0), str(path), wanted, background=True, ours=True)
+        return _open(path.open("rb", buffering=0), str(path), request, can_prefetch=True, ours=True)
     try:
         # Unbuffered and our own: a thread that waits for it must not hold a lock that the
         # interpreter needs to end.
@@ -80,21 +80,23 @@ def open_path(path: Path, wanted: Wanted) -> Source:
         raise InputFileError(
             "Standard input (-) is a terminal, where no rows come from; pipe CSV or an Arrow stream into it."
         )
-    return _open(file, "standard input", wanted, background=True)
+    return _open(file, "standard input", request, can_prefetch=True)
 
 
-def open_data(data: Any, wanted: Wanted) -> Source:
+def open_data(data: Any, request: ColumnRequest) -> Source:
     """A file that is open for reading bytes."""
     name = getattr(data, "name", None)
     return _open(
         data,
         os.fspath(name) if isinstance(name, (str, os.PathLike)) else "the stream",
-        wanted,
-        background=False,
+        request,
+        can_prefetch=False,
     )
 
 
-def _open(file: Any, name: str, wanted: Wanted, background: bool, ours: bool = False) -> Source:
+def _open(
+    file: Any, name: str, request: ColumnRequest, can_prefetch: bool, ours: bool = False
+) -> Source:
     stream = _decompressed(file, name, ours)
     first = _first_bytes(stream, name)
     if first[:4] in _NEED_A_FILE:
@@ -105,13 +107,18 @@ def _open(file: Any, name: str, wanted: Wanted, background: bool, ours: bool = F
         raise InputFileError(f"{name} is empty; pipe CSV or an Arrow stream into it.")
     stream = _Prefixed(first, stream)
     if not first.startswith(_ARROW_STREAM):
-        return _open_csv(stream, name, wanted, background)
+        return _open_csv(stream, name, request, can_prefetch)
     try:
         reader = pa.ipc.open_stream(pa.PythonFile(stream, mode="r"))
     except ERRORS as error:
         raise unreadable(error, name) from error
     return stream_source(
-        reader.schema, lambda chosen: reader, wanted, once=True, name=name, background=background
+        reader.schema,
+        lambda choice: reader,
+        request,
+        once=True,
+        name=name,
+        can_prefetch=can_prefetch,
     )
 
 
@@ -139,21 +146,21 @@ def _first_bytes(file: Any, name: str) -> bytes:
     return first
 
 
-def _open_csv(stream: Any, name: str, wanted: Wanted, background: bool) -> Source:
+def _open_csv(stream: Any, name: str, request: ColumnRequest, can_prefetch: bool) -> Source:
     blocks = lines(stream, BLOCK, name)
     first = next(blocks, b"")
     layout = read_layout(first, name)
-    chosen = choose(wanted, layout.held, name)
+    choice = choose(request, layout.held, name)
 
     def begin() -> Iterator[Batch]:
         row = 0
         for block in _all(first[layout.header :], blocks):
-            batch = parse(block, layout, chosen, name, row)
+            batch = parse(block, layout, choice, name, row)
             row += len(batch.rows)
             yield batch
 
     return StreamSource(
-        begin, len(chosen.names), chosen.columns, once=True, name=name, background=background
+        begin, len(choice.names), choice.columns, once=True, name=name, can_prefetch=can_prefetch
     )
 
 

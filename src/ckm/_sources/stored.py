@@ -10,8 +10,8 @@ from ckm._sources.base import (
     Chunk,
     Place,
     Source,
-    draw,
-    parts_to_sample,
+    draw_sample,
+    pick_parts,
     require_numeric,
     require_table,
     rows_per_chunk,
@@ -95,8 +95,10 @@ class StoredSource(Source):
             return super().sample(size, rng, weights)
         step = max(1, rows_to_sample(size, self.n_features) // _RUNS)
         ends = np.cumsum([len(self._starts(i, step)) for i in range(len(self._parts))])
-        picked = parts_to_sample(int(ends[-1]), self.n_rows, size, self.n_features, rng)
-        return draw(map(self._fetch, self._picked(picked, ends, step)), size, self.n_features, rng)
+        picked = pick_parts(int(ends[-1]), self.n_rows, size, self.n_features, rng)
+        return draw_sample(
+            map(self._fetch, self._picked(picked, ends, step)), size, self.n_features, rng
+        )
 
     def _picked(self, picked: Array, ends: Array, step: int) -> Iterator[_Run]:
         """The runs with these numbers, counted over all arrays."""

@@ -7,7 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ckm._sources.base import BEGINNING, Chunk, Place, Source, draw, paired, rows_per_chunk
+from ckm._sources.base import (
+    BEGINNING,
+    Chunk,
+    Place,
+    Source,
+    draw_sample,
+    pair_weights,
+    rows_per_chunk,
+)
 from ckm._util.arrays import Array
 from ckm._util.warn import warn_user
 from ckm.errors import DataError, HeadWarning
@@ -36,15 +44,15 @@ class StreamSource(Source):
         once: bool,
         name: str | None = None,
         n_rows: int | None = None,
-        background: bool = False,
+        can_prefetch: bool = False,
     ) -> None:
-        self.columns, self.n_features, self.n_rows, self.background = (
+        self.columns, self.n_features, self.n_rows, self.can_prefetch = (
             columns,
             n_features,
             n_rows,
-            background,
+            can_prefetch,
         )
-        self.rereadable = not once
+        self.is_rereadable = not once
         self.parts = () if name is None else (name,)
         self._begin, self._name = begin, name
         self._head, self._rest = list[Chunk](), None if not once else self._numbered()
@@ -74,7 +82,7 @@ class StreamSource(Source):
                 HeadWarning,
             )
         head = None if weights is None else weights[:rows] if not self._complete else weights
-        return draw(paired(self._head, head), size, self.n_features, rng)
+        return draw_sample(pair_weights(self._head, head), size, self.n_features, rng)
 
     def _fill_head(self, size: int) -> None:
         assert self._rest is not None

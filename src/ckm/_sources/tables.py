@@ -10,8 +10,16 @@ from typing import Any
 import numpy as np
 
 from ckm._sources.arrow import ERRORS, to_batch, unreadable
-from ckm._sources.base import BEGINNING, Chunk, Place, Source, draw, parts_to_sample, rows_per_chunk
-from ckm._sources.columns import Chosen
+from ckm._sources.base import (
+    BEGINNING,
+    Chunk,
+    Place,
+    Source,
+    draw_sample,
+    pick_parts,
+    rows_per_chunk,
+)
+from ckm._sources.columns import ColumnChoice
 from ckm._util.arrays import Array
 
 
@@ -29,10 +37,10 @@ class TableFile(ABC):
 class TableSource(Source):
     """Files with the same numeric columns, read one batch at a time."""
 
-    def __init__(self, files: Sequence[TableFile], chosen: Chosen) -> None:
-        self._files, self._chosen = files, chosen
-        self.columns = chosen.columns
-        self.n_features = len(chosen.names)
+    def __init__(self, files: Sequence[TableFile], choice: ColumnChoice) -> None:
+        self._files, self._choice = files, choice
+        self.columns = choice.columns
+        self.n_features = len(choice.names)
         self.n_rows = sum(sum(file.group_rows) for file in files)
         self.n_bytes = sum(file.path.stat().st_size for file in files)
         self.parts = tuple(str(file.path) for file in files)
@@ -63,21 +71,21 @@ class TableSource(Source):
             for i, file in enumerate(self._files)
             for group in range(len(file.group_rows))
         ]
-        picked = parts_to_sample(len(groups), self.n_rows or 0, size, self.n_features, rng)
+        picked = pick_parts(len(groups), self.n_rows or 0, size, self.n_features, rng)
         by_file: dict[int, list[int]] = {}
         for i, group in (groups[number] for number in picked):
             by_file.setdefault(i, []).append(group)
         chunks = (chunk for i, some in by_file.items() for chunk in self._read(i, some, 0))
-        return draw(chunks, size, self.n_features, rng)
+        return draw_sample(chunks, size, self.n_features, rng)
 
     def _read(self, i: int, groups: Sequence[int], row: int) -> Iterator[Chunk]:
         """Chunks of these groups of file number `i`, of which the first row is number `row`."""
         file, step = self._files[i], rows_per_chunk(self.n_features)
         try:
-            for batch in file.read(groups, self._chosen.all, step):
+            for batch in file.read(groups, self._choice.all, step):
                 for low in range(0, batch.num_rows, step):
                     rows, weights = to_batch(
-                        batch.slice(low, step), self._chosen, str(file.path), row
+                        batch.slice(low, step), self._choice, str(file.path), row
                     )
                     yield Chunk(
                         rows, weights, Place(i, row), Place(i, row + len(rows)), str(file.path)

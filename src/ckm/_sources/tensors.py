@@ -3,7 +3,7 @@
 from typing import Any
 
 from ckm._sources.base import RandomAccessSource, require_numeric, require_table
-from ckm._sources.columns import Wanted
+from ckm._sources.columns import ColumnRequest
 from ckm._util.arrays import Array
 from ckm._util.device import DeviceRows, as_tensor, rows_at_once
 from ckm.errors import DataError
@@ -12,7 +12,7 @@ from ckm.errors import DataError
 class TensorSource(RandomAccessSource):
     """Rows of a two-dimensional tensor. Nothing is copied but samples."""
 
-    background = False  # there is nothing to wait for
+    can_prefetch = False  # there is nothing to wait for
 
     def __init__(self, tensor: Any, weights: Array | None = None) -> None:
         self._rows = DeviceRows.of(tensor)
@@ -20,7 +20,7 @@ class TensorSource(RandomAccessSource):
         require_numeric(self._rows.dtype, "The tensor")
         self.columns, self.weights, self.device = None, weights, self._rows.tensor.device
         self.n_rows, self.n_features = self._rows.shape
-        self.prefer(rows_at_once(self.n_features))
+        self.prefer_chunk_rows(rows_at_once(self.n_features))
 
     @property
     def dtype(self) -> Any:
@@ -31,9 +31,9 @@ class TensorSource(RandomAccessSource):
         return self._rows[which]
 
 
-def open_data(data: Any, wanted: Wanted) -> TensorSource:
+def open_data(data: Any, request: ColumnRequest) -> TensorSource:
     """The rows of a tensor on a card."""
-    wanted.refuse_names("A tensor")
+    request.refuse_names("A tensor")
     tensor = as_tensor(data)
     if "strided" not in str(tensor.layout):
         raise DataError(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ckm._sources.columns import Wanted
+from ckm._sources.columns import ColumnRequest
 from ckm._sources.hdf5 import pick
 from ckm._sources.paths import needed, split_inner
 from ckm._sources.stored import Part, StoredSource
@@ -15,16 +15,16 @@ from ckm.errors import InputFileError
 INSTALL = "pip install 'compressive-kmeans[zarr]'"
 
 
-def open_files(paths: Sequence[Path], wanted: Wanted) -> StoredSource:
+def open_files(paths: Sequence[Path], request: ColumnRequest) -> StoredSource:
     """The rows of one array in each store, named after `::` where there are several."""
-    wanted.refuse_names("A Zarr array")
+    request.refuse_names("A Zarr array")
     zarr = needed("zarr", "Zarr stores", INSTALL)
     return StoredSource([_part(_array(zarr, path), str(path)) for path in paths])
 
 
-def open_data(data: Any, wanted: Wanted) -> StoredSource:
+def open_data(data: Any, request: ColumnRequest) -> StoredSource:
     """The rows of an open array."""
-    wanted.refuse_names("A Zarr array")
+    request.refuse_names("A Zarr array")
     return StoredSource([_part(data, f"the Zarr array {data.name or ''}".strip())])
 
 

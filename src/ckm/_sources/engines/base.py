@@ -6,7 +6,7 @@ import json
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, NoReturn, Self
@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, NoReturn, Self
 from ckm import errors
 from ckm._sources.adapters import WithoutMissing
 from ckm._sources.base import BEGINNING, Chunk, Place, Source
-from ckm._sources.columns import Chosen, Wanted
+from ckm._sources.columns import ColumnChoice, ColumnRequest
 from ckm._sources.prefetch import read
 from ckm._sources.streaming import Batch, StreamSource
 from ckm._util.arrays import Array
 from ckm._util.warn import warn_user
-from ckm.errors import CkmError, DataError, NonFiniteError, ParameterError
+from ckm.errors import CkmError, DataError, NonFiniteError
 
 FAN_IN = 64  # results that one task merges: two rounds for 4096 partitions, three for 262 144
 _FAILED = b"!"  # what the bytes of a failure begin with; those of a result must not
@@ -47,7 +47,7 @@ class Job(ABC):
 
 
 @dataclass(frozen=True)
-class Opening:
+class PartitionReader:
     """How a worker turns what its engine hands it into rows: the columns of a table (None for
     arrays), and whether incomplete rows go.
 
@@ -55,14 +55,14 @@ class Opening:
     """
 
     n_features: int
-    chosen: Chosen | None = None
+    choice: ColumnChoice | None = None
     matrix: bool = False
     drop_missing: bool = False
 
     @property
     def columns(self) -> tuple[str, ...] | None:
         """The names of the columns, where they have some."""
-        return None if self.chosen is None or self.matrix else self.chosen.columns
+        return None if self.choice is None or self.matrix else self.choice.columns
 
     def chunks(self, name: str, batches: Iterable[Any]) -> Iterator[Chunk]:
         """The rows of one partition, whose `name` errors give: arrays, data frames, Arrow batches,
@@ -83,17 +83,19 @@ class Opening:
     def _open(self, first: Any, batches: Iterator[Any], name: str) -> Source:
         if isinstance(first, Batch):
             return StreamSource(lambda: batches, first.rows.shape[1], self.columns, once=True)
-        if self.chosen is not None and hasattr(first, "schema") and hasattr(first, "num_rows"):
+        if self.choice is not None and hasattr(first, "schema") and hasattr(first, "num_rows"):
             from ckm._sources.arrow import batches_of, matrix_batches
 
             made = partial(
-                matrix_batches if self.matrix else batches_of, batches, self.chosen, name
+                matrix_batches if self.matrix else batches_of, batches, self.choice, name
             )
             return StreamSource(made, self.n_features, self.columns, once=True)
         return _opened(
             batches,
             first,
-            Wanted() if self.chosen is None else Wanted(self.chosen.names, self.chosen.weight),
+            ColumnRequest()
+            if self.choice is None
+            else ColumnRequest(self.choice.names, self.choice.weight),
         )
 
 
@@ -112,17 +114,17 @@ class Description(NamedTuple):
     about it.
     """
 
-    opening: Opening
+    reader: PartitionReader
     said: list[tuple[str, str]]
 
-    def told(self) -> Opening:
-        """The opening, once its warnings are given."""
+    def told(self) -> PartitionReader:
+        """The reader, once its warnings are given."""
         for category, sentence in self.said:
             warn_user(sentence, getattr(errors, category))
-        return self.opening
+        return self.reader
 
 
-def describe(batches: Iterable[Any], wanted: Wanted) -> Description | None:
+def describe(batches: Iterable[Any], request: ColumnRequest) -> Description | None:
     """What the columns of some batches are, found by a worker that has them; None where there is no
     batch.
     """
@@ -133,20 +135,20 @@ def describe(batches: Iterable[Any], wanted: Wanted) -> Description | None:
         return None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        source = _opened(iter([first]), first, wanted)
+        source = _opened(iter([first]), first, request)
     said = [
         (type(w.message).__name__, str(w.message))
         for w in caught
         if type(w.message).__module__ == errors.__name__
     ]
-    chosen = None if source.columns is None else Chosen(list(source.columns), wanted.weight)
-    return Description(Opening(source.n_features, chosen), said)
+    choice = None if source.columns is None else ColumnChoice(list(source.columns), request.weight)
+    return Description(PartitionReader(source.n_features, choice), said)
 
 
-def _opened(batches: Iterator[Any], first: Any, wanted: Wanted) -> Source:
+def _opened(batches: Iterator[Any], first: Any, request: ColumnRequest) -> Source:
     from ckm._sources import open_source
 
-    return open_source(list(batches) if isinstance(first, str) else batches, wanted)
+    return open_source(list(batches) if isinstance(first, str) else batches, request)
 
 
 class PartitionedSource(Source):
@@ -157,24 +159,24 @@ class PartitionedSource(Source):
     """
 
     engine: str
-    opening: Opening
+    reader: PartitionReader
     n_partitions: int | None = None
-    background = False
+    can_prefetch = False
 
-    def __init__(self, opening: Opening, n_rows: int | None = None) -> None:
-        self.opening, self.n_features, self.columns, self.n_rows = (
-            opening,
-            opening.n_features,
-            opening.columns,
+    def __init__(self, reader: PartitionReader, n_rows: int | None = None) -> None:
+        self.reader, self.n_features, self.columns, self.n_rows = (
+            reader,
+            reader.n_features,
+            reader.columns,
             n_rows,
         )
 
     @abstractmethod
-    def with_opening(self, opening: Opening) -> Self:
+    def with_reader(self, reader: PartitionReader) -> Self:
         """The same rows, opened in another way."""
 
     @abstractmethod
-    def labelled(self, labeller: "Labeller") -> Any:
+    def label_rows(self, labeller: "Labeller") -> Any:
         """A collection of the engine's own with the label of each row, computed where the rows are."""
 
     @abstractmethod
@@ -207,18 +209,6 @@ class Labeller(ABC):
     @abstractmethod
     def __call__(self, chunks: Iterator[Chunk]) -> Array:
         """The labels (int32) of all rows, in order."""
-
-
-def opened(source: PartitionedSource, sample_weight: Any, nan: str) -> PartitionedSource:
-    """The source as `ckm.sketch` is asked to read it."""
-    if sample_weight is not None:
-        raise ParameterError(
-            f"sample_weight= is an array here, and these rows are with {source.engine}; keep weights in a column, for "
-            f"ckm.sketch(..., weight_column=)."
-        )
-    return (
-        source.with_opening(replace(source.opening, drop_missing=True)) if nan == "drop" else source
-    )
 
 
 class _Guarded(Job):

@@ -13,8 +13,15 @@ import ray
 
 from ckm._sources.arrow import held
 from ckm._sources.base import Chunk
-from ckm._sources.columns import Chosen, Wanted, choose, choose_matrix
-from ckm._sources.engines.base import FAN_IN, Files, Job, Labeller, Opening, PartitionedSource
+from ckm._sources.columns import ColumnChoice, ColumnRequest, choose, choose_matrix
+from ckm._sources.engines.base import (
+    FAN_IN,
+    Files,
+    Job,
+    Labeller,
+    PartitionedSource,
+    PartitionReader,
+)
 from ckm._util.arrays import Array
 from ckm.errors import DataError
 
@@ -28,12 +35,12 @@ class RaySource(PartitionedSource):
 
     engine = "Ray"
 
-    def __init__(self, dataset: Any, opening: Opening, files: Files | None = None) -> None:
-        super().__init__(opening)
+    def __init__(self, dataset: Any, reader: PartitionReader, files: Files | None = None) -> None:
+        super().__init__(reader)
         self._dataset, self._files = dataset, files
 
-    def with_opening(self, opening: Opening) -> Self:
-        return type(self)(self._dataset, opening, self._files)
+    def with_reader(self, reader: PartitionReader) -> Self:
+        return type(self)(self._dataset, reader, self._files)
 
     def _run(self, job: Job, which: Array | None) -> bytes | None:
         """A result for each block, then a tree of tasks that merge `FAN_IN` tables of them: the
@@ -41,7 +48,7 @@ class RaySource(PartitionedSource):
         """
         sent = ray.put(job)
         results = _mapped(
-            self._narrowed(), _Partition(job, self.opening, self._files)
+            self._narrowed(), _Partition(job, self.reader, self._files)
         ).to_arrow_refs()
         merge = ray.remote(_merge)
         while len(results) > FAN_IN:
@@ -54,20 +61,20 @@ class RaySource(PartitionedSource):
         )
         return found
 
-    def labelled(self, labeller: Labeller) -> Any:
+    def label_rows(self, labeller: Labeller) -> Any:
         """The dataset with one more column, `cluster`."""
-        return _mapped(self._dataset, _Label(labeller, self.opening))
+        return _mapped(self._dataset, _Label(labeller, self.reader))
 
     def _narrowed(self) -> Any:
         """The dataset with the columns that are used, so that a reader need not read the others."""
         return (
             self._dataset
-            if self.opening.chosen is None or self._files
-            else self._dataset.select_columns(self.opening.chosen.all)
+            if self.reader.choice is None or self._files
+            else self._dataset.select_columns(self.reader.choice.all)
         )
 
 
-def open_data(data: Any, wanted: Wanted) -> RaySource:
+def open_data(data: Any, request: ColumnRequest) -> RaySource:
     """The rows of a dataset: its columns of numbers, or one column of tensors."""
     schema = data.schema()
     if schema is None:
@@ -76,20 +83,22 @@ def open_data(data: Any, wanted: Wanted) -> RaySource:
         [(name, _arrow_type(kind)) for name, kind in zip(schema.names, schema.types, strict=True)]
     )
     matrix = choose_matrix(
-        wanted, held(fields), [field.name for field in fields if _width(field.type)]
+        request, held(fields), [field.name for field in fields if _width(field.type)]
     )
     if matrix is not None:
         return RaySource(
             data,
-            Opening(
-                _width(fields.field(matrix).type), Chosen([matrix], wanted.weight), matrix=True
+            PartitionReader(
+                _width(fields.field(matrix).type),
+                ColumnChoice([matrix], request.weight),
+                matrix=True,
             ),
         )
-    chosen = choose(wanted, held(fields), "the Ray dataset")
-    return RaySource(data, Opening(len(chosen.names), chosen))
+    choice = choose(request, held(fields), "the Ray dataset")
+    return RaySource(data, PartitionReader(len(choice.names), choice))
 
 
-def open_files(paths: Sequence[str], opening: Opening, address: str | None) -> RaySource:
+def open_files(paths: Sequence[str], reader: PartitionReader, address: str | None) -> RaySource:
     """Files that the workers can read, each of them a block; `address` is the cluster's, None for a
     new one on this machine (or the one that the environment variable RAY_ADDRESS names).
     """
@@ -98,7 +107,7 @@ def open_files(paths: Sequence[str], opening: Opening, address: str | None) -> R
         # even where it is gone.
         ray.init(address=address or os.environ.get("RAY_ADDRESS", "local"), log_to_driver=False)
     return RaySource(
-        ray.data.range(len(paths), override_num_blocks=len(paths)), opening, Files(tuple(paths))
+        ray.data.range(len(paths), override_num_blocks=len(paths)), reader, Files(tuple(paths))
     )
 
 
@@ -132,14 +141,14 @@ class _Partition:
     """Makes a table of one result from the table of a block."""
 
     job: Job
-    opening: Opening
+    reader: PartitionReader
     files: Files | None
 
     def __call__(self, block: Any) -> Any:
         batches: Iterable[Any] = (
             [block] if self.files is None else self.files.named(block.column("id").to_pylist())
         )
-        number, chunks = _numbered(self.opening.chunks(_BLOCK, batches))
+        number, chunks = _numbered(self.reader.chunks(_BLOCK, batches))
         return pa.table(
             {"part": pa.array([self.job.of_partition(number, chunks)], pa.large_binary())}
         )
@@ -160,11 +169,11 @@ class _Label:
     """Adds the column of labels to a block."""
 
     labeller: Labeller
-    opening: Opening
+    reader: PartitionReader
 
     def __call__(self, block: Any) -> Any:
         return block.append_column(
-            LABEL, pa.array(self.labeller(self.opening.chunks(_BLOCK, [block])), pa.int32())
+            LABEL, pa.array(self.labeller(self.reader.chunks(_BLOCK, [block])), pa.int32())
         )
 
 

@@ -14,8 +14,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from ckm._sources.columns import Chosen, Wanted, choose, choose_matrix
-from ckm._sources.engines.base import FAN_IN, Files, Job, Labeller, Opening, PartitionedSource
+from ckm._sources.columns import ColumnChoice, ColumnRequest, choose, choose_matrix
+from ckm._sources.engines.base import (
+    FAN_IN,
+    Files,
+    Job,
+    Labeller,
+    PartitionedSource,
+    PartitionReader,
+)
 from ckm._util.arrays import Array
 from ckm.errors import DataError
 
@@ -32,12 +39,12 @@ class SparkSource(PartitionedSource):
 
     engine = "Spark"
 
-    def __init__(self, frame: Any, opening: Opening, files: Files | None = None) -> None:
-        super().__init__(opening)
+    def __init__(self, frame: Any, reader: PartitionReader, files: Files | None = None) -> None:
+        super().__init__(reader)
         self._frame, self._files = frame, files
 
-    def with_opening(self, opening: Opening) -> Self:
-        return type(self)(self._frame, opening, self._files)
+    def with_reader(self, reader: PartitionReader) -> Self:
+        return type(self)(self._frame, reader, self._files)
 
     @cached_property
     def n_partitions(self) -> int | None:  # type: ignore[override]
@@ -48,17 +55,17 @@ class SparkSource(PartitionedSource):
         """One result a partition, which later stages merge, `FAN_IN` or so a task: the driver
         collects the last alone.
         """
-        opening, files, chosen = (
-            self.opening,
+        reader, files, choice = (
+            self.reader,
             self._files,
             None if which is None else frozenset(map(int, which)),
         )
 
         def each(batches: Iterator[Any]) -> Iterator[Any]:
             number = _number()
-            if chosen is None or number in chosen:
+            if choice is None or number in choice:
                 data = batches if files is None else files.named(_numbers(batches))
-                yield _table(job.of_partition(number, opening.chunks(f"partition {number}", data)))
+                yield _table(job.of_partition(number, reader.chunks(f"partition {number}", data)))
 
         def merge(batches: Iterator[Any]) -> Iterator[Any]:
             parts = _parts(batches)
@@ -76,50 +83,53 @@ class SparkSource(PartitionedSource):
         rows = results.repartition(1).mapInArrow(finish, _PART).collect()
         return bytes(rows[0]["part"]) if rows else None
 
-    def labelled(self, labeller: Labeller) -> Any:
+    def label_rows(self, labeller: Labeller) -> Any:
         """The data frame with one more column, `cluster`."""
-        opening, chosen = self.opening, self.opening.chosen
-        assert chosen is not None
+        reader, choice = self.reader, self.reader.choice
+        assert choice is not None
 
         def label(*columns: pa.Array) -> pa.Array:  # Spark reads these types
-            batch = pa.RecordBatch.from_arrays(list(columns), chosen.names)
-            return pa.array(labeller(opening.chunks("a batch", [batch])), pa.int32())
+            batch = pa.RecordBatch.from_arrays(list(columns), choice.names)
+            return pa.array(labeller(reader.chunks("a batch", [batch])), pa.int32())
 
-        names = (_column(self._frame, name) for name in chosen.names)
+        names = (_column(self._frame, name) for name in choice.names)
         return self._frame.withColumn(LABEL, F.arrow_udf(label, T.IntegerType())(*names))
 
     def _columns(self) -> Any:
         """The columns that are used: readers need not read the others."""
-        chosen = self.opening.chosen
+        choice = self.reader.choice
         return (
             self._frame
-            if chosen is None or self._files
-            else self._frame.select(*(_column(self._frame, name) for name in chosen.all))
+            if choice is None or self._files
+            else self._frame.select(*(_column(self._frame, name) for name in choice.all))
         )
 
 
-def open_data(data: Any, wanted: Wanted) -> SparkSource:
+def open_data(data: Any, request: ColumnRequest) -> SparkSource:
     """The rows of a data frame: its columns of numbers, or one column of vectors or arrays."""
     frame = data.to_spark() if hasattr(type(data), "to_spark") else data  # pandas on Spark
     fields = frame.schema.fields
     present = [(field.name, _words(field.dataType)) for field in fields]
     matrix = choose_matrix(
-        wanted, present, [field.name for field in fields if _is_matrix(field.dataType)]
+        request, present, [field.name for field in fields if _is_matrix(field.dataType)]
     )
     if matrix is None:
-        chosen = choose(wanted, present, "the Spark data frame")
-        return SparkSource(frame, Opening(len(chosen.names), chosen))
+        choice = choose(request, present, "the Spark data frame")
+        return SparkSource(frame, PartitionReader(len(choice.names), choice))
     first = frame.select(F.size(_column(frame, matrix)).alias("width")).head(1)
     if not first or first[0]["width"] < 1:
         raise DataError(
             f"Column {matrix!r} has no first row to tell its width from; give the data frame some rows, or plain columns."
         )
     return SparkSource(
-        frame, Opening(int(first[0]["width"]), Chosen([matrix], wanted.weight), matrix=True)
+        frame,
+        PartitionReader(
+            int(first[0]["width"]), ColumnChoice([matrix], request.weight), matrix=True
+        ),
     )
 
 
-def open_files(paths: Sequence[str], opening: Opening, address: str | None) -> SparkSource:
+def open_files(paths: Sequence[str], reader: PartitionReader, address: str | None) -> SparkSource:
     """Files that the workers can read, each of them a partition; `address` is the master's, or a
     Connect server's (sc://...).
     """
@@ -132,7 +142,7 @@ def open_files(paths: Sequence[str], opening: Opening, address: str | None) -> S
             builder.remote(address) if address.startswith("sc://") else builder.master(address)
         )
     session = builder.getOrCreate()
-    return SparkSource(session.range(0, len(paths), 1, len(paths)), opening, Files(tuple(paths)))
+    return SparkSource(session.range(0, len(paths), 1, len(paths)), reader, Files(tuple(paths)))
 
 
 def _widths(partitions: int | None) -> list[int]:
