@@ -1,0 +1,186 @@
+"""The file format of sketches and checkpoints: safetensors, with metadata as canonical JSON.
+
+Opening a safetensors file runs no code. The metadata is one JSON string with sorted keys, and it
+includes a SHA-256 digest of metadata and tensors. The same contents always give the same bytes, and
+`restore` accepts only those bytes: a file whose header or payload differs from what would be
+written for its contents is refused.
+"""
+
+import hashlib
+import json
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as _load_tensors
+from safetensors.numpy import save as _save_tensors
+
+from ckm._util.arrays import Array
+from ckm.errors import CkmError, MissingFileError
+
+Metadata = dict[str, Any]
+Tensors = dict[str, Array]
+
+_Value = TypeVar("_Value")
+
+# A longer header is not ours: the file is then refused before it is read into memory.
+_MAX_HEADER_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class ContainerKind:
+    """What a container holds, and how its errors are worded.
+
+    Parameters
+    ----------
+    key : str
+        The entry of the safetensors metadata that holds the JSON string.
+    noun : str
+        What the file is, as in "is not a sketch".
+    version : int
+        The newest version of the format that this library writes and reads.
+    error : type of CkmError
+        Raised for files that are refused.
+    remedy : str
+        The end of every such message.
+    """
+
+    key: str
+    noun: str
+    version: int
+    error: type[CkmError]
+    remedy: str
+
+    def refuse(self, name: str, reason: str) -> NoReturn:
+        """Raise the error of this kind: "`name` `reason`; `remedy`"."""
+        raise self.error(f"{name} {reason}; {self.remedy}")
+
+
+class Contents(NamedTuple):
+    """Metadata (with its "version", without the digest) and tensors of a container."""
+
+    metadata: Metadata
+    tensors: Tensors
+
+
+def pack_container(
+    kind: ContainerKind, metadata: Metadata, tensors: Tensors, version: int | None = None
+) -> bytes:
+    """The bytes of a container; `version` is the newest of its kind unless given."""
+    own = metadata | {"version": kind.version if version is None else version}
+    own["sha256"] = _digest(own, tensors)
+    return bytes(_save_tensors(tensors, metadata={kind.key: _canonical(own)}))
+
+
+def unpack_container(kind: ContainerKind, data: bytes, name: str) -> Contents:
+    """The contents of a container whose digest is right; `name` is the file's name in errors."""
+    metadata = _metadata(kind, _header(kind, data, name), name)
+    digest = metadata.pop("sha256", None)
+    try:
+        tensors = _load_tensors(data)
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        kind.refuse(name, f"is damaged ({error})")
+    try:
+        expected = _digest(metadata, tensors)
+    except ValueError as error:  # NaN in the metadata
+        kind.refuse(name, f"does not hold a valid {kind.noun} ({error})")
+    if digest != expected:
+        kind.refuse(name, "does not match its checksum: it was altered or damaged")
+    return Contents(metadata, tensors)
+
+
+def restore(
+    kind: ContainerKind,
+    data: bytes,
+    name: str,
+    build: Callable[[Metadata, Tensors], _Value],
+    serialise: Callable[[_Value, int], bytes],
+) -> _Value:
+    """The value in `data`, refused unless `serialise(value, version)` gives the same bytes.
+
+    `build` makes the value of metadata and tensors. It must check them: a digest can be forged.
+    """
+    metadata, tensors = unpack_container(kind, data, name)
+    try:
+        value = build(metadata, tensors)
+    except (CkmError, AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        kind.refuse(name, f"does not hold a valid {kind.noun} ({error})")
+    if serialise(value, metadata["version"]) != data:
+        kind.refuse(
+            name,
+            f"is not written the way this library writes a {kind.noun}: its header was altered",
+        )
+    return value
+
+
+def read_container(kind: ContainerKind, path: Path) -> bytes:
+    """The bytes of a file, unless its first ones show that it is not a container."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(8)
+            if len(start) == 8 and struct.unpack("<Q", start)[0] > _MAX_HEADER_BYTES:
+                kind.refuse(str(path), f"is not a {kind.noun}")
+            return start + file.read()
+    except FileNotFoundError:
+        raise MissingFileError(f"There is no file {path}; check the name.") from None
+    except IsADirectoryError:
+        kind.refuse(str(path), "is a directory")
+    except OSError as error:
+        kind.refuse(str(path), f"cannot be read ({error.strerror or error})")
+
+
+def _canonical(metadata: Metadata) -> str:
+    return json.dumps(metadata, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _digest(metadata: Metadata, tensors: Tensors) -> str:
+    digest = hashlib.sha256(_canonical(metadata).encode())
+    for name in sorted(tensors):
+        array = tensors[name]
+        digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _header(kind: ContainerKind, data: bytes, name: str) -> dict[str, Any]:
+    """The JSON header: its length as a 64-bit integer comes first in the file."""
+    if not data:
+        kind.refuse(name, "is empty")
+    length = struct.unpack("<Q", data[:8])[0] if len(data) >= 8 else 0
+    if not 2 <= length <= _MAX_HEADER_BYTES or data[8:9] != b"{":
+        kind.refuse(name, f"is not a {kind.noun}")
+    if len(data) < 8 + length:
+        kind.refuse(name, "is truncated")
+    try:
+        header = json.loads(data[8 : 8 + length])
+    except (ValueError, RecursionError):
+        kind.refuse(name, "is damaged: its header is not readable")
+    if not isinstance(header, dict):
+        kind.refuse(name, f"is not a {kind.noun}")
+    return header
+
+
+def _metadata(kind: ContainerKind, header: dict[str, Any], name: str) -> Metadata:
+    """The metadata of a header, known to have a version that can be read."""
+    own = header.get("__metadata__")
+    text = own.get(kind.key) if isinstance(own, dict) else None
+    if not isinstance(text, str):
+        kind.refuse(name, f"is a safetensors file, but not a {kind.noun}")
+    try:
+        metadata = json.loads(text)
+    except (ValueError, RecursionError):
+        kind.refuse(name, "is damaged: its metadata is not readable")
+    version = metadata.get("version") if isinstance(metadata, dict) else None
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        kind.refuse(name, "is damaged: it has no valid version number")
+    if version > kind.version:
+        raise kind.error(
+            f"{name} was written by a later version of ckm (file format {version}; this one reads "
+            f"up to {kind.version}); upgrade with: pip install -U compressive-kmeans"
+        )
+    assert isinstance(metadata, dict)
+    return metadata
