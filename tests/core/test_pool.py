@@ -34,7 +34,7 @@ def test_size(count: int, capacity: int, seed: int) -> None:
     pool = pool_of(numbered(count), capacity, seed)
     assert len(pool) == min(count, capacity)
     assert pool.seen == count
-    assert pool.complete == (count <= capacity)
+    assert pool.is_complete == (count <= capacity)
     assert len(np.unique(pool.rows)) == len(pool), "no row twice"
     assert np.isin(pool.rows, numbered(count)).all()
     assert np.all(np.diff(pool.keys) >= 0)

@@ -26,7 +26,7 @@ from test_kernels import (
 import ckm
 from ckm import Frequencies, draw_frequencies
 from ckm._core.hadamard import factors, padded, row_length, rows, shrinkage, signs_shape
-from ckm._core.laws import adapted_radii, structure
+from ckm._core.laws import adapted_radii, draw_structure
 from ckm._core.storage import deserialise, serialise
 from ckm._core.tally import Tally
 from ckm._decoding.operator import Matrix, Structure, omega_of
@@ -115,7 +115,7 @@ def test_omega_is_the_product_of_hadamard_matrices_and_signs(m: int, n: int) -> 
 
 @pytest.mark.parametrize("p", [64, 128, 1024])
 def test_a_whole_block_is_orthogonal(p: int) -> None:
-    _, signs = structure(np.random.default_rng(0), p, p)
+    _, signs = draw_structure(np.random.default_rng(0), p, p)
     B = rows(factors(signs), p, p) / row_length(p)
     assert np.abs(B @ B.T - np.eye(p)).max() <= 1e-12
 
@@ -126,7 +126,7 @@ def test_lengths_are_the_adapted_radii_at_many_scales(n: int) -> None:
     to nothing stay short.
     """
     m = 20_000 if n <= 100 else 3000
-    lengths, signs = structure(np.random.default_rng(1), m, n)
+    lengths, signs = draw_structure(np.random.default_rng(1), m, n)
     radii = adapted_radii(np.random.default_rng(1), m)
     cut = np.linalg.norm(rows(factors(signs), m, n), axis=1)
     left = cut >= 0.25 * row_length(n)
@@ -170,7 +170,7 @@ def test_units_divide_columns() -> None:
     )
     assert np.abs(z - divided_z).max() <= 2e-6 + 2 * phase_error(plain, X)
     assert_close_to_oracle(divided_z, divided, X * units + (1 - units) * divided.origin)
-    assert abs(divided.most_turns(units) - plain.most_turns(np.ones(7))) <= 1e-6 * plain.most_turns(
+    assert abs(divided.max_turns(units) - plain.max_turns(np.ones(7))) <= 1e-6 * plain.max_turns(
         np.ones(7)
     )
 

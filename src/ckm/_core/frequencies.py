@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from ckm._core import hadamard
-from ckm._core.laws import DEFAULT_DISTRIBUTION, law, multiscale, structure
+from ckm._core.laws import DEFAULT_DISTRIBUTION, draw_structure, find_law, multiscale
 from ckm._util.arrays import Array, Frozen, read_only
 from ckm._util.checks import check_variance, check_whole_number
 from ckm._util.random import seed_of, stream
@@ -164,7 +164,7 @@ class Frequencies(Frozen):
         """The largest turn of any frequency along each column."""
         return read_only(np.abs(self.turns).max(axis=0), np.float64)
 
-    def most_turns(self, reach: Array, enough: float = 0.0) -> float:
+    def max_turns(self, reach: Array, enough: float = 0.0) -> float:
         """An upper bound of the phases, in turns, of rows no farther from the origin than `reach`
         (n,) along each column.
 
@@ -231,11 +231,11 @@ def draw_frequencies(
     reach = 1.0 if spread is None else check_variance(spread) / scale
     signs = None
     if distribution == "structured":
-        unit, signs = structure(rng, m, n, reach)
+        unit, signs = draw_structure(rng, m, n, reach)
     elif distribution == "multiscale":
         unit = multiscale(rng, m, n, reach)
     else:
-        unit = law(distribution)(rng, m, n)
+        unit = find_law(distribution)(rng, m, n)
     origin = np.zeros(n) if origin is None else origin
     turns = scaled_turns(unit, scale, None if distribution == "structured" else units)
     return Frequencies(turns, origin, scale, distribution, seed, spread, units, signs)

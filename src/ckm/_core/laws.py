@@ -18,7 +18,7 @@ Law = Callable[[np.random.Generator, int, int], Array]
 
 SCALES = (0.5, 8.0)  # of "multiscale", around the variance of a cluster
 # variances of a cluster that make up the data's, from which on clusters are specks in it
-SPECKS = 128.0
+COARSE_RATIO = 128.0
 # how much finer than the spacing of clusters the coarse half of the frequencies sees
 _COARSE = 12.0
 
@@ -63,14 +63,14 @@ def multiscale(rng: np.random.Generator, m: int, n: int, reach: float = 1.0) -> 
 def _variances(rng: np.random.Generator, m: int, n: int, reach: float) -> Array:
     low, high = SCALES
     variances: Array = low * (high / low) ** rng.random(m)
-    if reach > SPECKS:
+    if reach > COARSE_RATIO:
         coarse = variances[::2]
         lowest = max(high, reach / _COARSE / max(1.0, m / (5 * n)) ** (2 / n))
         coarse[:] = lowest * (reach / lowest) ** rng.random(len(coarse))
     return variances
 
 
-def structure(rng: np.random.Generator, m: int, n: int, reach: float = 1.0) -> tuple[Array, Array]:
+def draw_structure(rng: np.random.Generator, m: int, n: int, reach: float = 1.0) -> tuple[Array, Array]:
     """Lengths (m,) and signs of structured frequencies (`ckm._core.hadamard`): radii of
     "multiscale", corrected for what padding cuts off.
     """
@@ -83,7 +83,7 @@ def structured(rng: np.random.Generator, m: int, n: int, reach: float = 1.0) -> 
     """As "multiscale", with directions that a fast transform multiplies by: for data of many
     columns.
     """
-    lengths, signs = structure(rng, m, n, reach)
+    lengths, signs = draw_structure(rng, m, n, reach)
     return lengths[:, None] * hadamard.rows(hadamard.factors(signs), m, n)
 
 
@@ -111,7 +111,7 @@ DISTRIBUTIONS: dict[str, Law] = {
 }
 
 
-def law(name: str) -> Law:
+def find_law(name: str) -> Law:
     """The law called `name`."""
     try:
         return DISTRIBUTIONS[name]

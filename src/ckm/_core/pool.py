@@ -55,7 +55,7 @@ class Pool(Frozen):
         return cls(rows[kept], beta[kept], odds[kept], keys[kept], capacity, len(rows))
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether no row has been left out so far."""
         return len(self.rows) == self.seen
 
@@ -86,7 +86,7 @@ class Pool(Frozen):
 
     def estimate(self) -> "Estimate":
         """The data as this pool knows it."""
-        if self.complete:
+        if self.is_complete:
             rows, weights = distinct_rows(self.rows, self.weights)
             return Estimate(rows, weights, np.ones(len(rows)), float(len(self)))
         if len(self) == 1:

@@ -522,7 +522,7 @@ def _starting_rows(sketch: Sketch, rows: Any) -> Rows | None:
         )
     elif sketch.pool is not None and len(sketch.pool):
         values, weights, chances, size = sketch.pool.estimate()
-        weights = weights if sketch.pool.complete else weights / sketch.weight
+        weights = weights if sketch.pool.is_complete else weights / sketch.weight
     else:
         return None
     return Rows(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import nnls
 
-from ckm._core.laws import SPECKS
+from ckm._core.laws import COARSE_RATIO
 from ckm._core.sketch import Sketch
 from ckm._decoding import fused
 from ckm._decoding.lbfgs import Limits, descend
@@ -154,7 +154,7 @@ class Problem:
         """
         variances = np.diag(self.covariance) if self.covariance.ndim == 2 else self.covariance
         reach, stages = float(variances.max()), []
-        bound = _WHOLE / reach if reach > SPECKS else np.inf
+        bound = _WHOLE / reach if reach > COARSE_RATIO else np.inf
         while bound < self.squares.max():
             kept = self.squares <= bound
             if kept.sum() >= 2 * self.n:

@@ -242,7 +242,7 @@ def _warn_of_large_phases(sketch: Sketch) -> None:
         return
     origin = sketch.frequencies.origin
     reach = np.maximum(np.abs(sketch.lower - origin), np.abs(sketch.upper - origin))
-    turns = sketch.frequencies.most_turns(reach, MAX_TURNS)
+    turns = sketch.frequencies.max_turns(reach, MAX_TURNS)
     if turns > MAX_TURNS:
         warn_user(
             f"Some rows lie so far out ({turns:.3g} turns of phase) that float32 cannot place them: they add noise to the sketch. "

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ckm._core.frequencies import Frequencies, draw_frequencies
-from ckm._core.laws import DEFAULT_DISTRIBUTION, law
+from ckm._core.laws import DEFAULT_DISTRIBUTION, find_law
 from ckm._core.pool import Pool
 from ckm._core.sketch import Sketch
 from ckm._core.storage import load
@@ -57,7 +57,7 @@ class Choice(NamedTuple):
     def check(self) -> None:
         """Refuse now what would be refused once there are rows."""
         resolve_size(self.n_clusters, self.sketch_size, 1)
-        law(self.distribution)
+        find_law(self.distribution)
         self.given_scale()
 
 
@@ -104,7 +104,7 @@ def choose_frequencies(
         return frequencies
     n = source.n_features
     m = resolve_size(choice.n_clusters, choice.sketch_size, n)
-    law(choice.distribution)
+    find_law(choice.distribution)
     choice.given_scale()
     if isinstance(source, PartitionedSource):
         found = survey_partitions(source, SurveyJob(choice, n, m, seed, source.columns))
@@ -192,7 +192,7 @@ class SurveyJob(Job):
     def finish(self, merged: bytes) -> bytes:
         """The survey of the sample, as JSON."""
         pool = unpack_pool(merged)
-        pilot = pilot_from_rows(pool.rows, pool.weights if pool.complete else np.ones(len(pool)))
+        pilot = pilot_from_rows(pool.rows, pool.weights if pool.is_complete else np.ones(len(pool)))
         found = survey(pilot, self.choice, self.n, self.m, self.seed)._asdict() | {
             "rows": pool.seen
         }

@@ -196,7 +196,7 @@ def draw_sample(
         early = early if len(early) <= size else early[np.argpartition(keys[early], size)[:size]]
         weights = np.ones(len(early)) if beta is None else beta[early]
         pool = pool + Pool(rows[early], weights, weights, keys[early], size, len(rows))
-    return pool.rows, pool.weights if pool.complete else np.ones(len(pool))
+    return pool.rows, pool.weights if pool.is_complete else np.ones(len(pool))
 
 
 def pair_weights(chunks: Iterable[Chunk], weights: Array | None, row: int = 0) -> Iterator[Chunk]:
