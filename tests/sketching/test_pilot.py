@@ -9,7 +9,9 @@ import ckm
 
 
 def test_the_origin_is_the_mean_of_the_pilot() -> None:
-    X = 1e6 + np.random.default_rng(3).normal(size=(600, 5))
+    rng = np.random.default_rng(3)
+    n = int(rng.integers(1, 8))
+    X = rng.normal(size=(600, n)) + 4.0 * rng.integers(0, 3, size=(600, 1)) + 1e6
     f = ckm.sketch(X, sketch_size=2, random_state=0).frequencies
     np.testing.assert_allclose(f.origin, X.mean(axis=0), rtol=1e-15)
 
