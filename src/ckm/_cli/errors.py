@@ -1,9 +1,10 @@
-"""Where the command line meets its shell: errors as one line, exit statuses, warnings, interrupts
-and closed pipes.
+"""Errors and warnings on the command line: one line each, options instead of Python arguments, and
+the exit statuses that a shell expects.
 """
 
+import csv
+import io
 import os
-import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any, TextIO
 import typer
 import typer.core
 
+from ckm._messages import NO_VALUE, Argument, Message
 from ckm.errors import (
     CkmError,
     ColumnsWarning,
@@ -23,7 +25,7 @@ from ckm.errors import (
     SmallSketchWarning,
 )
 
-_SHOWN = (
+_SHOWN_WARNINGS = (
     ColumnsWarning,
     HeadWarning,
     MissingRowsWarning,
@@ -31,54 +33,63 @@ _SHOWN = (
     ScaleWarning,
     SmallSketchWarning,
 )
+
+# Arguments of the library and the options that stand for them.
 _OPTIONS = {
-    "n_clusters": "clusters",
-    "sketch_size": "sketch-size",
-    "random_state": "seed",
-    "n_jobs": "jobs",
-    "n_init": "n-init",
-    "weight_column": "weight-column",
+    "checkpoint": "--checkpoint",
+    "columns": "--columns",
+    "decoder": "--decoder",
+    "device": "--device",
+    "distribution": "--distribution",
+    "init": "--init",
+    "like": "--like",
+    "n_clusters": "--clusters",
+    "n_init": "--n-init",
+    "n_jobs": "--jobs",
+    "nan": "--nan",
+    "polish": "--polish",
+    "pool": "--pool",
+    "random_state": "--seed",
+    "resume": "--resume",
+    "scale": "--scale",
+    "sketch_size": "--sketch-size",
+    "standardize": "--standardize",
+    "weight_column": "--weight-column",
 }
-# What only some functions take in Python, every command that could need it has as an option, but
-# for --like.
-_TAKEN = re.compile(r"; ckm\.sketch(?: and Solution\.predict take| takes) (?=nan='drop')")
-_CALL = re.compile(r"ckm\.sketch\(\.\.\., ([^)]*)\)")
-_QUOTED = re.compile(r"\b(\w+=)'([\w-]+)'")
-_NAMES = re.compile(r"columns=\['([^\]]*)'\]")
-# Names with an underscore can only be arguments; the others are also plain words, and are arguments
-# where `=` follows.
-_ARGUMENT = re.compile(
-    rf"(?<![\w.])({'|'.join(_OPTIONS)}|(?:checkpoint|columns|decoder|distribution|init|like|nan|pool|scale)(?==(?!\[)))(=?)(?=(['\w]?))"
-)
-
-
-_ASIDE = re.compile(r" \(n_samples=\d+\)")
-_FLAG = re.compile(r"\b(resume|standardize)=True")
+# Options that only `ckm sketch` has: other commands name it where the message names the function.
+_OPTIONS_OF_SKETCH = frozenset({"checkpoint", "like", "resume"})
+# Arguments without an option of their own, in words.
+_WORDS = {
+    "checkpoint_interval": "the time between checkpoints",
+    "rows": "the rows to start from",
+    "sample_weight": "the weights (--weight-column)",
+}
 
 
 class ReportingGroup(typer.core.TyperGroup):
-    """Commands that end as a shell expects, whatever happens inside them."""
+    """Commands that report expected failures in one line and end with the right exit status."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
-        with reported():
+        with report_failures():
             return super().invoke(ctx)
 
 
 @contextmanager
-def reported() -> Iterator[None]:
+def report_failures() -> Iterator[None]:
     """Turn expected failures into one line on standard error and an exit status: 1, 130 (Ctrl-C) or
     141 (closed pipe).
     """
     with warnings.catch_warnings():
-        for category in _SHOWN:
+        for category in _SHOWN_WARNINGS:
             warnings.simplefilter("always", category)
         warnings.showwarning = _show_warning
         try:
             yield
-            sys.stdout.flush()  # a closed pipe shows here, not in the interpreter's last moments
+            # A closed pipe is noticed here, not while the interpreter shuts down.
+            sys.stdout.flush()
         except CkmError as error:
-            say(f"Error: {in_shell_words(str(error))}")
+            say(f"Error: {in_options(error.message)}")
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
             say("Interrupted.")
@@ -88,31 +99,64 @@ def reported() -> Iterator[None]:
             raise typer.Exit(141) from None
 
 
+@contextmanager
+def usage_errors(option: str) -> Iterator[None]:
+    """Report a library error as wrong usage of `option`, with exit status 2."""
+    try:
+        yield
+    except CkmError as error:
+        raise typer.BadParameter(in_options(error.message), param_hint=option) from None
+
+
 def say(message: str, quiet: bool = False) -> None:
-    """One line on standard error, where it does not mix with results."""
+    """Print one line on standard error, apart from the results on standard output."""
     if not quiet:
         print(" ".join(message.split()), file=sys.stderr, flush=True)
 
 
-def in_shell_words(message: str) -> str:
-    """A message of the library with its arguments under the names they have as options.
+def in_options(text: str) -> str:
+    """Return a message of the library with its arguments named as options.
 
-    >>> in_shell_words("use sketch_size=500 (5 K n), or give like=; n_clusters must be at least 1")
-    'use --sketch-size 500 (5 K n), or give --like; --clusters must be at least 1'
-    >>> in_shell_words("leave it out, for example with ckm.sketch(..., columns=['a', 'b'])")
-    'leave it out, for example with --columns a,b'
+    >>> in_options(Message("Use ", Argument("sketch_size", 500), " or ", Argument("like", ...)))
+    'Use --sketch-size 500 or --like'
+    >>> in_options("A text without arguments.")
+    'A text without arguments.'
     """
-    message = _CALL.sub(
-        lambda found: f"{'ckm sketch ' * found[1].startswith('like=')}{found[1]}", message
-    )
-    message = _TAKEN.sub(", or use ", message).replace("columns=[...]", "columns=A,B")
-    message = _QUOTED.sub(r"\1\2", _ASIDE.sub("", message))
-    message = _FLAG.sub(r"--\1", message)
-    message = _NAMES.sub(lambda found: "--columns " + found[1].replace("', '", ","), message)
-    return _ARGUMENT.sub(
-        lambda found: f"--{_OPTIONS.get(found[1], found[1])}{' ' if found[2] and found[3] else ''}",
-        message,
-    )
+    return text.worded(as_option) if isinstance(text, Message) else str(text)
+
+
+def as_option(argument: Argument) -> str:
+    """Return the option, with its value, that stands for an argument of the library.
+
+    >>> as_option(Argument("n_clusters")), as_option(Argument("resume", True))
+    ('--clusters', '--resume')
+    >>> as_option(Argument("columns", ["a", "b"])), as_option(Argument("columns", ...))
+    ('--columns a,b', '--columns A,B')
+    >>> as_option(Argument("like", ..., function="ckm.sketch"))
+    'ckm sketch --like'
+    >>> as_option(Argument("sample_weight")), as_option(Argument("chunk_rows", 5))
+    ('the weights (--weight-column)', 'chunk rows 5')
+    """
+    name = argument.name
+    option = _OPTIONS.get(name) or _WORDS.get(name) or name.replace("_", " ")
+    if name in _OPTIONS_OF_SKETCH and argument.function == "ckm.sketch":
+        option = f"ckm sketch {option}"
+    value = _value_in_words(name, argument.value)
+    return f"{option} {value}" if value else option
+
+
+def _value_in_words(name: str, value: Any) -> str:
+    """Return the value as it is typed after an option; nothing for a flag or an unnamed value."""
+    if value is ... and name == "columns":
+        return "A,B"
+    if value is ... or value is NO_VALUE or value is True or name in _WORDS:
+        return ""
+    if isinstance(value, list | tuple):
+        # Quotes protect a comma inside a column's name, as the options expect.
+        text = io.StringIO()
+        csv.writer(text, lineterminator="").writerow(value)
+        return text.getvalue()
+    return str(value)
 
 
 def _show_warning(
@@ -123,4 +167,5 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    say(f"Warning: {in_shell_words(str(message))}")
+    text = message.args[0] if isinstance(message, Warning) and message.args else str(message)
+    say(f"Warning: {in_options(text)}")

@@ -1,314 +1,344 @@
-"""The steps that commands share: reading options, decoding, labelling, delivering results."""
+"""The steps of which commands are made: checking options, opening rows, decoding, labelling,
+delivering results.
+"""
 
 import csv
 import math
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 import ckm
-from ckm._cli.errors import say
+from ckm._cli import files as file
+from ckm._cli.errors import in_options, say, usage_errors
+from ckm._cli.options import (
+    ComputeOptions,
+    DecodingOptions,
+    EngineOptions,
+    FrequencyOptions,
+    ReportOptions,
+    RowOptions,
+)
+from ckm._core.sketch import Sketch
+from ckm._decoding.api import Solution, require_rows, resolve_decoder
+from ckm._decoding.diagnosis import Status
+from ckm._decoding.starts import require_init
+from ckm._display import tables
+from ckm._kmeans.assign import Labelling
+from ckm._kmeans.polish import polish
+from ckm._sketching.api import open_rows as open_source_of_rows
+from ckm._sketching.checkpoint import remove as remove_checkpoint
+from ckm._sources import ENGINES, Source, Wanted, open_source
+from ckm._sources.adapters import in_units
+from ckm._sources.columns import Chosen, listed
+from ckm._sources.engines.base import Opening
+from ckm._sources.paths import needed
+from ckm._util.arrays import LabelArray
+from ckm._util.checks import check_nan_policy
+from ckm._util.parallel import thread_count
+from ckm._util.progress import rows_bar
+from ckm.errors import MismatchError
 
-if TYPE_CHECKING:  # imported inside the functions, so that help appears at once
-    from ckm._core.sketch import Sketch
-    from ckm._decoding.api import Solution
-    from ckm._kmeans.assign import Labelling
-    from ckm._sources import Source
-    from ckm._util.arrays import Array
+__all__ = [
+    "announce_checkpoint",
+    "check_decoding",
+    "check_nan",
+    "check_row_count",
+    "data_arguments",
+    "decode",
+    "deliver",
+    "facts_of",
+    "label",
+    "measure",
+    "merge_files",
+    "open_rows",
+    "remove_checkpoint",
+    "report_sketch",
+    "require_rereadable",
+    "sketching_arguments",
+]
+
+# The package that each engine needs, and the option that says where its cluster is.
+_ENGINE_PACKAGES = {"dask": "dask", "spark": "pyspark", "ray": "ray"}
+_ENGINE_OPTIONS = {"dask": "--scheduler", "spark": "--master", "ray": "--address"}
 
 
-def check_search(decoder: str, init: str, holds_rows: bool) -> None:
-    """Refuse, before the pass over the data, what decoding would refuse after it."""
-    from ckm._decoding.api import DECODERS
-    from ckm._decoding.starts import FROM_ROWS, INITS
-
-    for option, value, known in (
-        ("--decoder", decoder, ("auto", *DECODERS)),
-        ("--init", init, ("auto", *INITS)),
-    ):
-        if value not in known:
-            raise typer.BadParameter(
-                f"There is no {value!r}; choose one of {', '.join(known)}.", param_hint=option
-            )
-    if init in FROM_ROWS and not holds_rows:
-        raise typer.BadParameter(
-            f"{init} starts from sampled rows, and there are none; sketch with --pool 1000.",
-            param_hint="--init",
-        )
+def check_decoding(decoding: DecodingOptions, has_rows: bool) -> None:
+    """Report, before the pass over the data, what decoding would report after it."""
+    with usage_errors("--decoder"):
+        resolve_decoder(decoding.decoder)
+    with usage_errors("--init"):
+        require_init(decoding.init, has_rows)
 
 
-def parse_scale(text: str) -> float | str:
-    """'auto', or a positive number."""
+def check_nan(nan: str) -> str:
+    """Return "error" or "drop"."""
+    with usage_errors("--nan"):
+        return check_nan_policy(nan)
+
+
+def sketching_arguments(
+    frequencies: FrequencyOptions, compute: ComputeOptions, report: ReportOptions
+) -> dict[str, Any]:
+    """Return the arguments of `ckm.sketch` that `ckm fit` and `ckm sketch` share."""
+    return {
+        "sketch_size": frequencies.sketch_size,
+        "scale": _parse_scale(frequencies.scale),
+        "distribution": frequencies.distribution,
+        "standardize": frequencies.standardize,
+        "random_state": compute.seed,
+        "n_jobs": compute.jobs,
+        "kernel": compute.device,
+        "progress": not report.quiet,
+    }
+
+
+def _parse_scale(text: str) -> float | str:
+    """Return "auto" or a positive number."""
+    if text == "auto":
+        return text
     try:
-        scale = text if text == "auto" else float(text)
+        scale = float(text)
     except ValueError:
         scale = math.nan
-    if isinstance(scale, float) and not 0 < scale < math.inf:
+    if not 0 < scale < math.inf:
         raise typer.BadParameter(
             f"{text!r} is neither 'auto' nor a positive variance.", param_hint="--scale"
         )
     return scale
 
 
-def check_nan(nan: str) -> str:
-    """'error' or 'drop'."""
-    if nan not in ("error", "drop"):
-        raise typer.BadParameter(f"{nan!r} is neither 'error' nor 'drop'.", param_hint="--nan")
-    return nan
+def _split_names(names: str | None) -> list[str] | None:
+    """Split comma-separated names; quotes protect a comma inside a name."""
+    if names is None:
+        return None
+    return next(csv.reader([names], skipinitialspace=True), [])
 
 
-def open_rows(
-    inputs: "Sequence[Path]",
-    columns: str | None,
-    weight_column: str | None,
-    nan: str,
-    again: str | None,
-) -> "Source":
-    """The rows of files or standard input; `again` is the option that wants them more than once."""
-    from ckm._sources import ColumnRequest
-    from ckm._sources import open_rows as open_source
+def open_rows(inputs: Sequence[Path], rows: RowOptions) -> Source:
+    """Open the rows of files or of standard input."""
+    request = Wanted(_split_names(rows.columns), rows.weight_column)
+    return open_source_of_rows(list(inputs), request, nan=check_nan(rows.nan))
 
-    source = open_source(
-        list(inputs), ColumnRequest(split(columns), weight_column), nan=check_nan(nan)
-    )
-    if again is not None and not source.is_rereadable:
+
+def require_rereadable(source: Source, option: str) -> None:
+    """Refuse an option that reads the data again where it can be read only once."""
+    if not source.rereadable:
         raise typer.BadParameter(
-            "It reads the data again, and standard input comes once only; write it to a file.",
-            param_hint=again,
+            "It reads the data again, and standard input can be read only once; write it to a "
+            "file first.",
+            param_hint=option,
         )
-    return source
 
 
-def require_rows(count: int | None, clusters: int, inputs: "Sequence[Path]") -> None:
-    """Refuse more clusters than rows, as soon as their number is known."""
-    from ckm._decoding.api import require_rows as require
-    from ckm._sources.columns import listed
-
+def check_row_count(count: int | None, clusters: int, inputs: Sequence[Path]) -> None:
+    """Refuse more clusters than rows, as soon as the number of rows is known."""
     if count is not None:
-        require(count, clusters, f"The data ({listed(inputs, 3)})")
+        require_rows(count, clusters, f"The data ({listed(inputs, 3)})")
 
 
-def merged(paths: "Sequence[Path]") -> "Sketch":
-    """The sum of sketches in files; where one does not go with the first, both are named."""
-    from ckm.errors import MismatchError
-
-    total = ckm.load(paths[0])
-    for path in paths[1:]:
-        try:
-            total = total + ckm.load(path)
-        except MismatchError as error:
-            raise MismatchError(f"Cannot merge {path} with {paths[0]}. {error}") from None
-    return total
-
-
-ENGINES = {
-    "dask": ("dask", "--scheduler"),
-    "spark": ("pyspark", "--master"),
-    "ray": ("ray", "--address"),
-}
-
-
-def on_engine(
-    engine: str | None,
-    addresses: "Mapping[str, str | None]",
-    inputs: "Sequence[Path]",
-    like: Path | None,
-    columns: list[str] | None,
-    weight_column: str | None,
-    nan: str,
-) -> "Source":
-    """The rows of files as a cluster's workers will read them, each file a task; columns are found
-    out here.
-    """
-    from ckm._sources import ColumnRequest, open_source
-    from ckm._sources.columns import ColumnChoice
-    from ckm._sources.engines.base import PartitionReader
-    from ckm._sources.paths import needed
-
+def data_arguments(
+    inputs: Sequence[Path], rows: RowOptions, cluster: EngineOptions, like: Path | None
+) -> dict[str, Any]:
+    """Return the arguments of `ckm.sketch` that name the rows: files read here, or by an engine."""
+    nan = check_nan(rows.nan)
+    columns = _split_names(rows.columns)
+    addresses = {"dask": cluster.scheduler, "spark": cluster.master, "ray": cluster.address}
     for name, address in addresses.items():
-        if address is not None and name != engine:
+        if address is not None and name != cluster.engine:
             raise typer.BadParameter(
                 f"It is for --engine {name}; give that too, or leave it out.",
-                param_hint=ENGINES[name][1],
+                param_hint=_ENGINE_OPTIONS[name],
             )
-    if engine not in ENGINES:
+    if cluster.engine is None:
+        return {
+            "data": list(inputs),
+            "columns": columns,
+            "weight_column": rows.weight_column,
+            "nan": nan,
+        }
+    known_columns = None if like is None else ckm.load(like).columns
+    request = Wanted(columns, rows.weight_column, known_columns)
+    address = addresses.get(cluster.engine)
+    return {"data": _open_on_engine(cluster.engine, address, inputs, request, nan)}
+
+
+def _open_on_engine(
+    engine: str, address: str | None, inputs: Sequence[Path], request: Wanted, nan: str
+) -> Source:
+    """Open files that the workers of a cluster read, one task per file. The columns are chosen
+    here, from the first file.
+    """
+    if engine not in _ENGINE_PACKAGES:
         raise typer.BadParameter(
-            f"There is no {engine!r}; choose one of {', '.join(ENGINES)}.", param_hint="--engine"
+            f"There is no {engine!r}; choose one of {', '.join(_ENGINE_PACKAGES)}.",
+            param_hint="--engine",
         )
-    source = open_source(
-        list(inputs),
-        ColumnRequest(columns, weight_column, None if like is None else ckm.load(like).columns),
-    )
-    if not source.is_rereadable:
+    source = open_source(list(inputs), request)
+    if not source.rereadable:
         raise typer.BadParameter(
             "Workers cannot read standard input; give it files.", param_hint="--engine"
         )
     needed(
-        ENGINES[engine][0],
+        _ENGINE_PACKAGES[engine],
         f"files with --engine {engine}",
         f"pip install 'compressive-kmeans[{engine}]'",
     )
-    chosen = None if source.columns is None else ColumnChoice(list(source.columns), weight_column)
-    reader = PartitionReader(source.n_features, chosen, drop_missing=nan == "drop")
-    opened: Source = import_module(f"ckm._sources.engines.{engine}").open_files(
-        [str(path.resolve()) for path in inputs], reader, addresses[engine]
-    )
+    columns = source.columns
+    chosen = None if columns is None else Chosen(list(columns), request.weight_column)
+    reader = Opening(source.n_features, chosen, drop_missing=nan == "drop")
+    paths = [str(path.resolve()) for path in inputs]
+    opened: Source = import_module(ENGINES[engine]).open_files(paths, reader, address)
     return opened
 
 
-def split(names: str | None) -> list[str] | None:
-    """Comma-separated names; quotes protect a comma inside one."""
-    return None if names is None else next(csv.reader([names], skipinitialspace=True), [])
-
-
 @contextmanager
-def kept(checkpoint: Path | None) -> Iterator[None]:
-    """Around a pass with a checkpoint: a polite request to end (SIGTERM) is as good as Ctrl-C, and
-    either says how to go on.
+def announce_checkpoint(checkpoint: Path | None) -> Iterator[None]:
+    """Around a pass with a checkpoint: SIGTERM ends it as Ctrl-C does, and a line says how to
+    continue.
     """
     if checkpoint is None:
         yield
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     except KeyboardInterrupt:
         if checkpoint.exists():
             say(
-                f"Stopped. What has been added up so far is in {checkpoint}; the same command with --resume goes on from there."
+                f"Stopped. The unfinished sketch is in {checkpoint}; the same command with "
+                "--resume continues from there."
             )
         raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous)
+
+
+def merge_files(paths: Sequence[Path]) -> Sketch:
+    """Add the sketches in files; if one does not match the first, the error names both."""
+    total = ckm.load(paths[0])
+    for path in paths[1:]:
+        try:
+            total = total + ckm.load(path)
+        except MismatchError as error:
+            raise MismatchError(f"Cannot merge {path} with {paths[0]}. ", error.message) from None
+    return total
+
+
+def report_sketch(sketch: Sketch, note: str, report: ReportOptions) -> None:
+    """Say what was written, and print it as JSON if requested."""
+    say(note, report.quiet)
+    if report.json:
+        tables.print_json(tables.sketch_record(sketch))
 
 
 def decode(
-    s: "Sketch",
+    sketch: Sketch,
     clusters: int,
-    decoder: str,
-    init: str,
-    n_init: int,
-    seed: int,
-    jobs: int | None,
-    kernel: str,
-    quiet: bool,
-) -> "Solution":
-    """Centroids from a sketch, with a warning for each thing found wrong with them."""
-    from ckm._decoding.diagnosis import Status
-    from ckm._display.tables import working
-
-    with working("Decoding", quiet):
+    decoding: DecodingOptions,
+    compute: ComputeOptions,
+    report: ReportOptions,
+) -> Solution:
+    """Find centroids from a sketch, with a warning for each problem found with them."""
+    with tables.show_status("Decoding", report.quiet):
         solution = ckm.decode(
-            s,
+            sketch,
             clusters,
-            decoder=decoder,
-            init=init,
-            n_init=n_init,
-            random_state=seed,
-            n_jobs=jobs,
-            kernel=kernel,
+            decoder=decoding.decoder,
+            init=decoding.init,
+            n_init=decoding.n_init,
+            random_state=compute.seed,
+            n_jobs=compute.jobs,
+            kernel=compute.device,
         )
     for finding in solution.findings:
-        if finding.status is not Status.SMALL_SKETCH:  # which `ckm.decode` has said
-            say(f"Warning: {finding.sentence}")
+        # `ckm.decode` itself warns of a sketch that is too small.
+        if finding.status is not Status.SMALL_SKETCH:
+            say(f"Warning: {in_options(finding.sentence)}")
     return solution
 
 
 def label(
-    source: "Source",
-    centroids: "Array",
+    centroids: file.Centroids,
+    source: Source,
     jobs: int | None,
-    quiet: bool,
-    on_labels: "Callable[[Array], None] | None" = None,
+    report: ReportOptions,
+    on_labels: Callable[[LabelArray], None] | None = None,
     nan: str = "error",
-) -> "Labelling":
+) -> Labelling:
     """Label every row, with a progress bar."""
-    from ckm._kmeans.assign import label_rows
-    from ckm._util.parallel import thread_count
-    from ckm._util.progress import rows_bar
-
-    with rows_bar("Labelling", source.n_rows, not quiet, source.n_bytes) as on_rows:
-        return label_rows(
-            source,
-            centroids,
-            n_threads=thread_count(jobs),
-            on_labels=on_labels,
-            on_rows=on_rows,
-            nan=nan,
+    with rows_bar("Labelling", source.n_rows, not report.quiet, source.n_bytes) as on_rows:
+        return centroids.summarise(
+            source, on_labels=on_labels, on_rows=on_rows, nan=nan, n_jobs=jobs
         )
 
 
 def measure(
-    source: "Source", solution: "Solution", passes: int, jobs: int | None, quiet: bool
-) -> "tuple[Solution, dict[str, Any]]":
-    """The solution after `passes` of polish over the data, and its SSE. Polished, its weights are
-    the shares of rows.
+    source: Source, solution: Solution, passes: int, compute: ComputeOptions, report: ReportOptions
+) -> tuple[Solution, dict[str, Any]]:
+    """Return the solution after `passes` of k-means over the data, and its SSE. The weights of a
+    polished solution are the shares of rows.
     """
-    from ckm._kmeans.polish import polish
-    from ckm._sources.adapters import in_units
-    from ckm._util.parallel import thread_count
-    from ckm._util.progress import rows_bar
-
-    source, units = (
-        in_units(source, solution.units),
-        1.0 if solution.units is None else solution.units,
-    )
+    source = in_units(source, solution.units)
+    units = 1.0 if solution.units is None else solution.units
     total = None if source.n_rows is None else passes * source.n_rows
-    with rows_bar("Polishing", total, enabled=not quiet and passes > 0) as on_rows:
-        moved = polish(
+    with rows_bar("Polishing", total, enabled=not report.quiet and passes > 0) as on_rows:
+        polished = polish(
             source,
             solution.centroids / units,
             passes,
-            n_threads=thread_count(jobs),
+            n_threads=thread_count(compute.jobs),
             on_rows=on_rows,
         )
-    labelling = label(source, moved.centroids, jobs, quiet)
+    labelling = label(file.Centroids(polished.centroids), source, compute.jobs, report)
     sse = float(labelling.sse.sum())
     if not passes:
         return solution, {"sse": sse}
-    made = len(moved.sse)
-    ending = " (no centroid moved in the last)" if moved.settled else ""
+    made = len(polished.sse)
+    ending = " (no centroid moved in the last)" if polished.settled else ""
     say(
-        f"Polished in {made} {'pass' if made == 1 else 'passes'}{ending}: SSE {moved.sse[0]:.6g} before, {sse:.6g} after",
-        quiet,
+        f"Polished in {made} {'pass' if made == 1 else 'passes'}{ending}: "
+        f"SSE {polished.sse[0]:.6g} before, {sse:.6g} after",
+        report.quiet,
     )
     empty = int((labelling.counts == 0).sum())
     if empty:
         say(
-            f"Warning: {empty} of {len(labelling.counts)} centroids are nearest to no row; ask for fewer clusters."
+            f"Warning: {empty} of {len(labelling.counts)} centroids are nearest to no row; ask for "
+            "fewer clusters."
         )
-    solution = replace(
-        solution, centroids=moved.centroids * units, weights=labelling.mass / labelling.mass.sum()
-    )
-    return solution, {
-        "sse": sse,
-        "polish": {"passes": made, "settled": moved.settled, "sse_before": list(moved.sse)},
-    }
+    weights = labelling.mass / labelling.mass.sum()
+    solution = replace(solution, centroids=polished.centroids * units, weights=weights)
+    facts = {"passes": made, "settled": polished.settled, "sse_before": list(polished.sse)}
+    return solution, {"sse": sse, "polish": facts}
+
+
+def facts_of(sketch: Sketch, compute: ComputeOptions) -> dict[str, Any]:
+    """Return what a file of centroids records about the sketch."""
+    return {"rows": sketch.count, "sketch_size": sketch.frequencies.m, "seed": compute.seed}
 
 
 def deliver(
-    solution: "Solution", more: dict[str, Any], output: Path | None, as_json: bool, quiet: bool
+    solution: Solution, facts: dict[str, Any], output: Path | None, report: ReportOptions
 ) -> None:
-    """Centroids to the file, to standard output, or both."""
-    from ckm._cli import files as results
-    from ckm._display import tables as report
-
-    record = results.solution_record(solution, **more)
+    """Write the centroids to the file, to standard output, or to both."""
+    record = file.solution_record(solution, **facts)
     if output is not None:
-        results.write_centroids(output, solution, record)
-    if as_json:
-        report.print_json(record)
+        file.write_centroids(output, solution, record)
+    if report.json:
+        tables.print_json(record)
     elif output is None:
-        report.show_solution(solution)
+        tables.show_solution(solution)
     place = "" if output is None else f": {output}"
-    sse = f", SSE {more['sse']:.6g}" if "sse" in more else ""
+    sse = f", SSE {facts['sse']:.6g}" if "sse" in facts else ""
     say(
-        f"Found {len(solution.weights)} centroids of {more['rows']:,} rows from {more['sketch_size']} frequencies{sse}{place}",
-        quiet,
+        f"Found {len(solution.weights)} centroids of {facts['rows']:,} rows from "
+        f"{facts['sketch_size']} frequencies{sse}{place}",
+        report.quiet,
     )

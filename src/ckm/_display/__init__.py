@@ -1,1 +1,1 @@
-"""What people look at: tables and plots."""
+"""Display of results: tables and plots."""

@@ -1,4 +1,4 @@
-"""A picture of clusters: rows as a density in their two principal axes, with sets of centroids on
+"""Plots of clusters: the density of the rows in their two principal axes, with sets of centroids on
 top. Needs matplotlib.
 """
 
@@ -14,8 +14,9 @@ from matplotlib.figure import Figure
 from ckm._core.sketch import Sketch
 from ckm._util.arrays import Array
 
+# Rows in a plot: enough for a smooth density, few enough to draw at once.
 _DRAWN_ROWS = 20_000
-# Rings, crosses and dots nest, so that all three can be told apart where they agree.
+# Rings, crosses and dots nest, so that all three can be seen where they coincide.
 _MARKERS: tuple[dict[str, Any], ...] = (
     {"marker": "o", "s": 320, "facecolors": "none", "edgecolors": "#222222", "linewidths": 1.6},
     {"marker": "x", "s": 110, "color": "#d95f02", "linewidths": 2.4},
@@ -31,8 +32,9 @@ def draw_clusters(
     sketch: Sketch,
     centroids: Mapping[str, Array],
 ) -> None:
-    """Draw up to three sets of points over `rows`; the axes come from the covariance that the
-    sketch holds.
+    """Draw up to three sets of points over `rows` and save the plot as `path`.
+
+    The axes are the two leading eigenvectors of the covariance that the sketch holds.
     """
     axes = np.linalg.eigh(sketch.covariance)[1][:, :-3:-1]
     shown = rows[:: max(1, len(rows) // _DRAWN_ROWS)][:_DRAWN_ROWS]
@@ -41,21 +43,16 @@ def draw_clusters(
     plot = figure.add_subplot()
     x, y = ((shown - sketch.mean) @ axes).T
     density = plot.hexbin(x, y, gridsize=60, cmap="Blues", mincnt=1, linewidths=0, alpha=0.85)
-    density.set_norm(PowerNorm(0.6, vmin=-2))  # the sparse edges of the data should show too
+    # The sparse edges of the data should be visible too.
+    density.set_norm(PowerNorm(0.6, vmin=-2))
     for (name, points), style in zip(centroids.items(), _MARKERS, strict=False):
         plot.scatter(*((points - sketch.mean) @ axes).T, label=name, zorder=3, **style)
     plot.set(xlabel="first principal axis", ylabel="second principal axis", aspect="equal")
     plot.set_title(f"{title}\n", loc="left", fontsize=13, fontweight="bold")
     plot.text(0, 1.02, subtitle, transform=plot.transAxes, fontsize=10, color="#555555")
     plot.spines[["top", "right"]].set_visible(False)
-    plot.plot(
-        [],
-        [],
-        marker="h",
-        linestyle="none",
-        markersize=13,
-        color="#9ecae1",
-        label=f"rows ({len(shown):,} drawn)",
-    )
+    # An empty line puts the density into the legend.
+    rows_style = {"marker": "h", "linestyle": "none", "markersize": 13, "color": "#9ecae1"}
+    plot.plot([], [], label=f"rows ({len(shown):,} drawn)", **rows_style)
     plot.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, labelspacing=1.2)
     figure.savefig(path, dpi=150)

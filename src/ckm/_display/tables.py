@@ -1,4 +1,4 @@
-"""How results look: tables at a terminal, CSV in a pipe, plain values for JSON."""
+"""Results as tables at a terminal, CSV in a pipe, and plain values for JSON."""
 
 import csv
 import io
@@ -18,23 +18,25 @@ from ckm._decoding.api import Solution
 from ckm._kmeans.assign import Labelling
 from ckm._util.arrays import Array
 
+# How much of a table a terminal shows: coordinates of a centroid, and columns of a sketch.
 _SHOWN_COORDINATES = 10
 _SHOWN_COLUMNS = 40
+# Characters per line in a pipe, where there is no terminal whose width could be used.
+_PIPE_WIDTH = 160
 
 
 def console(stderr: bool = False) -> Console:
-    """A console that takes text literally (a column may be called "[red]") and, in a pipe, does not
-    fold lines at 80 characters.
+    """Return a console that prints text literally (a column may be called "[red]") and, in a pipe,
+    does not fold lines at 80 characters.
     """
-    piped = not (sys.stderr if stderr else sys.stdout).isatty()
-    return Console(
-        stderr=stderr, markup=False, highlight=False, emoji=False, width=160 if piped else None
-    )
+    is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
+    width = None if is_terminal else _PIPE_WIDTH
+    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=width)
 
 
 @contextmanager
-def working(title: str, quiet: bool) -> Iterator[None]:
-    """A sign of life on a terminal while something takes a while."""
+def show_status(title: str, quiet: bool) -> Iterator[None]:
+    """Show a title and a spinner at a terminal while a long step runs."""
     output = console(stderr=True)
     if quiet or not output.is_terminal:
         yield
@@ -44,12 +46,12 @@ def working(title: str, quiet: bool) -> Iterator[None]:
 
 
 def print_json(record: dict[str, Any]) -> None:
-    """One JSON object on standard output."""
+    """Print one JSON object on standard output."""
     print(json.dumps(record, allow_nan=False))
 
 
 def show_solution(solution: Solution) -> None:
-    """Centroids on standard output: a table to read at a terminal, CSV in full precision in a pipe."""
+    """Print centroids: a rounded table at a terminal, CSV in full precision in a pipe."""
     if not sys.stdout.isatty():
         sys.stdout.write(centroids_csv(solution))
         return
@@ -65,26 +67,24 @@ def show_solution(solution: Solution) -> None:
 
 
 def coordinate_names(columns: tuple[str, ...] | None, n: int) -> tuple[str, ...]:
-    """The columns' names, or x0, x1, ... where the data had none."""
+    """Return the names of the columns, or x0, x1, ... for data without names."""
     return columns or tuple(f"x{i}" for i in range(n))
 
 
 def centroids_csv(solution: Solution) -> str:
-    """One line for each cluster: its number, its weight, its coordinates in full precision."""
+    """Return one line per cluster: its number, weight and coordinates, in full precision."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        ["cluster", "weight", *coordinate_names(solution.columns, solution.centroids.shape[1])]
-    )
-    for k, (weight, centroid) in enumerate(
-        zip(solution.weights.tolist(), solution.centroids.tolist(), strict=True)
-    ):
+    names = coordinate_names(solution.columns, solution.centroids.shape[1])
+    writer.writerow(["cluster", "weight", *names])
+    clusters = zip(solution.weights.tolist(), solution.centroids.tolist(), strict=True)
+    for k, (weight, centroid) in enumerate(clusters):
         writer.writerow([k, weight, *centroid])
     return text.getvalue()
 
 
 def labelling_record(labelling: Labelling) -> dict[str, Any]:
-    """What labelling found, as plain values."""
+    """Return the rows and the SSE of each cluster as plain values."""
     return {
         "rows": int(labelling.counts.sum()),
         "sse": float(labelling.sse.sum()),
@@ -95,29 +95,24 @@ def labelling_record(labelling: Labelling) -> dict[str, Any]:
 
 
 def show_labelling(labelling: Labelling) -> None:
-    """Rows and SSE of each cluster on standard output: a table at a terminal, CSV in a pipe."""
-    total = max(int(labelling.counts.sum()), 1)
+    """Print rows and SSE of each cluster: a table at a terminal, CSV in a pipe."""
+    clusters = list(zip(labelling.counts.tolist(), labelling.sse.tolist(), strict=True))
     if not sys.stdout.isatty():
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(["cluster", "rows", "sse"])
-        writer.writerows(
-            zip(
-                range(len(labelling.counts)),
-                labelling.counts.tolist(),
-                labelling.sse.tolist(),
-                strict=True,
-            )
-        )
+        writer.writerows([k, rows, sse] for k, (rows, sse) in enumerate(clusters))
         return
+    total = max(int(labelling.counts.sum()), 1)
     table = _table(["cluster", "rows", "share", "SSE"])
-    for k, (rows, sse) in enumerate(zip(labelling.counts, labelling.sse, strict=True)):
+    for k, (rows, sse) in enumerate(clusters):
         table.add_row(str(k), f"{rows:,}", f"{rows / total:.2%}", f"{sse:.6g}")
     console().print(table)
 
 
 def sketch_record(sketch: Sketch) -> dict[str, Any]:
-    """Everything about a sketch but its sums, as plain values."""
-    f, pool, columns = sketch.frequencies, sketch.pool, _column_values(sketch)
+    """Return everything about a sketch but its sums, as plain values."""
+    f = sketch.frequencies
+    columns = _column_values(sketch)
     return {
         "rows": sketch.count,
         "weight": sketch.weight,
@@ -130,59 +125,56 @@ def sketch_record(sketch: Sketch) -> dict[str, Any]:
         "fingerprint": f.fingerprint,
         "exact": sketch.exact,
         "bounds": "tight" if sketch.tally.tight else "outer",
-        "pool": 0 if pool is None else len(pool),
+        "pool": 0 if sketch.pool is None else len(sketch.pool),
         "columns": None if sketch.columns is None else list(sketch.columns),
         **{name: None if values is None else values.tolist() for name, values in columns.items()},
     }
 
 
 def show_sketch(sketch: Sketch) -> None:
-    """A sketch as two tables: the whole, and its columns."""
-    record, values = sketch_record(sketch), _column_values(sketch)
+    """Print a sketch as two tables: the sketch as a whole, and its columns."""
+    values = _column_values(sketch)
     facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for name, text in _facts(record):
+    for name, text in _facts(sketch_record(sketch)):
         facts.add_row(name, text)
     table = _table(["column", *values])
     table.columns[0].justify = "left"
-    for i, name in enumerate(
-        coordinate_names(sketch.columns, sketch.frequencies.n)[:_SHOWN_COLUMNS]
-    ):
-        table.add_row(
-            name, *("-" if column is None else f"{column[i]:.6g}" for column in values.values())
-        )
-    if sketch.frequencies.n > _SHOWN_COLUMNS:
-        table.caption = f"{_SHOWN_COLUMNS} of {sketch.frequencies.n} columns; --json shows them all"
+    n = sketch.frequencies.n
+    for i, name in enumerate(coordinate_names(sketch.columns, n)[:_SHOWN_COLUMNS]):
+        cells = ("-" if column is None else f"{column[i]:.6g}" for column in values.values())
+        table.add_row(name, *cells)
+    if n > _SHOWN_COLUMNS:
+        table.caption = f"{_SHOWN_COLUMNS} of {n} columns; --json shows them all"
     output = console()
     output.print(facts)
     output.print(table)
 
 
 def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return names and values in words; the names are short enough for the fingerprint to fit in
+    80 characters.
+    """
     pool = record["pool"]
-    return [  # labels short enough for the fingerprint to fit in 80 characters
+    is_tight = record["bounds"] == "tight"
+    return [
         ("rows", f"{record['rows']:,}"),
         ("weight", f"{record['weight']:,.12g}"),
         ("dimension", str(record["dimension"])),
         ("frequencies", f"{record['sketch_size']:,}"),
-        ("bytes", f"{record['bytes']:,} (16 for each frequency)"),
+        ("bytes", f"{record['bytes']:,} (16 per frequency)"),
         ("distribution", record["distribution"]),
         ("scale", f"{record['scale']:.6g} (variance)"),
         ("seed", "-" if record["seed"] is None else str(record["seed"])),
         ("fingerprint", record["fingerprint"]),
         ("exact sums", "yes" if record["exact"] else "no"),
-        (
-            "bounds",
-            "smallest and largest values"
-            if record["bounds"] == "tight"
-            else "outer (rows were subtracted)",
-        ),
+        ("bounds", "smallest and largest values" if is_tight else "outer (rows were subtracted)"),
         ("pool", f"{pool:,} sampled rows" if pool else "none: it holds no rows"),
         ("columns", "named" if record["columns"] else "not named"),
     ]
 
 
 def _column_values(sketch: Sketch) -> dict[str, Array | None]:
-    """Bounds, mean and standard deviation of each column; None without rows."""
+    """Return bounds, mean and standard deviation of each column; None without rows."""
     if not sketch.count:
         return dict.fromkeys(("lower", "upper", "mean", "std"))
     variance = sketch.covariance if sketch.covariance.ndim == 1 else np.diag(sketch.covariance)
@@ -195,7 +187,7 @@ def _column_values(sketch: Sketch) -> dict[str, Array | None]:
 
 
 def readable_bytes(count: int) -> str:
-    """A number of bytes in decimal units.
+    """Return a number of bytes in decimal units.
 
     >>> readable_bytes(8000), readable_bytes(40_000_000)
     ('8.0 kB', '40.0 MB')

@@ -1,0 +1,231 @@
+"""The commands. Each checks what can be checked before any data is read, then runs its steps.
+
+What computes is imported when a command runs, so that help appears at once.
+"""
+
+import typer
+
+import ckm
+from ckm._cli import options as o
+from ckm._cli.errors import say
+
+
+def fit(
+    *,
+    files: o.Files,
+    clusters: o.Clusters,
+    output: o.CentroidsOutput = None,
+    save_sketch: o.SaveSketch = None,
+    sse: o.Sse = False,
+    polish: o.Polish = 0,
+    rows: o.RowOptions,
+    frequencies: o.FrequencyOptions,
+    pool: o.FitPool = 1000,
+    decoding: o.DecodingOptions,
+    compute: o.ComputeOptions,
+    report: o.ReportOptions,
+) -> None:
+    """Find K centroids of the rows in FILES, in one pass.
+
+    Memory use is bounded. Without -o the centroids are printed: a table at a terminal, CSV in a
+    pipe. The CSV has one line per cluster: cluster,weight,<column names>. It is all that `ckm
+    predict` needs.
+
+    With --polish N the data is read again: at most N passes move each centroid to the mean of its
+    rows, and a last one measures the SSE and the shares of rows, which become the weights. Each
+    pass costs rows x K x columns multiply-adds, as `ckm predict` does.
+    """
+    from ckm._cli import files as file
+    from ckm._cli import steps
+
+    steps.check_decoding(decoding, has_rows=pool > 0)
+    sketching = steps.sketching_arguments(frequencies, compute, report)
+    inputs = file.find_inputs(files)
+    file.check_outputs(
+        [file.Output(output, file.CENTROIDS), file.Output(save_sketch, file.SKETCHES)], inputs
+    )
+    file.require_space_for_units(output, frequencies.standardize, report.json)
+    source = steps.open_rows(inputs, rows)
+    if polish or sse:
+        steps.require_rereadable(source, "--polish" if polish else "--sse")
+    steps.check_row_count(source.n_rows, clusters, inputs)
+    s = ckm.sketch(source, n_clusters=clusters, pool=pool, **sketching)
+    steps.check_row_count(s.count, clusters, inputs)
+    if save_sketch is not None:
+        # Sampled rows are written only by `ckm sketch --pool`, where they are requested by name.
+        s.without_pool().save(save_sketch)
+    solution = steps.decode(s, clusters, decoding, compute, report)
+    facts = steps.facts_of(s, compute)
+    if polish or sse:
+        solution, measured = steps.measure(source, solution, polish, compute, report)
+        facts |= measured
+    steps.deliver(solution, facts, output, report)
+
+
+def sketch(
+    *,
+    files: o.Files,
+    output: o.SketchOutput,
+    clusters: o.ClustersToSizeFor = None,
+    like: o.Like = None,
+    rows: o.RowOptions,
+    frequencies: o.FrequencyOptions,
+    pool: o.SketchPool = 0,
+    interruption: o.CheckpointOptions,
+    cluster: o.EngineOptions,
+    compute: o.ComputeOptions,
+    report: o.ReportOptions,
+) -> None:
+    """Sketch the rows in FILES in one pass, for decoding later.
+
+    The size of the sketch comes from -k, -m or --like. With --like, which fixes the size, -k only
+    checks that it is large enough for K clusters.
+
+    The file holds averages and, unless --pool asks for them, no rows. To sketch data in parts,
+    sketch every part after the first with --like and the first sketch: the merged sketch is then
+    bit-identical to the sketch of all the rows.
+
+    With --checkpoint an interrupted pass is not lost: the same command with --resume continues it,
+    with a bit-identical result. The checkpoint is removed once the sketch is written.
+
+    With --engine the workers of a cluster read and sketch the files; the result is bit-identical
+    for the same frequencies.
+    """
+    if clusters is None and frequencies.sketch_size is None and like is None:
+        raise typer.BadParameter(
+            "The size of the sketch is not known; give -k K, -m M, or --like FILE.",
+            param_hint="-k / -m / --like",
+        )
+    from ckm._cli import files as file
+    from ckm._cli import steps
+
+    inputs = file.find_inputs(files)
+    read = inputs if like is None else [*inputs, like]
+    file.check_outputs([file.Output(output, file.SKETCHES)], read)
+    sketching = steps.sketching_arguments(frequencies, compute, report)
+    data = steps.data_arguments(inputs, rows, cluster, like)
+    checkpoint = interruption.checkpoint
+    with steps.announce_checkpoint(checkpoint):
+        s = ckm.sketch(
+            n_clusters=clusters,
+            like=like,
+            pool=pool,
+            checkpoint=checkpoint,
+            resume=interruption.resume,
+            **data,
+            **sketching,
+        )
+    s.save(output)
+    if checkpoint is not None:
+        steps.remove_checkpoint(checkpoint)
+    m = s.frequencies.m
+    size = f"{m} frequencies" if like is None else f"the {m} frequencies of {like}"
+    note = f"Sketched {s.count:,} rows of {s.frequencies.n} columns into {size}: {output}"
+    steps.report_sketch(s, note, report)
+
+
+def merge(*, sketches: o.SketchFiles, output: o.SketchOutput, report: o.ReportOptions) -> None:
+    """Add sketches: the result is the sketch of all their rows.
+
+    They must have the same frequencies: make all but the first with `ckm sketch --like first.ckm`.
+    """
+    from ckm._cli import files as file
+    from ckm._cli import steps
+
+    paths = file.find_inputs(sketches)
+    file.check_outputs([file.Output(output, file.SKETCHES)], paths)
+    s = steps.merge_files(paths)
+    s.save(output)
+    note = f"Merged {len(paths)} sketches of {s.count:,} rows in all: {output}"
+    steps.report_sketch(s, note, report)
+
+
+def decode(
+    *,
+    sketch: o.SketchFile,
+    clusters: o.Clusters,
+    output: o.CentroidsOutput = None,
+    decoding: o.DecodingOptions,
+    compute: o.ComputeOptions,
+    report: o.ReportOptions,
+) -> None:
+    """Find K centroids from a sketch alone, for any K, as often as needed.
+
+    Without -o the centroids are printed: a table at a terminal, CSV in a pipe.
+    """
+    from ckm._cli import files as file
+    from ckm._cli import steps
+
+    file.check_outputs([file.Output(output, file.CENTROIDS)], [sketch])
+    s = ckm.load(sketch)
+    steps.check_decoding(decoding, has_rows=s.pool is not None)
+    file.require_space_for_units(output, s.frequencies.units is not None, report.json)
+    solution = steps.decode(s, clusters, decoding, compute, report)
+    steps.deliver(solution, steps.facts_of(s, compute), output, report)
+
+
+def predict(
+    *,
+    files: o.Files,
+    centroids: o.CentroidsFile,
+    output: o.LabelsOutput = None,
+    nan: o.NanLabels = "error",
+    jobs: o.Jobs = None,
+    report: o.ReportOptions,
+) -> None:
+    """Label every row of FILES with the number of its nearest centroid.
+
+    Memory use is bounded. Columns are matched by name, in any order. Prints the number of rows and
+    the SSE (sum of squared distances) of each cluster; -o writes the labels themselves, one per
+    row in the order of the rows, -1 where --nan drop met a missing value.
+    """
+    from ckm._cli import files as file
+    from ckm._cli import steps
+    from ckm._display import tables
+
+    inputs = file.find_inputs(files)
+    file.check_outputs([file.Output(output, file.LABELS)], [*inputs, centroids])
+    found = file.read_centroids(centroids)
+    steps.check_nan(nan)
+    source = found.open(inputs, made=str(centroids), where=str(inputs[0]))
+    with file.open_labels(output) as write:
+        labelling = steps.label(found, source, jobs, report, on_labels=write, nan=nan)
+    if labelling.missing:
+        say(
+            f"Warning: {labelling.missing:,} rows have missing values: their label is -1, and they "
+            "count in no cluster."
+        )
+    record = tables.labelling_record(labelling)
+    place = "" if output is None else f": {output}"
+    say(f"Labelled {record['rows']:,} rows, SSE {record['sse']:.6g}{place}", report.quiet)
+    if report.json:
+        tables.print_json(record)
+    else:
+        tables.show_labelling(labelling)
+
+
+def inspect(*, sketch: o.SketchFile, json: o.Json = False) -> None:
+    """Show what a sketch holds: rows, size, scale, columns.
+
+    Sketches with the same fingerprint can be merged.
+    """
+    from ckm._display import tables
+
+    s = ckm.load(sketch)
+    if json:
+        tables.print_json(tables.sketch_record(s))
+    else:
+        tables.show_sketch(s)
+
+
+def demo(
+    *, rows: o.DemoRows = 1_000_000, folder: o.DemoFolder = o.DEMO_FOLDER, seed: o.Seed = 0
+) -> None:
+    """Compare ckm with k-means on generated data.
+
+    Writes a Parquet file of a Gaussian mixture (10 clusters in dimension 10, as in the paper), its
+    sketch and a plot. Takes under a minute.
+    """
+    from ckm._cli.demo import run_demo
+
+    run_demo(folder, rows, seed)
