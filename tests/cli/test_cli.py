@@ -21,7 +21,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import ckm
 from ckm._cli.app import app
-from ckm._cli.errors import in_shell_words
+from ckm._cli.errors import in_options
 from ckm._core.laws import DISTRIBUTIONS
 from ckm._decoding.api import DECODERS
 from ckm._decoding.starts import INITS

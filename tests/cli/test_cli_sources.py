@@ -17,7 +17,7 @@ from test_cli import run
 from test_cli_errors import fail
 
 import ckm
-from ckm._cli.errors import in_shell_words
+from ckm._cli.errors import in_options
 
 
 @pytest.fixture

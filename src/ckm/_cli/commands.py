@@ -149,7 +149,7 @@ def decode(
     compute: o.ComputeOptions,
     report: o.ReportOptions,
 ) -> None:
-    """Find K centroids from a sketch alone, for any K, as often as needed.
+    """Find K centroids from a sketch alone, for any K.
 
     Without -o the centroids are printed: a table at a terminal, CSV in a pipe.
     """

@@ -51,7 +51,7 @@ ClustersToSizeFor = Annotated[
         "-k",
         metavar="K",
         min=1,
-        help="Choose the size for K clusters (5 K n); with --like, check that it is enough.",
+        help="Size the sketch for K clusters; with --like, check that it is large enough.",
     ),
 ]
 Like = Annotated[
@@ -228,7 +228,7 @@ class FrequencyOptions:
             "-m",
             metavar="M",
             min=1,
-            help="Number of frequencies in the sketch (default: 5 K n).",
+            help="Number of frequencies in the sketch (default: 5 x clusters x columns).",
         ),
     ] = None
     scale: Annotated[

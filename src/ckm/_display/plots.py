@@ -36,7 +36,7 @@ def draw_clusters(
 
     The axes are the two leading eigenvectors of the covariance that the sketch holds.
     """
-    axes = np.linalg.eigh(sketch.covariance)[1][:, :-3:-1]
+    axes = np.linalg.eigh(sketch.central_moment.matrix)[1][:, :-3:-1]
     shown = rows[:: max(1, len(rows) // _DRAWN_ROWS)][:_DRAWN_ROWS]
     figure = Figure(figsize=(9, 6.4), layout="constrained")
     FigureCanvasAgg(figure)

@@ -177,7 +177,7 @@ def _column_values(sketch: Sketch) -> dict[str, Array | None]:
     """Return bounds, mean and standard deviation of each column; None without rows."""
     if not sketch.count:
         return dict.fromkeys(("lower", "upper", "mean", "std"))
-    variance = sketch.covariance if sketch.covariance.ndim == 1 else np.diag(sketch.covariance)
+    variance = sketch.central_moment.diagonal
     return {
         "lower": sketch.lower,
         "upper": sketch.upper,
