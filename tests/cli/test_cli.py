@@ -18,14 +18,17 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import adjusted_rand_score
+from typer.main import get_command
 
 import ckm
+from ckm._cli import errors
 from ckm._cli.app import app
 from ckm._cli.errors import in_options
 from ckm._core.laws import DISTRIBUTIONS
 from ckm._decoding.api import DECODERS
 from ckm._decoding.starts import INITS
 from ckm._kmeans.assign import assign
+from ckm._messages import Argument, Aside, Message
 
 COMMANDS = ("fit", "sketch", "merge", "decode", "predict", "inspect", "demo")
 
@@ -409,39 +412,54 @@ def test_rows_with_missing_values_are_labelled_minus_one(
     assert "or use --nan drop." in run("predict", "gaps.csv", "-c", "c.csv", expect=1)[1]
 
 
-def test_library_messages_speak_of_options() -> None:
-    assert (
-        in_shell_words("drop such rows first; ckm.sketch and Solution.predict take nan='drop'.")
-        == "drop such rows first, or use --nan drop."
-    )
-    assert (
-        in_shell_words("choose with ckm.sketch(..., columns=[...]).")
-        == "choose with --columns A,B."
-    )
-    assert (
-        in_shell_words("leave it out, with ckm.sketch(..., columns=['a', 'b']).")
-        == "leave it out, with --columns a,b."
-    )
-    assert (
-        in_shell_words("or earlier frequencies: ckm.sketch(..., like=).")
-        == "or earlier frequencies: ckm sketch --like."
-    )
-    assert (
-        in_shell_words("It has 3 rows (n_samples=3), too few for n_clusters=5.")
-        == "It has 3 rows, too few for --clusters 5."
-    )
-    assert (
-        in_shell_words("give scale= (a variance), or like=.")
-        == "give --scale (a variance), or --like."
-    )
-    assert (
-        in_shell_words("sketch with pool=1000, or use init='range'")
-        == "sketch with --pool 1000, or use --init range"
-    )
-    assert (
-        in_shell_words("n_jobs must be 1; got 0. The scale is 2.")
-        == "--jobs must be 1; got 0. The scale is 2."
-    )
+@pytest.mark.parametrize(
+    ("message", "worded"),
+    [
+        (
+            Message("drop such rows first, or use ", Argument("nan", "drop"), "."),
+            "drop such rows first, or use --nan drop.",
+        ),
+        (
+            Message("choose with ", Argument("columns", ..., function="ckm.sketch"), "."),
+            "choose with --columns A,B.",
+        ),
+        (
+            Message("leave it out: ", Argument("columns", ["a", "b"], function="ckm.sketch"), "."),
+            "leave it out: --columns a,b.",
+        ),
+        (
+            Message("or earlier ones: ", Argument("like", ..., function="ckm.sketch"), "."),
+            "or earlier ones: ckm sketch --like.",
+        ),
+        (
+            Message("3 rows", Aside(" (n_samples=3)"), ", too few for ", Argument("n_clusters", 5)),
+            "3 rows, too few for --clusters 5",
+        ),
+        (
+            Message("give ", Argument("scale", ...), " (a variance), or ", Argument("like", ...)),
+            "give --scale (a variance), or --like",
+        ),
+        (
+            Message("use ", Argument("pool", 1000), ", or ", Argument("init", "range")),
+            "use --pool 1000, or --init range",
+        ),
+        (
+            Message(Argument("n_jobs"), " must be 1; got 0. The scale is 2."),
+            "--jobs must be 1; got 0. The scale is 2.",
+        ),
+        (Message("continue with ", Argument("resume", True)), "continue with --resume"),
+        ("The scale is 2.", "The scale is 2."),
+    ],
+)
+def test_library_messages_name_options(message: str, worded: str) -> None:
+    assert in_options(message) == worded
+
+
+def test_every_option_in_messages_exists() -> None:
+    """What an argument is worded as can be typed."""
+    commands = get_command(app).commands.values()
+    options = {option for command in commands for p in command.params for option in p.opts}
+    assert set(errors.OPTIONS.values()) <= options
 
 
 def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -506,8 +524,8 @@ def test_a_stopped_pass_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -
             expect=130,
         )
     assert (
-        "Stopped. What has been added up so far is in s.part; the same command with --resume goes on from there."
-        in err
+        "Stopped. The unfinished sketch is in s.part; the same command with --resume continues "
+        "from there." in err
     )
     assert not Path("s.ckm").exists()
     _, err = run(

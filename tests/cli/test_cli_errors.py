@@ -471,8 +471,8 @@ def test_failure_leaves_the_old_output_alone(X: np.ndarray) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "words"),
     [
-        ("--decoder", "magic", "auto, density, clompr"),
-        ("--init", "magic", "auto, range, sample, k++"),
+        ("--decoder", "magic", "'auto', 'density', 'clompr'"),
+        ("--init", "magic", "'auto', 'range', 'sample', 'k++'"),
         ("--scale", "wide", "'auto' nor a positive variance"),
         ("--scale", "-1", "'auto' nor a positive variance"),
         ("--seed", "-1", "--seed"),

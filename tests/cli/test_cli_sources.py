@@ -18,6 +18,7 @@ from test_cli_errors import fail
 
 import ckm
 from ckm._cli.errors import in_options
+from ckm._messages import Argument, Message
 
 
 @pytest.fixture
@@ -67,7 +68,10 @@ def test_standard_input(X: np.ndarray) -> None:
     for option in (("--sse",), ("--polish", 2)):
         done = piped(data, "fit", "-", "-k", 3, *COLUMNS, *option)
         assert done.returncode == 2
-        assert b"standard input comes once only" in " ".join(done.stderr.decode().split()).encode()
+        assert (
+            b"standard input can be read only once"
+            in " ".join(done.stderr.decode().split()).encode()
+        )
     assert (
         piped(b"", "fit", "-", "-k", 3).stderr.decode().startswith("Error: standard input is empty")
     )
@@ -151,8 +155,8 @@ def test_missing_values(X: np.ndarray) -> None:
     )
 
 
-def test_messages_speak_of_options() -> None:
-    assert in_shell_words("name columns=['a', 'b c'].") == "name --columns a,b c."
-    assert (
-        in_shell_words("use nan='drop', or weight_column=") == "use --nan drop, or --weight-column"
-    )
+def test_lists_of_columns_are_worded_as_the_option_takes_them() -> None:
+    message = Message("name ", Argument("columns", ["a", "b c", "d,e"]), ".")
+    assert in_options(message) == 'name --columns a,b c,"d,e".'
+    message = Message("use ", Argument("nan", "drop"), ", or ", Argument("weight_column", ...))
+    assert in_options(message) == "use --nan drop, or --weight-column"

@@ -4,6 +4,7 @@ Results go to standard output or to the file named with -o; progress, notes, war
 to standard error.
 """
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -40,7 +41,7 @@ app = typer.Typer(
 )
 
 # The examples in the help of each command, in the order in which `ckm --help` lists the commands.
-_COMMANDS = {
+_COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
     commands.fit: (
         "ckm fit data.parquet -k 10 -o centroids.csv",
         "ckm fit 'events/*.parquet' -k 20 --columns x,y,z --sse",

@@ -182,11 +182,9 @@ def _comparison(ours: Contender, theirs: Contender) -> Table:
     both = (ours, theirs)
     table.add_row("total time", *(f"{c.seconds:.2f} s" for c in both), style="bold")
     table.add_section()
-    size = (
-        f"{readable_bytes(ours.n_bytes)}, the sketch",
-        f"{readable_bytes(theirs.n_bytes)}, every row",
-    )
-    table.add_row("bytes kept", *size)
+    our_size = f"{readable_bytes(ours.n_bytes)}, the sketch"
+    their_size = f"{readable_bytes(theirs.n_bytes)}, every row"
+    table.add_row("bytes kept", our_size, their_size)
     table.add_section()
     table.add_row("SSE", *(f"{c.sse:.4g}" for c in both))
     table.add_row("SSE / k-means' SSE", f"{ours.sse / theirs.sse:.3f}", "1", style="bold")

@@ -35,7 +35,7 @@ _SHOWN_WARNINGS = (
 )
 
 # Arguments of the library and the options that stand for them.
-_OPTIONS = {
+OPTIONS = {
     "checkpoint": "--checkpoint",
     "columns": "--columns",
     "decoder": "--decoder",
@@ -138,7 +138,7 @@ def as_option(argument: Argument) -> str:
     ('the weights (--weight-column)', 'chunk rows 5')
     """
     name = argument.name
-    option = _OPTIONS.get(name) or _WORDS.get(name) or name.replace("_", " ")
+    option = OPTIONS.get(name) or _WORDS.get(name) or name.replace("_", " ")
     if name in _OPTIONS_OF_SKETCH and argument.function == "ckm.sketch":
         option = f"ckm sketch {option}"
     value = _value_in_words(name, argument.value)

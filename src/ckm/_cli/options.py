@@ -360,10 +360,12 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     the dataclass.
     """
     hints = get_type_hints(command, include_extras=True)
-    groups = {name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind)}
+    groups: dict[str, Any] = {
+        name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind)
+    }
     parameters: list[inspect.Parameter] = []
     for parameter in inspect.signature(command).parameters.values():
-        group: Any = groups.get(parameter.name)
+        group = groups.get(parameter.name)
         taken = [parameter] if group is None else inspect.signature(group).parameters.values()
         parameters.extend(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in taken)
 

@@ -32,12 +32,12 @@ from ckm._decoding.starts import require_init
 from ckm._display import tables
 from ckm._kmeans.assign import Labelling
 from ckm._kmeans.polish import polish
-from ckm._sketching.api import open_rows as open_source_of_rows
 from ckm._sketching.checkpoint import remove as remove_checkpoint
-from ckm._sources import ENGINES, Source, Wanted, open_source
+from ckm._sources import ColumnRequest, Source, open_source
+from ckm._sources import open_rows as open_source_of_rows
 from ckm._sources.adapters import in_units
-from ckm._sources.columns import Chosen, listed
-from ckm._sources.engines.base import Opening
+from ckm._sources.columns import ColumnChoice, listed
+from ckm._sources.engines.base import PartitionReader
 from ckm._sources.paths import needed
 from ckm._util.arrays import LabelArray
 from ckm._util.checks import check_nan_policy
@@ -123,13 +123,13 @@ def _split_names(names: str | None) -> list[str] | None:
 
 def open_rows(inputs: Sequence[Path], rows: RowOptions) -> Source:
     """Open the rows of files or of standard input."""
-    request = Wanted(_split_names(rows.columns), rows.weight_column)
+    request = ColumnRequest(_split_names(rows.columns), rows.weight_column)
     return open_source_of_rows(list(inputs), request, nan=check_nan(rows.nan))
 
 
 def require_rereadable(source: Source, option: str) -> None:
     """Refuse an option that reads the data again where it can be read only once."""
-    if not source.rereadable:
+    if not source.is_rereadable:
         raise typer.BadParameter(
             "It reads the data again, and standard input can be read only once; write it to a "
             "file first.",
@@ -164,13 +164,13 @@ def data_arguments(
             "nan": nan,
         }
     known_columns = None if like is None else ckm.load(like).columns
-    request = Wanted(columns, rows.weight_column, known_columns)
+    request = ColumnRequest(columns, rows.weight_column, known_columns)
     address = addresses.get(cluster.engine)
     return {"data": _open_on_engine(cluster.engine, address, inputs, request, nan)}
 
 
 def _open_on_engine(
-    engine: str, address: str | None, inputs: Sequence[Path], request: Wanted, nan: str
+    engine: str, address: str | None, inputs: Sequence[Path], request: ColumnRequest, nan: str
 ) -> Source:
     """Open files that the workers of a cluster read, one task per file. The columns are chosen
     here, from the first file.
@@ -181,7 +181,7 @@ def _open_on_engine(
             param_hint="--engine",
         )
     source = open_source(list(inputs), request)
-    if not source.rereadable:
+    if not source.is_rereadable:
         raise typer.BadParameter(
             "Workers cannot read standard input; give it files.", param_hint="--engine"
         )
@@ -191,10 +191,11 @@ def _open_on_engine(
         f"pip install 'compressive-kmeans[{engine}]'",
     )
     columns = source.columns
-    chosen = None if columns is None else Chosen(list(columns), request.weight_column)
-    reader = Opening(source.n_features, chosen, drop_missing=nan == "drop")
+    chosen = None if columns is None else ColumnChoice(list(columns), request.weight)
+    reader = PartitionReader(source.n_features, chosen, drop_missing=nan == "drop")
     paths = [str(path.resolve()) for path in inputs]
-    opened: Source = import_module(ENGINES[engine]).open_files(paths, reader, address)
+    module = import_module(f"ckm._sources.engines.{engine}")
+    opened: Source = module.open_files(paths, reader, address)
     return opened
 
 

@@ -52,7 +52,7 @@ def draw_clusters(
     plot.text(0, 1.02, subtitle, transform=plot.transAxes, fontsize=10, color="#555555")
     plot.spines[["top", "right"]].set_visible(False)
     # An empty line puts the density into the legend.
-    rows_style = {"marker": "h", "linestyle": "none", "markersize": 13, "color": "#9ecae1"}
-    plot.plot([], [], label=f"rows ({len(shown):,} drawn)", **rows_style)
+    hexagon: dict[str, Any] = {"marker": "h", "markersize": 13, "color": "#9ecae1"}
+    plot.plot([], [], linestyle="none", label=f"rows ({len(shown):,} drawn)", **hexagon)
     plot.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, labelspacing=1.2)
     figure.savefig(path, dpi=150)
