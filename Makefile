@@ -10,11 +10,11 @@ help:
 	@echo "make test   lint, then run all tests"
 	@echo "make test-engines   run the tests on local clusters of Dask, Spark and Ray"
 	@echo "make test-torch   the tests of what works with torch, on the CPU (installs torch unless it is there)"
-	@echo "make test-gpu     the tests of the kernels for cards, on the card of this machine"
+	@echo "make test-gpu     the tests of the GPU kernels, on the GPU of this machine"
 	@echo "make lint   ruff, mypy --strict, import directions"
 	@echo "make bench  measure speed and quality side by side with NumPy, pycle and scikit-learn"
-	@echo "make bench-quality   SSE against k-means, subsampling and others on many data sets, and how far it can be relied on (hours; quality.py continues where it stopped)"
-	@echo "make bench-gpu       on the card of this machine: against its limits, torch and flash-kmeans"
+	@echo "make bench-quality   SSE against k-means, subsampling and others on many data sets, and robustness (hours; benchmarks.quality continues where it stopped)"
+	@echo "make bench-gpu       on the GPU of this machine: against its limits, torch and flash-kmeans"
 	@echo "make reproduce       the paper's figures, smaller, and a table of its claims (ten minutes); MNIST=FOLDER names MNIST's idx .gz files"
 	@echo "make reproduce-full  the same in full (days; it continues where it stopped, and MINUTES=30 stops each figure after half an hour)"
 	@echo "make clean  remove what the other targets made"
@@ -64,7 +64,7 @@ test-torch: $(VENV)/installed-torch
 	$(BIN)/python -m pytest -n auto --dist loadgroup tests/kernels/test_torch.py tests/laws/test_kernels.py tests/kernels/test_gpu.py tests/decoding/test_decoding_gpu.py tests/sources/test_sources.py::test_tensors
 
 test-gpu: $(VENV)/installed-torch
-	$(BIN)/python -c 'import torch; assert torch.cuda.is_available(), "there is no card that torch can use"'
+	$(BIN)/python -c 'import torch; assert torch.cuda.is_available(), "there is no GPU that torch can use"'
 	$(BIN)/python -m pytest tests/kernels tests/laws/test_kernels.py tests/decoding/test_decoding_gpu.py
 
 lint: $(VENV)/installed
@@ -74,36 +74,36 @@ lint: $(VENV)/installed
 	$(BIN)/lint-imports
 
 bench: $(VENV)/installed-bench
-	$(BIN)/python benchmarks/kernel.py
-	$(BIN)/python benchmarks/end_to_end.py
-	$(BIN)/python benchmarks/scaling.py
-	$(BIN)/python benchmarks/predict.py
-	$(BIN)/python benchmarks/startup.py
-	$(BIN)/python benchmarks/structured.py
-	$(BIN)/python benchmarks/sources.py
-	$(BIN)/python benchmarks/decoder.py
-	$(BIN)/python benchmarks/clompr_quality.py
-	$(BIN)/python benchmarks/draw_speed.py
+	$(BIN)/python -m benchmarks.kernel
+	$(BIN)/python -m benchmarks.end_to_end
+	$(BIN)/python -m benchmarks.scaling
+	$(BIN)/python -m benchmarks.predict
+	$(BIN)/python -m benchmarks.startup
+	$(BIN)/python -m benchmarks.structured
+	$(BIN)/python -m benchmarks.sources
+	$(BIN)/python -m benchmarks.decoder
+	$(BIN)/python -m benchmarks.clompr_quality
+	$(BIN)/python -m benchmarks.draw_speed
 
 bench-gpu: $(VENV)/installed-torch
-	$(BIN)/python benchmarks/gpu.py
-	$(BIN)/python benchmarks/gpu_decode.py
+	$(BIN)/python -m benchmarks.gpu
+	$(BIN)/python -m benchmarks.gpu_decode
 
 bench-quality: $(VENV)/installed-bench
-	$(BIN)/python benchmarks/quality.py
-	$(BIN)/python benchmarks/robustness.py
+	$(BIN)/python -m benchmarks.quality
+	$(BIN)/python -m benchmarks.robustness
 
 FIGURES := figure1 figure2 figure3 figure4 outlook_projection outlook_spectral outlook_kernel
 OPTIONS = $(if $(MNIST),--mnist $(MNIST)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(LARGEST),--largest $(LARGEST))
 
 reproduce: $(VENV)/installed-experiments
-	@for figure in $(FIGURES); do $(BIN)/python experiments/$$figure.py $(OPTIONS) || exit 1; done
-	$(BIN)/python experiments/claims.py
+	@for figure in $(FIGURES); do $(BIN)/python -m experiments.$$figure $(OPTIONS) || exit 1; done
+	$(BIN)/python -m experiments.claims
 
 reproduce-full: $(VENV)/installed-experiments
-	@for figure in $(FIGURES); do $(BIN)/python experiments/$$figure.py --full $(OPTIONS) || exit 1; done
-	$(BIN)/python experiments/claims.py --full
-	$(BIN)/python experiments/tables.py
+	@for figure in $(FIGURES); do $(BIN)/python -m experiments.$$figure --full $(OPTIONS) || exit 1; done
+	$(BIN)/python -m experiments.claims --full
+	$(BIN)/python -m experiments.tables
 
 clean:
 	rm -rf $(VENV) demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -11,16 +11,22 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist, pdist
 
 import ckm
-from common import Target, kmeans_sse, options, report, show, sse
+from benchmarks.baselines import kmeans_sse, sse
+from benchmarks.harness import Target, options, report, show
 
-K, N_FEATURES, M, POOL = 10, 10, 1000, 1000
-WIDTH, TOLERANCE = 0.05, 0.03  # of the smallest distance between means
+K = 10
+N_FEATURES = 10
+M = 1000
+POOL = 1000
+# of the smallest distance between means
+WIDTH = 0.05
+TOLERANCE = 0.03
 INITS = ("sample", "range", "k++")
 
 
 def tight_error(n_samples: int, seed: int) -> float:
-    """The largest distance from a true mean to its matched centroid, in units of the smallest
-    distance between means.
+    """Return the largest distance from a true mean to its matched centroid, in units of the
+    smallest distance between means.
     """
     rng = np.random.default_rng(seed)
     _, labels, means = ckm.datasets.gaussian_mixture(n_samples, K, N_FEATURES, random_state=seed)
@@ -37,12 +43,12 @@ def tight_error(n_samples: int, seed: int) -> float:
 
 
 def relative_sse(n_samples: int, seed: int) -> dict[str, float]:
-    """SSE over k-means' for each init, one replicate, on the paper's data."""
+    """Return the SSE relative to k-means for each init, one replicate, on the paper's data."""
     X = ckm.datasets.gaussian_mixture(n_samples, K, N_FEATURES, random_state=seed).rows
-    sketch, baseline = (
-        ckm.sketch(X, sketch_size=M, pool=POOL, distribution="adapted-radius", random_state=seed),
-        kmeans_sse(X, K, seed),
+    sketch = ckm.sketch(
+        X, sketch_size=M, pool=POOL, distribution="adapted-radius", random_state=seed
     )
+    baseline = kmeans_sse(X, K, seed)
     found = {
         init: ckm.decode(sketch, K, decoder="clompr", init=init, random_state=seed).centroids
         for init in INITS
@@ -52,16 +58,19 @@ def relative_sse(n_samples: int, seed: int) -> dict[str, float]:
 
 def main() -> None:
     arguments = options(
-        "Measure how good the paper's decoder is: means of tight clusters, SSE on the paper's data.",
+        "Measure the paper's decoder: means of tight clusters, SSE on the paper's data.",
         first_seed=100,
     ).parse_args()
-    tight_samples, tight_count, samples, count = (
-        (10_000, 2, 30_000, 2) if arguments.quick else (100_000, 20, 300_000, 10)
-    )
+    quick = arguments.quick
+    tight_samples = 10_000 if quick else 100_000
+    tight_count = 2 if quick else 20
+    samples = 30_000 if quick else 300_000
+    count = 2 if quick else 10
     first = arguments.seeds
 
     errors = {seed: tight_error(tight_samples, seed) for seed in range(first, first + tight_count)}
-    found, values = sum(e <= TOLERANCE for e in errors.values()), list(errors.values())
+    found = sum(e <= TOLERANCE for e in errors.values())
+    values = list(errors.values())
     show(
         f"(a) Tight clusters, N = {tight_samples}: error / smallest distance between means",
         ["seeds", f"all means within {TOLERANCE:g}", "median", "worst"],
@@ -71,7 +80,7 @@ def main() -> None:
     runs = {seed: relative_sse(samples, seed) for seed in range(first, first + count)}
     columns = {init: np.array([run[init] for run in runs.values()]) for init in INITS}
     show(
-        f"(b) The paper's data, N = {samples}, {count} seeds: SSE relative to the best of 5 k-means",
+        f"(b) The paper's data, N = {samples}, {count} seeds: SSE / best of 5 k-means",
         ["init", "median", "spread (std)", "worst"],
         [
             [init, f"{np.median(v):.3f}", f"{v.std(ddof=1):.3f}", f"{v.max():.3f}"]

@@ -1,13 +1,13 @@
-"""Decoding time, in sections that can be run by themselves (--sections), each written to a file of
-its own. BLAS has one thread; in "growth" and "large" the decoder has every core.
+"""Decoding time, in sections that can be run by themselves (--sections), each written to its own
+file. BLAS has one thread; in "growth" and "large" the decoder uses every core.
 
-peers     ours against pycle's: the paper's data, K = n = 10, m = 1000, one thread. pycle and our
-"clompr" run Algorithm 1 on one sketch,
-          the paper's, with uniform starts in the data's box; "density" is our default, on our
-          default sketch of the same size
-gradient  one evaluation of the cost and its gradients, against NumPy, at the same size growth
-how the default decoder's time grows with K, n and m, one at a time from K = n = 10, m = 5Kn large
-many clusters: K = 200, n = 5, m = 5Kn
+- peers: ours against pycle's: the paper's data, K = n = 10, m = 1000, one thread. pycle and our
+  "clompr" run Algorithm 1 on the same sketch, the paper's, with uniform starts in the data's
+  bounding box; "density" is our default, on our default sketch of the same size.
+- gradient: one evaluation of the cost and its gradients, against NumPy, at the same size.
+- growth: how the default decoder's time grows with K, n and m, one at a time from K = n = 10,
+  m = 5Kn.
+- large: many clusters: K = 200, n = 5, m = 5Kn.
 
 SSEs are relative to the best of five k-means++ runs of scikit-learn, of ten for "large".
 """
@@ -23,34 +23,28 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 import ckm
+from benchmarks.baselines import BASELINE_RUNS, PYCLE, kmeans_sse, pycle_centroids, sse
+from benchmarks.harness import Target, options, peer, report, sections_option, show
 from ckm._decoding.objective import (  # not public, but it is this one evaluation that is measured
     Problem,
     blurred_cost,
 )
-from common import (
-    BASELINE_RUNS,
-    PYCLE,
-    Target,
-    kmeans_sse,
-    options,
-    peer,
-    pycle_centroids,
-    report,
-    show,
-    sse,
-)
 
-K, N_FEATURES, M, RATIO = 10, 10, 1000, 5
+K = 10
+N_FEATURES = 10
+M = 1000
+RATIO = 5
 TARGETS = {"clompr": 5, "density": 15}
 GROWTH = {"K": (5, 10, 20, 50), "n": (2, 5, 10, 20, 30), "m/(Kn)": (2, 5, 10, 20)}
 QUICK_GROWTH = {"K": (5, 10, 20), "n": (5, 10, 20), "m/(Kn)": (2, 5, 10)}
-LARGE_K, LARGE_N = 200, 5
+LARGE_K = 200
+LARGE_N = 5
 
 Decode = Callable[[ckm.Sketch, int], np.ndarray]  # (sketch, seed) to centroids
 
 
 def timed(decode: Decode, sketch: ckm.Sketch, seed: int) -> tuple[np.ndarray, float]:
-    """Centroids, and the seconds they took."""
+    """Return centroids and the seconds they took."""
     with threadpool_limits(1):
         began = time.perf_counter()
         centroids = decode(sketch, seed)
@@ -58,7 +52,7 @@ def timed(decode: Decode, sketch: ckm.Sketch, seed: int) -> tuple[np.ndarray, fl
 
 
 def load_once() -> None:
-    """Load what is loaded once, so that it is in no one's time."""
+    """Load compiled code, so that no measured time includes it."""
     X = ckm.datasets.gaussian_mixture(2000, 3, 2, random_state=0).rows
     sketch = ckm.sketch(X, n_clusters=3, random_state=0)
     for name in TARGETS:
@@ -74,7 +68,7 @@ def by_default(n_clusters: int, sketch: ckm.Sketch, seed: int) -> np.ndarray:
 
 
 def peers(quick: bool, first_seed: int) -> None:
-    """Each decoder's seconds and relative SSE, seed by seed."""
+    """Measure each decoder's seconds and relative SSE, seed by seed."""
     n_samples, count = (30_000, 1) if quick else (300_000, 3)
     decoders: dict[str, Decode] = {name: partial(ckm_decode, name) for name in TARGETS}
     if peer(*PYCLE):
@@ -107,10 +101,8 @@ def peers(quick: bool, first_seed: int) -> None:
 def _compare(n_samples: int, seed: int, decoders: dict[str, Decode]) -> dict[str, dict[str, float]]:
     X = ckm.datasets.gaussian_mixture(n_samples, K, N_FEATURES, random_state=seed).rows
     paper = ckm.sketch(X, sketch_size=M, distribution="adapted-radius", random_state=seed)
-    ours, best = (
-        ckm.sketch(X, n_clusters=K, sketch_size=M, random_state=seed),
-        kmeans_sse(X, K, seed),
-    )
+    ours = ckm.sketch(X, n_clusters=K, sketch_size=M, random_state=seed)
+    best = kmeans_sse(X, K, seed)
     found = {}
     for name, decode in decoders.items():
         centroids, seconds = timed(decode, ours if name == "density" else paper, seed)
@@ -121,18 +113,17 @@ def _compare(n_samples: int, seed: int, decoders: dict[str, Decode]) -> dict[str
 def numpy_cost(
     problem: Problem, C: np.ndarray, alpha: np.ndarray, width: float
 ) -> tuple[float, np.ndarray, np.ndarray, float]:
-    """What `blurred_cost` computes, in matrix products around one cosine and one sine of each
-    phase.
-    """
+    """Compute what `blurred_cost` does, with matrix products and a cosine and a sine per phase."""
     phases = C @ problem.omega.T
-    cosine, sine = np.cos(phases), np.sin(phases)
+    cosine = np.cos(phases)
+    sine = np.sin(phases)
     blur = np.exp(-0.5 * width * problem.squares)
-    real, imag = blur * (alpha @ cosine), -blur * (alpha @ sine)
-    r_real, r_imag = problem.z.real - real, problem.z.imag - imag
-    total, slope = (
-        r_real @ r_real + r_imag @ r_imag,
-        problem.squares @ (r_real * real + r_imag * imag),
-    )
+    real = blur * (alpha @ cosine)
+    imag = -blur * (alpha @ sine)
+    r_real = problem.z.real - real
+    r_imag = problem.z.imag - imag
+    total = r_real @ r_real + r_imag @ r_imag
+    slope = problem.squares @ (r_real * real + r_imag * imag)
     r_real *= blur
     r_imag *= blur
     gradient_alpha = 2 * (sine @ r_imag - cosine @ r_real)
@@ -143,9 +134,7 @@ def numpy_cost(
 
 
 def gradient(quick: bool, first_seed: int) -> None:
-    """Seconds of one evaluation, ours and NumPy's taken in turns, and how far apart their values
-    are.
-    """
+    """Measure one evaluation, ours and NumPy's by turns, and the difference of their values."""
     rounds, evaluations = (20, 20) if quick else (100, 100)
     X, _, C = ckm.datasets.gaussian_mixture(30_000, K, N_FEATURES, random_state=first_seed)
     sketch = ckm.sketch(X, sketch_size=M, random_state=first_seed)
@@ -154,7 +143,8 @@ def gradient(quick: bool, first_seed: int) -> None:
     rng = np.random.default_rng(first_seed)
     arguments = (problem, C + 0.3 * rng.standard_normal(C.shape), rng.dirichlet(np.ones(K)), 0.5)
     with threadpool_limits(1):
-        ours, theirs = blurred_cost(*arguments), numpy_cost(*arguments)
+        ours = blurred_cost(*arguments)
+        theirs = numpy_cost(*arguments)
         apart = max(
             float(np.max(np.abs(np.subtract(a, b))) / np.max(np.abs(b)))
             for a, b in zip(ours, theirs, strict=True)
@@ -164,7 +154,10 @@ def gradient(quick: bool, first_seed: int) -> None:
             for _ in range(rounds)
         ]
     seconds = dict(zip(("ckm", "numpy"), map(float, np.median(pairs, axis=0)), strict=True))
-    title = f"One evaluation of the cost and its gradients, K = n = {K}, m = {M}, float64, median of {rounds} x {evaluations}"
+    title = (
+        f"One evaluation of the cost and its gradients, K = n = {K}, m = {M}, float64, "
+        f"median of {rounds} x {evaluations}"
+    )
     show(title, ["by", "milliseconds"], [[name, 1000 * value] for name, value in seconds.items()])
     targets = [
         Target("NumPy's time / ckm's", 5, seconds["numpy"] / seconds["ckm"]),
@@ -195,11 +188,11 @@ def _seconds(evaluate: Callable[..., Any], arguments: Sequence[Any], evaluations
 
 
 def growth(quick: bool, first_seed: int) -> None:
-    """Median seconds of the default decoder as one of K, n and m grows, and the exponent of the
-    power that fits best.
-    """
+    """Measure the default decoder as one of K, n and m grows, and fit the exponent of growth."""
     n_samples, count = (20_000, 1) if quick else (100_000, 5)
-    at, exponents, known = {"K": K, "n": N_FEATURES, "m/(Kn)": RATIO}, {}, {}
+    at = {"K": K, "n": N_FEATURES, "m/(Kn)": RATIO}
+    exponents = {}
+    known = {}
     for what, values in (QUICK_GROWTH if quick else GROWTH).items():
         sizes = [tuple((at | {what: value}).values()) for value in values]
         for size in sizes:  # the size that all three share is measured once
@@ -209,8 +202,9 @@ def growth(quick: bool, first_seed: int) -> None:
             ]
         medians = [float(np.median(known[size])) for size in sizes]
         exponents[what] = float(np.polyfit(np.log(values), np.log(medians), 1)[0])
+        size_of_m = "" if what == "m/(Kn)" else f", m = {RATIO}Kn"
         show(
-            f"Growth with {what}{'' if what == 'm/(Kn)' else f', m = {RATIO}Kn with it'}: seconds ~ {what}^{exponents[what]:.2f}",
+            f"Growth with {what}{size_of_m}: seconds ~ {what}^{exponents[what]:.2f}",
             [what, "m", "seconds, median", "fastest", "slowest"],
             [
                 [v, k * n * r, s, min(known[k, n, r]), max(known[k, n, r])]
@@ -236,11 +230,13 @@ def _decoding_seconds(
 
 
 def large(quick: bool, first_seed: int) -> None:
-    """Seconds and relative SSE of many clusters, at two numbers of rows: more rows leave less
-    noise, and so more to explain.
+    """Measure seconds and relative SSE of many clusters, at two numbers of rows.
+
+    More rows leave less noise in the sketch, and so more structure to explain.
     """
     n_clusters, sizes = (30, (20_000,)) if quick else (LARGE_K, (100_000, 300_000))
-    m, runs = RATIO * n_clusters * LARGE_N, []
+    m = RATIO * n_clusters * LARGE_N
+    runs = []
     for n_samples in sizes:
         X = ckm.datasets.gaussian_mixture(
             n_samples, n_clusters, LARGE_N, random_state=first_seed
@@ -256,7 +252,8 @@ def large(quick: bool, first_seed: int) -> None:
             }
         )
     show(
-        f"Many clusters, K = {n_clusters}, n = {LARGE_N}, m = {m}; SSE relative to the best of {BASELINE_RUNS} k-means++",
+        f"Many clusters, K = {n_clusters}, n = {LARGE_N}, m = {m}; SSE relative to the best of "
+        f"{BASELINE_RUNS} k-means++",
         ["N", "seconds", "relative SSE"],
         [[run["N"], run["seconds"], f"{run['relative_sse']:.4f}"] for run in runs],
     )
@@ -283,14 +280,8 @@ SECTIONS = {"peers": peers, "gradient": gradient, "growth": growth, "large": lar
 
 def parse() -> argparse.Namespace:
     parser = options("Measure how long decoding takes.", first_seed=100)
-    parser.add_argument(
-        "--sections", default=",".join(SECTIONS), help="what to measure (default: %(default)s)"
-    )
-    arguments = parser.parse_args()
-    arguments.sections = [word.strip() for word in arguments.sections.split(",")]
-    if unknown := [word for word in arguments.sections if word not in SECTIONS]:
-        parser.error(f"--sections has no {unknown[0]!r}; choose from {', '.join(SECTIONS)}")
-    return arguments
+    sections_option(parser, tuple(SECTIONS))
+    return parser.parse_args()
 
 
 def main() -> None:

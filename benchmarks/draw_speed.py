@@ -1,5 +1,5 @@
-"""A picture of what kernel.py, scaling.py and decoder.py last measured (results/speed.png): rates
-side by side, and growth.
+"""Draw the last results of kernel.py, scaling.py and decoder.py (results/speed.png): rates side by
+side, and growth.
 """
 
 import json
@@ -7,25 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from common import RESULTS, console, options
+from benchmarks.harness import RESULTS, console, options
 
 COLOURS = {1: "#56B4E9", 2: "#0072B2"}  # by threads
 MARKS = {"N": "o", "m": "s", "n": "^", "K": "D"}
 
 
 def load(name: str) -> Any:
-    """The results of one benchmark; None, said in a sentence, where it was never run."""
+    """Return the results of one benchmark; None, with a printed sentence, if it was never run."""
     path = RESULTS / f"{name}.json"
     if path.exists():
         return json.loads(path.read_text())["results"]
     console.print(
-        f"{path.name} is not there: run the benchmark that writes it first.", markup=False
+        f"{path.name} does not exist: run the benchmark that writes it first.", markup=False
     )
     return None
 
 
 def draw_rivals(axes: Any, kernel: dict[str, list[dict]]) -> None:
-    """Pairs a second of each contender at n = 10, by threads."""
+    """Draw pairs per second of each contender at n = 10, by threads."""
     rows = [row for row in kernel["rivals"] if row["n"] == 10]
     names = sorted(
         {row["contender"] for row in rows},
@@ -47,7 +47,7 @@ def draw_rivals(axes: Any, kernel: dict[str, list[dict]]) -> None:
         )
     axes.set(
         xscale="log",
-        xlabel="pairs (row, frequency) a second, n = 10, m = 1000",
+        xlabel="pairs (row, frequency) per second, n = 10, m = 1000",
         yticks=range(len(names)),
         yticklabels=names,
     )
@@ -55,7 +55,7 @@ def draw_rivals(axes: Any, kernel: dict[str, list[dict]]) -> None:
 
 
 def draw_shares(axes: Any, kernel: dict[str, list[dict]]) -> None:
-    """The kernel's share of the machine's multiply-adds over m, for each n."""
+    """Draw the kernel's share of the machine's multiply-adds over m, for each n."""
     rows = [row for row in kernel["against_limit"] if row["dtype"] == "float32"]
     for shade, n in zip(
         ("#A6CEE3", "#56B4E9", "#0072B2", "#08306B"),
@@ -84,7 +84,7 @@ def draw_growth(
     seconds: Any,
     ylabel: str,
 ) -> None:
-    """Seconds over each size, relative to the one where the lines cross."""
+    """Draw seconds over each size, relative to the one where the lines cross."""
     for size, exponent in exponents.items():
         key = size.split("/")[0]
         own = [
@@ -104,8 +104,9 @@ def draw_growth(
         )
         label = f"{key}, {key}$^{{{exponent:.2f}}}$"
         axes.loglog(*zip(*points, strict=True), marker=MARKS[key], markersize=4, label=label)
+    sizes = [f"{name} = {value:,}" for name, value in base.items()]
     axes.set(
-        xlabel=f"size relative to {', '.join(f'{name} = {value:,}' for name, value in base.items())}",
+        xlabel=f"size relative to {', '.join(sizes)}",
         ylabel=ylabel,
     )
     axes.xaxis.set_minor_formatter("")
@@ -114,15 +115,17 @@ def draw_growth(
 
 
 def _usual(run: dict, base: dict[str, int], key: str) -> int:
-    """The number of frequencies where another size grows: the same for a sketch, 5 K n for a
-    decoder.
+    """Return the number of frequencies while another size grows: constant for sketching, 5 K n for
+    decoding.
     """
     return base["m"] if "K" not in run else 5 * run["K"] * run["n"]
 
 
 def main() -> None:
     options("Draw what kernel.py, scaling.py and decoder.py measured.").parse_args()
-    kernel, scaling, growth = load("kernel"), load("scaling"), load("decoder-growth")
+    kernel = load("kernel")
+    scaling = load("scaling")
+    growth = load("decoder-growth")
     if kernel is None or scaling is None or growth is None:
         return
     import matplotlib

@@ -1,11 +1,11 @@
-"""The whole job on data in memory, sketch included, side by side with others: the paper's Gaussian
-data, K = n = 10, m = 500, float32.
+"""The whole job on data in memory, sketch included, side by side with other libraries: the paper's
+Gaussian data, K = n = 10, m = 500, float32.
 
-Each contestant has a process of its own for each N, which loads the rows, fits a few of them so
-that imports and compilation are in no one's time, and then fits all of them: seconds, the peak of
-memory beyond what was there before, and the SSE on all rows, relative to KMeans(n_init=5). "ckm" is
-`ckm.sketch` and `ckm.decode`, no rows kept; "ckm fit" is the estimator as it comes, labels
-included, as scikit-learn's are. Everyone may use every core.
+Each contestant runs in its own process for each N. The process loads the rows, fits a few of them,
+so that no time includes imports and compilation, and then fits all of them. Measured are seconds,
+the peak of memory beyond what was in use before, and the SSE on all rows relative to
+KMeans(n_init=5). "ckm" is `ckm.sketch` and `ckm.decode` without a pool; "ckm fit" is the estimator
+with its defaults, labels included as in scikit-learn. Every contestant may use every core.
 """
 
 import argparse
@@ -14,120 +14,34 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 import ckm
-from common import RESULTS, Target, console, options, report, show, sse
+from benchmarks.baselines import sse
+from benchmarks.contestants import CONTESTANTS, LARGEST, N_FEATURES, K, M
+from benchmarks.harness import ROOT, Target, console, options, report, result_path, show
 
-K, N_FEATURES, M = 10, 10, 500
-SIZES, QUICK_SIZES = (10_000, 100_000, 1_000_000, 5_000_000, 10_000_000), (10_000, 50_000)
-HEADLINE, LARGEST = 5_000_000, 10_000_000  # rows of the promises
+SIZES = (10_000, 100_000, 1_000_000, 5_000_000, 10_000_000)
+QUICK_SIZES = (10_000, 50_000)
+HEADLINE = 5_000_000  # rows of the main targets
 BEYOND_INPUT = 100e6  # bytes
-
-Parts = dict[str, float]  # seconds of each part of a fit
-
-
-class Fitted(NamedTuple):
-    """Centroids, and the seconds of the parts of the fit where it has parts."""
-
-    centroids: np.ndarray
-    parts: Parts
-
-
-def by_ckm(X: np.ndarray, seed: int) -> Fitted:
-    began = time.perf_counter()
-    sketch = ckm.sketch(X, n_clusters=K, sketch_size=M, random_state=seed)
-    sketched = time.perf_counter()
-    centroids = ckm.decode(sketch, K, random_state=seed).centroids
-    return Fitted(centroids, {"sketch": sketched - began, "decode": time.perf_counter() - sketched})
-
-
-def by_estimator(X: np.ndarray, seed: int) -> Fitted:
-    return Fitted(
-        ckm.CompressiveKMeans(K, sketch_size=M, random_state=seed).fit(X).cluster_centers_, {}
-    )
-
-
-def by_kmeans(n_init: int, X: np.ndarray, seed: int) -> Fitted:
-    from sklearn.cluster import KMeans
-
-    return Fitted(KMeans(K, n_init=n_init, random_state=seed).fit(X).cluster_centers_, {})
-
-
-def by_minibatch(X: np.ndarray, seed: int) -> Fitted:
-    from sklearn.cluster import MiniBatchKMeans
-
-    return Fitted(MiniBatchKMeans(K, random_state=seed).fit(X).cluster_centers_, {})
-
-
-def by_faiss(limits: dict[str, int], X: np.ndarray, seed: int) -> Fitted:
-    import faiss
-
-    fitted = faiss.Kmeans(N_FEATURES, K, seed=seed % 2**31, **limits)
-    fitted.train(X)
-    return Fitted(fitted.centroids, {})
-
-
-def by_pycle(X: np.ndarray, seed: int) -> Fitted:
-    from pycle import compressive_learning, sketching
-    from threadpoolctl import threadpool_limits
-
-    began = time.perf_counter()
-    np.random.seed(seed)  # noqa: NPY002  # pycle draws from NumPy's global state
-    scale = sketching.estimate_Sigma(X, M // 5, n0=min(len(X), 5000))
-    features = sketching.SimpleFeatureMap(
-        "complexExponential", sketching.drawFrequencies("adaptedRadius", N_FEATURES, M, scale)
-    )
-    z = sketching.computeSketch(X, features)
-    sketched = time.perf_counter()
-    # many small products, which several threads of BLAS make many times slower
-    with threadpool_limits(1):
-        solver = compressive_learning.CLOMP_CKM(
-            features, K, np.stack([X.min(axis=0), X.max(axis=0)]).astype(np.float64), z
-        )
-        solver.fit_once()
-    return Fitted(
-        solver.get_centroids(),
-        {"sketch": sketched - began, "decode": time.perf_counter() - sketched},
-    )
-
-
-class Contestant(NamedTuple):
-    """How it fits, the most rows it is given (beyond them it takes minutes), and its colour."""
-
-    fit: Callable[[np.ndarray, int], Fitted]
-    most: int
-    colour: str
-
-
-CONTESTANTS = {
-    "ckm": Contestant(by_ckm, LARGEST, "#0072B2"),
-    "ckm fit": Contestant(by_estimator, LARGEST, "#56B4E9"),
-    "KMeans(n_init=1)": Contestant(lambda X, seed: by_kmeans(1, X, seed), LARGEST, "#999999"),
-    "KMeans(n_init=5)": Contestant(lambda X, seed: by_kmeans(5, X, seed), LARGEST, "#444444"),
-    # its rule hardly ever stops on many rows: nine minutes for 5e6
-    "MiniBatchKMeans": Contestant(by_minibatch, 1_000_000, "#CC79A7"),
-    "faiss, all points": Contestant(
-        lambda X, seed: by_faiss({"max_points_per_centroid": len(X)}, X, seed), LARGEST, "#009E73"
-    ),
-    "faiss, its sample": Contestant(lambda X, seed: by_faiss({}, X, seed), LARGEST, "#90D0B0"),
-    "pycle": Contestant(by_pycle, 1_000_000, "#F0A020"),
-}
 
 
 def contest(name: str, path: Path, seed: int, repeats: int) -> dict[str, Any]:
-    """In a process of its own: the fastest of `repeats` fits, with its parts, the peak of memory
-    beyond the input, and the SSE.
+    """Measure one contestant, in its own process: the fastest of `repeats` fits with its parts, the
+    peak of memory beyond the input, and the SSE.
     """
     X = np.load(path)
     fit = CONTESTANTS[name].fit
-    if name != "pycle":  # which compiles nothing, and takes as long for few rows
+    # pycle compiles nothing, and takes as long for few rows.
+    if name != "pycle":
         fit(X[:3000], seed)
-    before, runs = _reset_peak(), []
+    before = _reset_peak()
+    runs = []
     for _ in range(repeats):
         began = time.perf_counter()
         fitted = fit(X, seed)
@@ -143,13 +57,13 @@ def contest(name: str, path: Path, seed: int, repeats: int) -> dict[str, Any]:
 
 
 def _reset_peak() -> int:
-    """Forget the peak of memory so far (Linux); returns what is in use now."""
+    """Reset the peak of memory (Linux), and return the bytes in use."""
     Path("/proc/self/clear_refs").write_text("5")
     return _memory("VmRSS")
 
 
 def _memory(field: str) -> int:
-    """Bytes, as the kernel counts them."""
+    """Return a field of /proc/self/status in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(field):
             return int(line.split()[1]) * 1024
@@ -157,12 +71,13 @@ def _memory(field: str) -> int:
 
 
 def measure(name: str, path: Path, seed: int, repeats: int) -> dict[str, Any] | None:
-    """What `contest` finds; None, said in a sentence, where the contestant is not installed or
-    fails.
+    """Return the result of `contest`; None, with a printed sentence, if the contestant is not
+    installed or fails.
     """
     command = [
         sys.executable,
-        __file__,
+        "-m",
+        "benchmarks.end_to_end",
         "--contestant",
         name,
         "--rows",
@@ -172,19 +87,18 @@ def measure(name: str, path: Path, seed: int, repeats: int) -> dict[str, Any] | 
         "--repeats",
         str(repeats),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     if done.returncode:
-        console.print(
-            f"{name} is left out: {(done.stderr.strip().splitlines() or [f'exit status {done.returncode}'])[-1]}",
-            markup=False,
-        )
+        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        console.print(f"{name} is left out: {lines[-1]}", markup=False)
         return None
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 def run_all(sizes: Sequence[int], seed: int) -> list[dict[str, Any]]:
-    """Every contestant at every size, the smallest first."""
-    runs, absent = [], set()
+    """Run every contestant at every size, the smallest first."""
+    runs = []
+    absent = set()
     with tempfile.TemporaryDirectory() as folder:
         for n_samples in sizes:
             path = Path(folder) / "rows.npy"
@@ -237,23 +151,23 @@ class Findings:
         self.runs = {(run["contestant"], run["N"]): run for run in runs}
 
     def value(self, name: str, n_samples: int, what: str = "seconds") -> float | None:
-        """One figure; None where it was not measured."""
+        """Return one figure, or None if it was not measured."""
         run = self.runs.get((name, n_samples))
         return None if run is None else run["parts"].get(what, run.get(what))
 
     def ratio(self, over: tuple[str, str], under: tuple[str, str], n_samples: int) -> float | None:
-        """One figure over another, at the same N."""
+        """Return one figure over another at the same N."""
         a, b = (self.value(name, n_samples, what) for name, what in (over, under))
         return None if a is None or b is None else a / b
 
     def line(self, name: str) -> tuple[list[int], list[float]]:
-        """N and seconds of one contestant."""
+        """Return N and seconds of one contestant."""
         points = sorted((n, run["seconds"]) for (who, n), run in self.runs.items() if who == name)
         return [n for n, _ in points], [s for _, s in points]
 
     def break_even(self, rival: str) -> float | None:
-        """The N from which on the whole job is faster than `rival`, between the sizes measured;
-        None where it is at none of them.
+        """Return the N above which the whole job is faster than `rival`, interpolated between the
+        measured sizes, or None.
         """
         sizes, ours = self.line("ckm")
         theirs = dict(zip(*self.line(rival), strict=True))
@@ -272,8 +186,9 @@ class Findings:
         )
 
     def targets(self) -> list[Target]:
-        """The promises; those at sizes that were not run are not measured."""
-        at, most = f"at N = {HEADLINE:.0e}", f"at N = {LARGEST:.0e}"
+        """Return the targets; those at sizes that were not run are not measured."""
+        at = f"at N = {HEADLINE:.0e}"
+        most = f"at N = {LARGEST:.0e}"
         memory = [
             run["beyond_input"] / 1e6 for (name, _), run in self.runs.items() if name == "ckm"
         ]
@@ -309,7 +224,7 @@ class Findings:
 
 
 def exponents(findings: Findings) -> dict[str, float]:
-    """Seconds ~ N^e for each contestant over the sizes where N dominates."""
+    """Fit seconds ~ N^e for each contestant over the sizes where N dominates."""
     found = {}
     for name in CONTESTANTS:
         sizes, seconds = (np.array(part, float) for part in findings.line(name))
@@ -320,7 +235,7 @@ def exponents(findings: Findings) -> dict[str, float]:
 
 
 def draw(findings: Findings, path: Path) -> None:
-    """Seconds and relative SSE over N."""
+    """Draw seconds and relative SSE over N."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -383,7 +298,8 @@ def main() -> None:
         return
     runs = run_all(arguments.sizes or (QUICK_SIZES if arguments.quick else SIZES), arguments.seeds)
     findings = Findings(runs)
-    powers, even = exponents(findings), findings.break_even("KMeans(n_init=1)")
+    powers = exponents(findings)
+    even = findings.break_even("KMeans(n_init=1)")
     show(
         "Growth with N from 1e5 rows: seconds ~ N^e",
         ["contestant", "e"],
@@ -401,7 +317,7 @@ def main() -> None:
         {"runs": runs, "exponents": powers, "break_even": even},
         findings.targets(),
     )
-    draw(findings, RESULTS / f"end_to_end{'-quick' if arguments.quick else ''}.png")
+    draw(findings, result_path("end_to_end", arguments.quick, ".png"))
 
 
 if __name__ == "__main__":

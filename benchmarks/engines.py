@@ -1,10 +1,10 @@
-"""On local clusters of two workers, the same files: ckm on Dask beside dask-ml's KMeans
-(k-means||), on Spark beside MLlib's, and on Ray.
+"""The same files on local clusters of two workers: ckm on Dask beside dask-ml's KMeans (k-means||),
+on Spark beside MLlib's, and on Ray.
 
-Data is in the cluster's memory before anybody's time begins, and everybody has run once on a little
-of it, so that nothing is compiled in it. Passes are those over all rows that are known: of ckm the
-sketch and, where it looks at everything, the survey; of others their iterations, to which the
-rounds of k-means|| would have to be added. Bytes are those of results that come to the driver.
+Before the clock starts, the data is in the cluster's memory and every method has run once on a few
+rows, so that no time includes compilation. Passes over all rows are the known ones: for ckm the
+sketch and, where it reads everything, the pilot; for the others their iterations, without the
+rounds of k-means||. Bytes are those of results that reach the driver.
 """
 
 import os
@@ -23,19 +23,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import ckm
+from benchmarks.baselines import sse
+from benchmarks.harness import Target, console, options, peer, report, show
 from ckm.datasets import gaussian_mixture
-from common import Target, console, options, peer, report, show, sse
 
-K, N_FEATURES, FILES = 10, 10, 8
+K = 10
+N_FEATURES = 10
+FILES = 8
 NAMES = [f"x{i}" for i in range(N_FEATURES)]
 Run = dict[str, Any]
 
 
 class Bytes:
-    """Counts what some function returns."""
+    """Counts the bytes that a function returns."""
 
     def __init__(self, owner: Any, name: str) -> None:
-        self._owner, self._name, self._function, self.total = owner, name, getattr(owner, name), 0
+        self._owner = owner
+        self._name = name
+        self._function = getattr(owner, name)
+        self.total = 0
 
     def __enter__(self) -> "Bytes":
         def counting(*arguments: Any, **options: Any) -> Any:
@@ -64,8 +70,9 @@ def timed(
     X: np.ndarray,
     counter: Bytes | None,
 ) -> Run:
-    """One fit: its seconds, SSE, passes and bytes."""
-    before, began = 0 if counter is None else counter.total, time.perf_counter()
+    """Measure one fit: its seconds, SSE, passes and bytes."""
+    before = 0 if counter is None else counter.total
+    began = time.perf_counter()
     centroids, passes = fit()
     seconds = time.perf_counter() - began
     moved = None if counter is None else counter.total - before
@@ -106,7 +113,8 @@ def on_dask(folder: Path, X: np.ndarray, seed: int) -> list[Run]:
     with dask_cluster(), Bytes(distributed.Client, "gather") as counter:
         array = dd.read_parquet(folder).to_dask_array(lengths=True).persist()
         distributed.wait(array)
-        runs, few = [], array.blocks[0][:2000].persist()
+        runs = []
+        few = array.blocks[0][:2000].persist()
 
         def theirs(data: Any) -> tuple[np.ndarray, int]:
             assert rival is not None
@@ -182,7 +190,7 @@ ENGINES = {"dask": on_dask, "spark": on_spark, "ray": on_ray}
 
 
 def targets_of(runs: list[Run]) -> list[Target]:
-    """Faster than the engine's own k-means, at an SSE that is no larger but for rounding."""
+    """Return the targets: faster than the engine's own k-means, at no larger an SSE."""
     targets = []
     for engine in ("Dask", "Spark"):
         found = {run["method"] == "ckm": run for run in runs if run["engine"] == engine}
@@ -209,7 +217,10 @@ def targets_of(runs: list[Run]) -> list[Target]:
 def main() -> None:
     parser = options("Measure ckm and the engines' own k-means on local clusters.", first_seed=100)
     parser.add_argument(
-        "--rows", type=int, default=2_000_000, help="rows (default: %(default)s; quick: 50000)"
+        "--rows",
+        type=int,
+        default=2_000_000,
+        help="number of rows (default: %(default)s, quick: 50000)",
     )
     parser.add_argument(
         "--engines",
@@ -222,7 +233,7 @@ def main() -> None:
     rows = 50_000 if arguments.quick else arguments.rows
     X = gaussian_mixture(rows, K, N_FEATURES, dtype=np.float32, random_state=arguments.seeds).rows
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the engines
+        warnings.simplefilter("ignore")  # those of the engines
         write_files(X, Path(name))
         runs = []
         for engine in arguments.engines:

@@ -1,8 +1,8 @@
-"""One run on one card: sketching against the card's limits and plain torch, the whole job against
-flash-kmeans, and rows that stream.
+"""One run on one GPU: sketching against the GPU's limits and plain torch, the whole job against
+flash-kmeans, and rows that stream from the CPU.
 
-Figures hold for the card they were measured on. Times are medians by the clock of this process,
-launches and all, once kernels are compiled.
+Figures hold for the GPU they were measured on. Times are medians by the clock of this process,
+launches included, after kernels are compiled.
 """
 
 import time
@@ -12,12 +12,11 @@ import numpy as np
 import torch
 
 import ckm
-from ckm._kernels import load_kernel
-from common import Target, options, peer, report, show
-from gpu_limits import limits, seconds, staged_copy
+from benchmarks.gpu_limits import limits, seconds, staged_copy
+from benchmarks.harness import Target, options, peer, report, show
 
 M = 1000
-# rows of so many columns
+# number of columns: number of rows
 RESIDENT = {
     2: 10**7,
     10: 10**7,
@@ -29,13 +28,14 @@ RESIDENT = {
     1024: 2 * 10**6,
 }
 EAGER_ROWS = 2**20
-K, N_FEATURES = 10, 10
-EXPECTED = {10: 12, 64: 5, 256: 5}  # times faster than plain torch, of so many columns
-OVERHEAD = 20  # multiply-adds of a pair beside those of its phase
+K = 10
+N_FEATURES = 10
+EXPECTED = {10: 12, 64: 5, 256: 5}  # number of columns: times faster than plain torch
+OVERHEAD = 20  # multiply-adds per pair beyond those of its phase
 
 
 def frequencies(n: int, m: int = M) -> ckm.Frequencies:
-    """As for rows of unit variance."""
+    """Draw frequencies for rows of unit variance."""
     return ckm.draw_frequencies(m, n, scale=0.3, spread=1.0, seed=n)
 
 
@@ -45,9 +45,7 @@ def eager(
     rows_at_once: int = EAGER_ROWS,
     kind: torch.dtype = torch.float64,
 ) -> torch.Tensor:
-    """Phases, cosines and sines as anyone would write them, some rows at a time, and their sums in
-    numbers of this kind.
-    """
+    """Sum cosines and sines as anyone would write it, some rows at a time, in this dtype."""
     total = torch.zeros((2, len(omega)), dtype=torch.float64, device="cuda")
     for rows in X.split(rows_at_once):
         phases = rows @ omega.T
@@ -60,21 +58,21 @@ def eager(
 def single_eager(
     X: torch.Tensor, omega: torch.Tensor, rows_at_once: int = EAGER_ROWS
 ) -> torch.Tensor:
-    """The same with sums in float32: faster, and less exact."""
+    """Sum in float32: faster, and less exact."""
     return eager(X, omega, rows_at_once, torch.float32)
 
 
 def complex_eager(
     X: torch.Tensor, omega: torch.Tensor, rows_at_once: int = EAGER_ROWS
 ) -> torch.Tensor:
-    """Equation 3 to the letter."""
+    """Sum complex exponentials, literally equation (3)."""
     total = torch.zeros(len(omega), dtype=torch.complex128, device="cuda")
     for rows in X.split(rows_at_once):
         total += torch.exp(-1j * (rows @ omega.T)).sum(dim=0)
     return total
 
 
-# What is compared in plain torch, and the bytes of a pair that are in memory at once.
+# What is compared in plain torch, and the bytes per pair that are in memory at once.
 EAGER = {
     "torch": (eager, 20),
     "torch, float32 sums": (single_eager, 8),
@@ -83,8 +81,8 @@ EAGER = {
 
 
 def plain_torch(X: torch.Tensor, omega: torch.Tensor) -> dict[str, float]:
-    """Milliseconds of each way in plain torch, some rows at a time, or all at once where they fit
-    and that is faster.
+    """Return the milliseconds of each way in plain torch, some rows at a time, or all at once if
+    they fit and that is faster.
     """
     found = dict[str, float]()
     for name, (way, n_bytes) in EAGER.items():
@@ -99,43 +97,43 @@ def plain_torch(X: torch.Tensor, omega: torch.Tensor) -> dict[str, float]:
 
 
 def errors(X: torch.Tensor, f: ckm.Frequencies, omega: torch.Tensor) -> dict[str, float]:
-    """The largest error of z, ours and by cosines and sines in torch, against phases and sums in
-    float64.
+    """Return the largest error of z, ours and by cosines and sines in torch, relative to phases and
+    sums in float64.
     """
-    z = _z(load_kernel("torch-plain")(f, X, None))
-    found = {"error of z": float(np.abs(_z(load_kernel("torch")(f, X, None)) - z).max())}
+    double = torch.tensor(f.omega, dtype=torch.float64, device="cuda")
+    z = _z(eager(X.double(), double, EAGER_ROWS // 8), len(X))
+    found = {"error of z": float(np.abs(ckm.sketch(X, like=f).z - z).max())}
     for name in ("torch", "torch, float32 sums"):
         way, _ = EAGER[name]
-        cosines, sines = (way(X, omega) / len(X)).cpu().numpy()
-        found[f"error of {name}"] = float(np.abs(cosines - 1j * sines - z).max())
+        found[f"error of {name}"] = float(np.abs(_z(way(X, omega), len(X)) - z).max())
     return found
 
 
-def _z(t: Any) -> np.ndarray:
-    return (t.sums[0] - 1j * t.sums[1]) * ckm._core.tally.UNIT / t.weight
+def _z(sums: torch.Tensor, count: int) -> np.ndarray:
+    cosines, sines = (sums / count).cpu().numpy()
+    return cosines - 1j * sines
 
 
 def resident(n: int, N: int, found: dict[str, float]) -> dict[str, Any]:
-    """Rows on the card: how long a sketch takes, against the limit of multiply-adds and plain
-    torch, and how exact it is.
+    """Measure a sketch of rows on the GPU against the limit of multiply-adds and plain torch, and
+    its error.
     """
-    X, f = torch.randn(N, n, device="cuda"), frequencies(n)
+    X = torch.randn(N, n, device="cuda")
+    f = frequencies(n)
     omega = torch.tensor(f.omega, dtype=torch.float32, device="cuda")
     some = X[:100_000]
-    exact = load_kernel("torch")(f, some, None)
+    sketch = ckm.sketch(some, like=f)
     ours = 1e3 * seconds(lambda: ckm.sketch(X, like=f))
     row = {
         "n": n,
         "N": N,
         "ckm, ms": ours,
-        "pairs a second": 1e3 * N * M / ours,
-        "exact": exact.exact,
-        "the CPU's bits": None,
+        "pairs per second": 1e3 * N * M / ours,
+        "exact": sketch.exact,
+        "bit-identical to the CPU": None,
     }
-    if exact.exact:
-        row["the CPU's bits"] = np.array_equal(
-            exact.sums, load_kernel("numba")(f, some.cpu().numpy(), None).sums
-        )
+    if sketch.exact:
+        row["bit-identical to the CPU"] = sketch == ckm.sketch(some.cpu().numpy(), like=f)
     row["share of multiply-adds"] = 1e3 * N * M * (n + OVERHEAD) / found["multiply-adds"] / ours
     theirs = plain_torch(X, omega)
     times = {
@@ -146,9 +144,11 @@ def resident(n: int, N: int, found: dict[str, float]) -> dict[str, Any]:
 
 
 def variants() -> dict[str, float]:
-    """Milliseconds for rows with weights, and in float64, beside plain ones (n = 10)."""
-    X, f = torch.randn(10**7, 10, device="cuda"), frequencies(10)
-    beta, double = np.random.default_rng(0).uniform(0.5, 2, len(X)), X.double()
+    """Return the milliseconds for rows with weights, in float64, and plain (n = 10)."""
+    X = torch.randn(10**7, 10, device="cuda")
+    f = frequencies(10)
+    beta = np.random.default_rng(0).uniform(0.5, 2, len(X))
+    double = X.double()
     ways = {"plain": (X, None), "weighted": (X, beta), "float64": (double, None)}
     return {
         name: 1e3 * seconds(lambda rows=rows, w=w: ckm.sketch(rows, like=f, sample_weight=w), 3)
@@ -157,7 +157,7 @@ def variants() -> dict[str, float]:
 
 
 def mixture(N: int, seed: int = 0) -> torch.Tensor:
-    """The paper's Gaussian mixture, drawn on the card."""
+    """Draw the paper's Gaussian mixture on the GPU."""
     random = torch.Generator("cuda").manual_seed(seed)
     means = (
         torch.randn(K, N_FEATURES, device="cuda", generator=random)
@@ -170,10 +170,11 @@ def mixture(N: int, seed: int = 0) -> torch.Tensor:
 
 
 def whole_job(X: torch.Tensor) -> dict[str, Any]:
-    """CompressiveKMeans from rows to labels, against 25 iterations of flash-kmeans from each of
-    five starts.
+    """Measure CompressiveKMeans from rows to labels, against 25 iterations of flash-kmeans from
+    each of five starts.
     """
-    times, values, stages = [], [], []
+    times = []
+    values = []
     ckm.CompressiveKMeans(K, random_state=9).fit(X)
     for seed in range(5):
         torch.cuda.synchronize()
@@ -192,7 +193,8 @@ def whole_job(X: torch.Tensor) -> dict[str, Any]:
     }
     if modules is None:
         return result
-    theirs, their_values = [], []
+    theirs = []
+    their_values = []
     for seed in range(-1, 5):
         rival = modules[0].FlashKMeans(N_FEATURES, K, niter=25, tol=-1.0, seed=max(seed, 0))
         torch.cuda.synchronize()
@@ -216,7 +218,7 @@ def whole_job(X: torch.Tensor) -> dict[str, Any]:
 
 
 def _stages(X: torch.Tensor) -> dict[str, float]:
-    """Where the time goes: the sketch with its pilot and pool, the sums alone, decoding, labels."""
+    """Return the seconds of the sketch with pilot and pool, the sums alone, decoding, labels."""
     sketch = ckm.sketch(X, n_clusters=K, pool=1000, random_state=0)
     model = ckm.CompressiveKMeans(K, random_state=0).fit(X)
     return {
@@ -228,15 +230,18 @@ def _stages(X: torch.Tensor) -> dict[str, float]:
 
 
 def _sse(X: torch.Tensor, centroids: np.ndarray) -> float:
-    from ckm._kmeans.assign import assign
-    from ckm._sources import open_source
-
-    return assign(open_source(X), centroids)[1]
+    C = torch.tensor(centroids, device="cuda")
+    total = 0.0
+    for rows in X.split(10**7):
+        squares = [(rows.double() - c).square().sum(dim=1) for c in C]
+        total += float(torch.stack(squares).amin(dim=0).sum())
+    return total
 
 
 def generated(rows: int) -> float:
-    """Seconds to sketch so many rows of ten columns that are made on the card, chunk by chunk."""
-    f, step = frequencies(10), 2**22
+    """Return the seconds to sketch rows of ten columns that are made on the GPU, chunk by chunk."""
+    f = frequencies(10)
+    step = 2**22
 
     def batches():
         for start in range(0, rows, step):
@@ -246,35 +251,40 @@ def generated(rows: int) -> float:
 
 
 def streamed(repeats: int, rows: int, found: dict[str, float]) -> dict[str, float]:
-    """Rows in the CPU's memory through the card, `repeats` times one after another; and the slower
-    of kernel and copy.
+    """Measure rows that stream from the CPU's memory, `repeats` times one after another, against
+    the slower of kernel and copy.
     """
-    f, X = frequencies(10), np.random.default_rng(0).random((rows, 10), np.float32)
+    f = frequencies(10)
+    X = np.random.default_rng(0).random((rows, 10), np.float32)
     there = torch.tensor(X[: 10**7], device="cuda")
     kernel = there.nbytes / seconds(lambda: ckm.sketch(there, like=f), 3)
-    once = X.nbytes / seconds(lambda: ckm.sketch(X, like=f, kernel="torch"), 3)
+    once = X.nbytes / seconds(lambda: ckm.sketch(X, like=f, device="cuda"), 3)
     many = seconds(
-        lambda: ckm.sketch(lambda: (X for _ in range(repeats)), like=f, kernel="torch"), 1
+        lambda: ckm.sketch(lambda: (X for _ in range(repeats)), like=f, device="cuda"), 1
     )
     staged = staged_copy(X, 2**20 if rows > 2**22 else 2**16)
     slower = min(kernel, found["from the CPU"])
+    total = repeats * X.nbytes
     return {
-        "bytes": repeats * X.nbytes, "bytes on the card": torch.cuda.get_device_properties(0).total_memory, "seconds": many,
-        "kernel, bytes a second": kernel, "copy, bytes a second": found["from the CPU"], "one array, bytes a second": once,
-        "all, bytes a second": repeats * X.nbytes / many, "share of the slower": repeats * X.nbytes / many / slower,
-        "copy of ordinary memory, bytes a second": staged,
-        "share of the slower with that copy": repeats * X.nbytes / many / min(staged, kernel),
-    }  # fmt: skip
+        "bytes": total,
+        "bytes on the GPU": torch.cuda.get_device_properties(0).total_memory,
+        "seconds": many,
+        "kernel, bytes per second": kernel,
+        "copy, bytes per second": found["from the CPU"],
+        "one array, bytes per second": once,
+        "all, bytes per second": total / many,
+        "share of the slower": total / many / slower,
+        "copy of ordinary memory, bytes per second": staged,
+        "share of the slower with that copy": total / many / min(staged, kernel),
+    }
 
 
 def main() -> None:
-    quick = (
-        options("Measure the kernels for cards, on the card of this machine.").parse_args().quick
-    )
+    quick = options("Measure sketching and fitting on the GPU.").parse_args().quick
     found = limits(quick)
-    show(f"Limits of {torch.cuda.get_device_name()}", ["what", "a second"], list(found.items()))
+    show(f"Limits of {torch.cuda.get_device_name()}", ["what", "per second"], list(found.items()))
     rows = [resident(n, N // (20 if quick else 1), found) for n, N in RESIDENT.items()]
-    show(f"Rows on the card, m = {M}", list(rows[1]), [list(row.values()) for row in rows])
+    show(f"Rows on the GPU, m = {M}", list(rows[1]), [list(row.values()) for row in rows])
     kinds = variants()
     show("N = 1e7, n = 10", ["rows", "ms"], list(kinds.items()))
     streams = streamed(2 if quick else 40, 10**6 if quick else 10**8, found)
@@ -285,7 +295,7 @@ def main() -> None:
     by_n = {row["n"]: row for row in rows}
     targets = [
         Target(
-            "n = 10: share of what multiply-adds allow (n + 20 a pair)",
+            "n = 10: share of what multiply-adds allow (n + 20 per pair)",
             0.6,
             by_n[10]["share of multiply-adds"],
         ),
@@ -294,9 +304,9 @@ def main() -> None:
             for n, least in EXPECTED.items()
         ),
         Target(
-            "n <= 64: sizes without the CPU's bits",
+            "n <= 64: sizes that are not bit-identical to the CPU",
             0,
-            sum(not row["the CPU's bits"] for row in rows if row["n"] <= 64),
+            sum(not row["bit-identical to the CPU"] for row in rows if row["n"] <= 64),
             at_most=True,
         ),
         Target(
@@ -316,7 +326,7 @@ def main() -> None:
             job.get("our largest SSE over its best"),
             at_most=True,
         ),
-        Target("seconds for 1e9 rows made on the card", 2, None if quick else made, at_most=True),
+        Target("seconds for 1e9 rows made on the GPU", 2, None if quick else made, at_most=True),
         Target(
             "rows from the CPU: share of the slower of kernel and pinned copy",
             0.8,
@@ -330,7 +340,7 @@ def main() -> None:
     ]
     settings = {
         "m": M,
-        "card": torch.cuda.get_device_name(),
+        "GPU": torch.cuda.get_device_name(),
         "torch": torch.__version__,
         "limits": found,
     }
@@ -338,7 +348,7 @@ def main() -> None:
         "resident": rows,
         "kinds of rows, ms": kinds,
         "whole job": job,
-        "made on the card, s": made,
+        "made on the GPU, s": made,
         "from the CPU": streams,
     }
     report("gpu", quick, settings, results, targets)

@@ -1,5 +1,5 @@
-"""Decoding on a card and on the CPU of the same machine: from how many clusters on it pays, and
-whether it finds as good centroids.
+"""Decoding on a GPU and on the CPU of the same machine: for how many clusters the GPU is faster,
+and whether its centroids are as good.
 
 Rows are a Gaussian mixture whose clusters overlap, drawn on the CPU; sketches have m = 5Kn
 frequencies and no pool.
@@ -12,27 +12,27 @@ import torch
 
 import ckm
 import ckm._decoding.api  # not public, but it is its limit that is measured
-from common import Target, console, options, report, show
+from benchmarks.harness import Target, console, options, report, show
 
 SIZES = [(20, 5), (50, 5), (100, 5), (200, 5), (50, 10), (100, 10), (10, 100), (10, 400)]  # K and n
 QUICK = [(10, 5), (20, 5)]
 LARGE = 200  # clusters
 N = 100_000
-LIMIT = ckm._decoding.api._WORTH_A_CARD  # from which the card is used by default
+LIMIT = ckm._decoding.api._WORTH_A_CARD  # K m from which on the GPU is used by default
 
 
-def decoded(sketch: ckm.Sketch, K: int, kernel: str, seed: int) -> tuple[ckm.Solution, float]:
-    """A solution, and the seconds it took."""
+def decoded(sketch: ckm.Sketch, K: int, device: str, seed: int) -> tuple[ckm.Solution, float]:
+    """Return a solution and the seconds it took."""
     began = time.perf_counter()
-    solution = ckm.decode(sketch, K, random_state=seed, kernel=kernel)
+    solution = ckm.decode(sketch, K, random_state=seed, device=device)
     return solution, time.perf_counter() - began
 
 
 def compared(K: int, n: int, seed: int) -> dict[str, Any]:
-    """Both ways for one sketch."""
+    """Decode one sketch on both devices."""
     X = ckm.datasets.gaussian_mixture(N, K, n, random_state=seed).rows
     sketch = ckm.sketch(X, n_clusters=K, random_state=seed)
-    (here, cpu), (there, card) = (decoded(sketch, K, kernel, seed) for kernel in ("numba", "torch"))
+    (here, cpu), (there, gpu) = (decoded(sketch, K, device, seed) for device in ("cpu", "cuda"))
     work = K * sketch.frequencies.m
     row = {
         "K": K,
@@ -41,33 +41,31 @@ def compared(K: int, n: int, seed: int) -> dict[str, Any]:
         "seed": seed,
         "K m": work,
         "CPU, s": cpu,
-        "card, s": card,
+        "GPU, s": gpu,
     }
-    console.print(f"K = {K}, n = {n}: {cpu:.2f} s on the CPU, {card:.2f} s on the card")
+    console.print(f"K = {K}, n = {n}: {cpu:.2f} s on the CPU, {gpu:.2f} s on the GPU")
     return row | {
-        "times faster": cpu / card,
-        "SSE of the card's": there.score(X) / here.score(X),
+        "times faster": cpu / gpu,
+        "SSE, GPU / CPU": there.score(X) / here.score(X),
         "by default": work >= LIMIT,
     }
 
 
 def main() -> None:
-    parser = options("Measure decoding on the card of this machine.")
+    parser = options("Measure decoding on the GPU.")
     parser.add_argument(
-        "--runs", type=int, default=3, help="seeds of each size (default: %(default)s)"
+        "--runs", type=int, default=3, help="number of seeds per size (default: %(default)s)"
     )
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
-        raise SystemExit("There is no card that torch can use.")
+        raise SystemExit("There is no GPU that torch can use.")
     sizes = QUICK if arguments.quick else SIZES
     ckm._decoding.api._WORTH_A_CARD = 0
     compared(5, 2, 0)  # compiles
     rows = [compared(K, n, seed) for K, n in sizes for seed in range(100, 100 + arguments.runs)]
-    show("Decoding on the card and on the CPU", list(rows[0]), [list(row.values()) for row in rows])
-    largest, chosen = (
-        [row for row in rows if row["K"] == LARGE],
-        [row for row in rows if row["by default"]],
-    )
+    show("Decoding on the GPU and on the CPU", list(rows[0]), [list(row.values()) for row in rows])
+    largest = [row for row in rows if row["K"] == LARGE]
+    chosen = [row for row in rows if row["by default"]]
     targets = [
         Target(
             "where it is used by default: times faster, least",
@@ -82,13 +80,13 @@ def main() -> None:
         Target(
             "SSE over the CPU's, largest",
             1.02,
-            max(row["SSE of the card's"] for row in rows),
+            max(row["SSE, GPU / CPU"] for row in rows),
             at_most=True,
         ),
     ]
     settings = {
         "N": N,
-        "card": torch.cuda.get_device_name(),
+        "GPU": torch.cuda.get_device_name(),
         "torch": torch.__version__,
         "limit": LIMIT,
     }

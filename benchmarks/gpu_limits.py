@@ -1,6 +1,4 @@
-"""What a card allows, measured: multiply-adds, special functions, copies; and how long work on it
-takes.
-"""
+"""The limits of a GPU, measured: multiply-adds, sines and copies; and how long work on it takes."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +10,9 @@ import torch
 import triton
 import triton.language as tl
 
-STEPS, CHAINS, PROGRAMS = 4096, 4096, 1056
+STEPS = 4096
+CHAINS = 4096
+PROGRAMS = 1056
 
 
 @triton.jit
@@ -35,7 +35,7 @@ def _sines(out, a, steps, CHAINS: tl.constexpr):
 
 
 def seconds(work: Callable[[], Any], rounds: int = 5) -> float:
-    """The median over some rounds, by the clock of this process, once everything is compiled."""
+    """Return the median over some rounds, by the clock of this process, after a first call."""
     work()
     times = []
     for _ in range(rounds):
@@ -48,10 +48,11 @@ def seconds(work: Callable[[], Any], rounds: int = 5) -> float:
 
 
 def limits(quick: bool) -> dict[str, float]:
-    """Multiply-adds and sines a second, and bytes a second: within the card (read and written), and
-    to it from the CPU.
+    """Return multiply-adds and sines per second, and bytes per second: within the GPU (read and
+    written), and from the CPU to it.
     """
-    out, steps = torch.empty(PROGRAMS * CHAINS, device="cuda"), STEPS // (16 if quick else 1)
+    out = torch.empty(PROGRAMS * CHAINS, device="cuda")
+    steps = STEPS // (16 if quick else 1)
     size = 2**28 if quick else 2**31
     a, b = (torch.ones(size // 4, device="cuda") for _ in range(2))
     pinned = torch.ones(2**28 // 4, pin_memory=True)
@@ -68,9 +69,7 @@ def limits(quick: bool) -> dict[str, float]:
 
 
 def staged_copy(X: np.ndarray, rows: int, threads: int = 12) -> float:
-    """Bytes a second from ordinary memory to the card by way of pinned buffers, in threads, with
-    nothing else to do.
-    """
+    """Return bytes per second from ordinary memory to the GPU, by threads with pinned buffers."""
     spare = [
         (torch.empty((rows, X.shape[1]), pin_memory=True), torch.cuda.Stream())
         for _ in range(threads)

@@ -15,11 +15,20 @@ from typing import Any
 import numpy as np
 
 import ckm
+from benchmarks.harness import Target, console, options, report, show
+from benchmarks.kernel_rivals import (
+    BIG_CHUNK,
+    BLOCK,
+    CHUNK,
+    M,
+    contenders,
+    measure,
+    rows_of,
+    seconds_of,
+)
+from benchmarks.probe import Probe
+from benchmarks.statistics_cost import without_statistics
 from ckm._kernels import load_kernel
-from common import Target, console, options, report, show
-from kernel_rivals import BIG_CHUNK, BLOCK, CHUNK, M, contenders, measure, rows_of, seconds_of
-from probe import Probe
-from statistics_cost import without_statistics
 
 PER_PAIR = 16  # multiply-adds of a pair besides the n of its phase
 GRID_N, GRID_M = (2, 10, 64, 128), (100, 1000, 10_000)

@@ -16,7 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import ckm
-from common import peer
+from benchmarks.harness import peer
 
 M = 1000
 BLOCK = 16384  # rows that our kernels are given at a time

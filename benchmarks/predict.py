@@ -2,8 +2,8 @@
 scikit-learn's KMeans, in one run.
 
 Contenders take turns and each keeps its best time. Both get the same number of threads and the same
-data in memory, and check it as they always do. Memory is what is allocated during a call to
-`predict` beyond the labels that it returns.
+data in memory, and validate it as usual. Memory is what a call to `predict` allocates beyond the
+labels that it returns.
 """
 
 import time
@@ -18,16 +18,19 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 import ckm
-from common import Target, options, report, show
+from benchmarks.harness import Target, options, report, show
 
-CLUSTERS, DIMENSIONS, THREADS = (10, 100, 1000), (2, 10, 64, 256), (1, 2)
-# rows, numbers in X, multiply-adds and comparisons a call
-MOST_ROWS, MOST_NUMBERS, MOST_WORK = 10**6, 3e7, 2e10
+CLUSTERS = (10, 100, 1000)
+DIMENSIONS = (2, 10, 64, 256)
+THREADS = (1, 2)
+MOST_ROWS = 10**6
+MOST_NUMBERS = 3e7
+MOST_WORK = 2e10
 VERBS = ("predict", "score")
 
 
 def grid(quick: bool) -> Iterator[tuple[int, int, np.ndarray, np.ndarray]]:
-    """(K, n, rows, centroids) as float64: rows around the centroids, which overlap somewhat."""
+    """Yield (K, n, rows, centroids) as float64: overlapping clusters around the centroids."""
     for n in DIMENSIONS:
         for K in CLUSTERS:
             N = int(min(MOST_ROWS, MOST_NUMBERS / n, MOST_WORK / (K * (n + 40)))) // (
@@ -39,7 +42,7 @@ def grid(quick: bool) -> Iterator[tuple[int, int, np.ndarray, np.ndarray]]:
 
 
 def their_model(C: np.ndarray) -> KMeans:
-    """KMeans with these centroids."""
+    """Return a KMeans with these centroids."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = KMeans(len(C), init=C, n_init=1, max_iter=1).fit(C)
@@ -60,7 +63,7 @@ def our_model(C: np.ndarray, threads: int) -> ckm.CompressiveKMeans:
 
 
 def best_times(rivals: dict[str, Any], verb: str, X: np.ndarray, rounds: int) -> dict[str, float]:
-    """The best of `rounds` calls of each, taken in turns."""
+    """Return the best of `rounds` calls of each; they take turns."""
     best = dict.fromkeys(rivals, np.inf)
     for _ in range(rounds):
         for name, model in rivals.items():
@@ -71,7 +74,7 @@ def best_times(rivals: dict[str, Any], verb: str, X: np.ndarray, rounds: int) ->
 
 
 def extra_memory(model: Any, X: np.ndarray) -> float:
-    """Megabytes allocated at once during `predict`, beyond the labels."""
+    """Return the peak of megabytes allocated during `predict`, beyond the labels."""
     tracemalloc.start()
     labels = model.predict(X)
     peak = tracemalloc.get_traced_memory()[1]
@@ -82,11 +85,11 @@ def extra_memory(model: Any, X: np.ndarray) -> float:
 def measure(
     K: int, n: int, X: np.ndarray, C: np.ndarray, threads: int, rounds: int
 ) -> dict[str, Any]:
-    """Times of both, how often their labels differ, and how far apart their scores are."""
+    """Measure the times of both, the share of labels that differ, and the ratio of scores."""
     with threadpool_limits(threads):
-        # KMeans keeps the number of threads that it is fitted with
+        # KMeans predicts with the number of threads that it was fitted with.
         rivals = {"ckm": our_model(C, threads), "KMeans": their_model(C)}
-        # also warms up: compiled code is loaded here
+        # This also loads compiled code.
         ours, theirs = (model.predict(X) for model in rivals.values())
         row: dict[str, Any] = {
             "n": n,
@@ -111,7 +114,7 @@ def measure(
 
 
 def smallest(what: str, verb: str, rows: list[dict[str, Any]]) -> Target:
-    """The promise that we are at least as fast everywhere; it says where we are least so."""
+    """Return the target that ckm is at least as fast everywhere; it names the worst case."""
     worst = min(rows, key=lambda row: row[f"{verb}_ratio"])
     where = f"{worst['dtype']}, n = {worst['n']}, K = {worst['K']}"
     return Target(f"{what}, smallest of {len(rows)} ({where})", 1, worst[f"{verb}_ratio"])
@@ -129,7 +132,8 @@ def main() -> None:
     arguments = options(
         "Measure how fast rows are labelled, against scikit-learn's KMeans at equal threads."
     ).parse_args()
-    rounds, rows = 2 if arguments.quick else 5, []
+    rounds = 2 if arguments.quick else 5
+    rows = []
     for K, n, X, C in grid(arguments.quick):
         for dtype in (np.float32, np.float64):
             rows += [

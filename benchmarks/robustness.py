@@ -1,9 +1,9 @@
-"""Does the default decoder give the same quality whatever its seed, and when the scale of the
-frequencies is wrong? m = 5Kn, no pool.
+"""How much the default decoder's quality depends on its seed, and on a wrong scale of the
+frequencies. m = 5Kn, no pool.
 
 (a) One sketch of each set, decoded with 20 seeds: the standard deviation of the SSE relative to the
-best of 10 k-means++ runs. (b) The scale four times what "auto" picks, and a quarter of it: the SSE
-relative to that with the scale that "auto" picks.
+best of 10 k-means++ runs. (b) Four times and a quarter of the scale that "auto" estimates: the SSE
+relative to that with the estimated scale.
 """
 
 import warnings
@@ -14,21 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import ckm
-from common import (
-    Outcome,
-    Target,
-    baseline,
-    largest,
-    options,
-    pooled_median,
-    process_options,
-    report,
-    seeds_of,
-    show,
-    sse,
-    work_all,
-)
-from quality_data import (
+from benchmarks import mnist
+from benchmarks.baselines import baseline, sse
+from benchmarks.data import (
     DEFAULT_RATIO,
     GROUPS,
     DataSet,
@@ -36,21 +24,31 @@ from quality_data import (
     data_sets,
     grid_cell,
     grid_name,
-    name_mnist,
     prepare,
     rows_made,
 )
+from benchmarks.harness import (
+    Target,
+    largest,
+    options,
+    pooled_median,
+    process_options,
+    report,
+    seeds_of,
+    show,
+)
+from benchmarks.processes import Outcome, work_all
 
 CELLS = ((10, 2), (10, 10), (20, 5))  # K and n
 QUICK = (grid_name(10, 2), "mnist-spectral", "china.jpg")
 FACTORS = (4.0, 0.25)
-GAUSSIAN_SPREAD, REAL_SPREAD, WRONG_SCALE = 0.01, 0.02, 1.03
+GAUSSIAN_SPREAD = 0.01
+REAL_SPREAD = 0.02
+WRONG_SCALE = 1.03
 
 
 class Task(NamedTuple):
-    """One data set, one seed of its rows and sketch, and the decoder's seed; none: try wrong
-    scales.
-    """
+    """A data set, the seed of its rows and sketch, and the decoder's seed (None: wrong scales)."""
 
     data: DataSet
     seed: int
@@ -58,8 +56,8 @@ class Task(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a task found: SSE ratios, one for each seed of the decoder or one for each factor of the
-    scale; none where decoding failed.
+    """The result of a task: SSE ratios by the decoder's seed or by the factor of the scale; empty
+    if decoding failed.
     """
 
     data: str
@@ -69,7 +67,7 @@ class Found(NamedTuple):
 
 
 def work(quick: bool, task: Task) -> Outcome:
-    """Do a task."""
+    """Run a task."""
     data, seed, decoder = task
     found = Found(data.name, seed, "scale" if decoder is None else "spread", {})
     try:
@@ -83,15 +81,16 @@ def work(quick: bool, task: Task) -> Outcome:
         return Outcome(
             found._replace(values={decoder: _sse(X, _sketch(X, K, seed), K, decoder) / best}), []
         )
-    except Exception as error:  # a finding; the other sets go on
+    except Exception as error:  # reported; the other sets go on
         return Outcome(
             found, [f"Decoding failed on {data.name}, seed {seed}: {type(error).__name__}: {error}"]
         )
 
 
 def wrong_scales(X: np.ndarray, K: int, seed: int) -> dict[float, float]:
-    """SSE by the factor that the scale is wrong by, relative to the SSE with the right one; the
-    frequencies' directions are the same.
+    """Return the SSE by the factor of the wrong scale, relative to the SSE with the right scale.
+
+    The directions of the frequencies are the same.
     """
     right = _sketch(X, K, seed)
     reference = _sse(X, right, K, seed)
@@ -103,7 +102,7 @@ def wrong_scales(X: np.ndarray, K: int, seed: int) -> dict[float, float]:
 
 def _sketch(X: np.ndarray, K: int, seed: int, scale: float | str = "auto") -> ckm.Sketch:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ckm.errors.PhaseWarning)  # a scale that is wrong on purpose
+        warnings.simplefilter("ignore", ckm.errors.PhaseWarning)  # the scale is wrong on purpose
         return ckm.sketch(
             X,
             n_clusters=K,
@@ -119,20 +118,20 @@ def _sse(X: np.ndarray, sketch: ckm.Sketch, K: int, seed: int) -> float:
 
 
 class Findings(NamedTuple):
-    """What was found on which sets."""
+    """Results of all tasks, by set."""
 
     sets: Sequence[DataSet]
     found: Sequence[Found]
 
     def runs(self, data: DataSet, part: str) -> list[Found]:
-        """Those on one set, by seed."""
+        """Return the results on one set, by seed."""
         return sorted(
             (run for run in self.found if (run.data, run.part) == (data.name, part)),
             key=lambda run: (run.seed, *run.values),
         )
 
     def spreads(self, groups: Sequence[str]) -> dict[str, np.ndarray]:
-        """(a) Relative SSEs of each set that could be loaded."""
+        """Return (a), the relative SSEs of each set that could be loaded."""
         found = {data.name: self.runs(data, "spread") for data in self.sets if data.group in groups}
         return {
             name: np.array([value for run in runs for value in run.values.values()])
@@ -141,7 +140,7 @@ class Findings(NamedTuple):
         }
 
     def ratios(self, factor: float) -> dict[str, np.ndarray]:
-        """(b) Ratios of each set that could be loaded, seed by seed."""
+        """Return (b), the ratios of each set that could be loaded, seed by seed."""
         found = {data.name: self.runs(data, "scale") for data in self.sets}
         return {
             name: np.array([run.values[factor] for run in runs if run.values])
@@ -150,9 +149,7 @@ class Findings(NamedTuple):
         }
 
     def targets(self) -> list[Target]:
-        """As measured; where a decoding failed there is no figure, and sets that could not be
-        loaded are named.
-        """
+        """Return the targets; not measured if a decoding failed. Missing sets are named."""
         targets = []
         for group, bound in (("gaussian", GAUSSIAN_SPREAD), ("real", REAL_SPREAD)):
             values = self.spreads([group])
@@ -163,12 +160,14 @@ class Findings(NamedTuple):
                 for run in self.runs(data, "spread")
             )
             deviations = {name: v.std(ddof=1) for name, v in values.items()} if whole else {}
-            what = f"{group}{self._absent(values, [group])}: standard deviation over the decoder's seeds"
+            absent = self._absent(values, [group])
+            what = f"{group}{absent}: standard deviation over the decoder's seeds"
             targets.append(largest(what, bound, deviations))
         whole = all(run.values for data in self.sets for run in self.runs(data, "scale"))
         for factor in FACTORS:
             values = self.ratios(factor)
-            what = f"{factor:g} times the scale{self._absent(values, GROUPS)}: SSE / with the scale, median"
+            absent = self._absent(values, GROUPS)
+            what = f"{factor:g} times the scale{absent}: SSE / with the scale, median"
             targets.append(pooled_median(what, WRONG_SCALE, values if whole else {}))
         return targets
 
@@ -180,7 +179,7 @@ class Findings(NamedTuple):
 
 
 def together(found: Sequence[Found]) -> list[Found]:
-    """One for each set, its seed and part."""
+    """Merge results of the same set, seed and part."""
     values = dict[tuple[str, int, str], dict[Any, float]]()
     for run in found:
         values.setdefault(run[:3], {}).update(run.values)
@@ -213,7 +212,7 @@ def show_tables(findings: Findings) -> None:
     ]
     columns = ["data", "seeds", *(f"{factor:g} times" for factor in FACTORS)]
     show(
-        "(b) SSE with a wrong scale / with the scale that auto picks, over seeds: median / worst",
+        "(b) SSE with a wrong scale / with the estimated scale, over seeds: median / worst",
         columns,
         rows,
     )
@@ -226,13 +225,15 @@ def main() -> None:
     )
     process_options(parser, count=5, quick_count=1)
     arguments = parser.parse_args()
-    name_mnist(arguments.mnist)
+    mnist.name_source(arguments.mnist)
     sets = [grid_cell(K, n, (DEFAULT_RATIO,)) for K, n in CELLS] + data_sets(
         ["real"], arguments.quick
     )
-    seeds, decodings = seeds_of(arguments), 20
+    seeds = seeds_of(arguments)
+    decodings = 20
     if arguments.quick:
-        sets, decodings = [data for data in sets if data.name in QUICK], 2
+        sets = [data for data in sets if data.name in QUICK]
+        decodings = 2
     prepare(sets)
     decoders = range(seeds[0], seeds[0] + decodings)
     tasks = [Task(data, seeds[0], seed) for seed in decoders for data in sets] + [

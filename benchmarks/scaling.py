@@ -1,6 +1,6 @@
-"""How the time of a sketch grows with N, m and n, one at a time from N = 10^6, m = 500, n = 10, and
-the exponents of the powers that fit best. Every core. What does not grow (choosing the frequencies
-from a pilot) is measured apart. How decoding grows: decoder.py.
+"""How the time of a sketch grows with N, m and n, one at a time from N = 10^6, m = 500, n = 10,
+with the fitted exponents. Every core is used. Choosing the frequencies from a pilot, which does not
+grow with N, is measured separately. decoder.py measures how decoding grows.
 """
 
 import time
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import ckm
-from common import options, report, show
+from benchmarks.harness import options, report, show
 
 START = {"N": 1_000_000, "m": 500, "n": 10}
 GROWTH = {
@@ -22,11 +22,13 @@ QUICK_GROWTH = {"N": (10_000, 50_000), "m": (50, 100), "n": (5, 10)}
 
 
 def seconds_of(N: int, m: int, n: int, seed: int, repeats: int) -> dict[str, float]:
-    """The fastest of `repeats` sketches with given frequencies, and of as many choices of
-    frequencies.
+    """Return the fastest of `repeats` sketches with given frequencies, and the fastest of as many
+    choices of frequencies.
     """
     X = np.random.default_rng(seed).standard_normal((N, n), np.float32)
-    like, choosing, sketching = None, [], []
+    like = None
+    choosing = []
+    sketching = []
     for _ in range(repeats):
         began = time.perf_counter()
         like = (
@@ -44,7 +46,8 @@ def seconds_of(N: int, m: int, n: int, seed: int, repeats: int) -> dict[str, flo
 def main() -> None:
     arguments = options("Measure how sketching grows with N, m and n.", first_seed=100).parse_args()
     start, growth = (QUICK_START, QUICK_GROWTH) if arguments.quick else (START, GROWTH)
-    exponents, runs = {}, []
+    exponents = {}
+    runs = []
     seconds_of(1000, 10, 2, arguments.seeds, 1)  # compile
     for what, values in growth.items():
         found: list[dict[str, Any]] = []

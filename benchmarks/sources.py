@@ -2,10 +2,10 @@
 the in-memory kernel, in one run.
 
 Rows are float32 in ten columns, in files of ten million rows with row groups of a million, written
-to a temporary folder first (compressed by Snappy as usual, but without dictionaries, which hardly
-any value would share). Memory is that of a process of its own that does nothing but sketch the
-files, pilot and all. Throughput is measured in another, which sketches an array in memory and one
-file by turns, with the same frequencies and threads.
+to a temporary folder first (Snappy compression; no dictionaries, since hardly any value repeats).
+Memory is measured in a process that only sketches the files, pilot included. Throughput is measured
+in another process, which sketches an array in memory and one file by turns, with the same
+frequencies and threads.
 """
 
 import argparse
@@ -28,11 +28,14 @@ FILE_ROWS = 10_000_000
 GROUP_ROWS = 1_000_000
 MEMORY_ROWS = 2**21
 ROUNDS = 3
-LIMIT_MB, CONSTANT, SHARE = 400, 1.1, 0.8
+ROOT = Path(__file__).parents[1]
+LIMIT_MB = 400
+CONSTANT = 1.1
+SHARE = 0.8
 
 
 def write_files(folder: Path, rows: int) -> None:
-    """A mixture of Gaussians, with means of its own in each file."""
+    """Write a mixture of Gaussians; each file has its own means."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -52,9 +55,7 @@ def write_files(folder: Path, rows: int) -> None:
 
 
 def measure_memory(folder: Path) -> dict[str, float]:
-    """What this process needs for one sketch of the files, and what it needed before any of them
-    was opened.
-    """
+    """Measure the memory of this process for one sketch of the files, and before opening them."""
     ckm.sketch(
         np.random.default_rng(0).normal(size=(1000, N_COLUMNS)).astype(np.float32),
         sketch_size=M,
@@ -66,8 +67,9 @@ def measure_memory(folder: Path) -> dict[str, float]:
 
 
 def peak_memory() -> float:
-    """Of this process so far, in MB. Where Linux tells it, its own: `getrusage` begins with what
-    the parent had.
+    """Return the peak of this process so far, in MB.
+
+    On Linux /proc has the process's own peak; `getrusage` starts at that of the parent.
     """
     status = Path("/proc/self/status")
     if status.exists():
@@ -78,12 +80,11 @@ def peak_memory() -> float:
 
 
 def measure_speed(folder: Path, rounds: int) -> dict[str, float]:
-    """Rows a second of one file at a time beside those of an array in memory just before: the
+    """Measure rows per second of one file at a time relative to an array in memory just before: the
     median of these ratios.
 
-    `cpu` counts the seconds of all threads. On a machine that does nothing else both are the same;
-    on one that is shared the latter says what reading costs. What a pilot takes, in the same units,
-    is measured once.
+    `cpu` counts the seconds of all threads. On an idle machine both are the same; on a shared one
+    the latter shows the cost of reading. The cost of a pilot, in the same units, is measured once.
     """
     X = np.random.default_rng(0).standard_normal((MEMORY_ROWS, N_COLUMNS), np.float32)
     f = ckm.sketch(X, sketch_size=M, random_state=0).frequencies
@@ -92,12 +93,11 @@ def measure_speed(folder: Path, rounds: int) -> dict[str, float]:
         for _ in range(rounds)
         for file in sorted(folder.glob("*.parquet"))
     ]
-    in_memory, from_files = (
-        np.array([memory for memory, _ in turns]),
-        np.array([files for _, files in turns]),
-    )
+    in_memory = np.array([memory for memory, _ in turns])
+    from_files = np.array([files for _, files in turns])
     wall, cpu = np.median(in_memory / from_files, axis=0)
-    one_pass, with_pilot = timed(folder, like=f), timed(folder, sketch_size=M, random_state=0)
+    one_pass = timed(folder, like=f)
+    with_pilot = timed(folder, sketch_size=M, random_state=0)
     pilot = max(0.0, float((with_pilot - one_pass)[1] / np.median(in_memory[:, 1])))
     return {
         "seconds_a_million_rows": float(1e6 * np.median(in_memory[:, 0])),
@@ -108,16 +108,17 @@ def measure_speed(folder: Path, rounds: int) -> dict[str, float]:
 
 
 def timed(data: Any, **options: Any) -> np.ndarray:
-    """Seconds a row, and seconds of all threads."""
+    """Return seconds per row, by the clock and of all threads."""
     began = np.array([time.perf_counter(), time.process_time()])
     count = ckm.sketch(data, **options).count
     return (np.array([time.perf_counter(), time.process_time()]) - began) / count
 
 
-def in_a_process_of_its_own(what: str, folder: Path, rounds: int) -> dict[str, Any]:
+def in_own_process(what: str, folder: Path, rounds: int) -> dict[str, Any]:
     command = [
         sys.executable,
-        __file__,
+        "-m",
+        "benchmarks.sources",
         "--measure",
         what,
         "--folder",
@@ -125,7 +126,8 @@ def in_a_process_of_its_own(what: str, folder: Path, rounds: int) -> dict[str, A
         "--rounds",
         str(rounds),
     ]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    return json.loads(done.stdout)
 
 
 def main() -> None:
@@ -133,15 +135,18 @@ def main() -> None:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="fewer rows, to see that it works; its figures mean little",
+        help="fewer rows, which shows that the script works; its figures mean little",
     )
     parser.add_argument(
         "--rows",
         type=float,
-        help="as many rows as the larger set has (default: 1e7, quick: 1e6); a tenth in the smaller",
+        help="rows of the larger set (default: 1e7, quick: 1e6); the smaller has a tenth",
     )
     parser.add_argument(
-        "--rounds", type=int, default=ROUNDS, help="how often each is timed (default: %(default)s)"
+        "--rounds",
+        type=int,
+        default=ROUNDS,
+        help="how often each file is timed (default: %(default)s)",
     )
     parser.add_argument("--measure", choices=["memory", "speed"], help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -159,25 +164,27 @@ def main() -> None:
 
 
 def compare(rows: int, rounds: int, quick: bool) -> None:
-    from common import Target, report, show
+    # Imported here, since the memory of the measured processes must not include it.
+    from benchmarks.harness import Target, report, show
 
     results = []
     for count in (rows // 10, rows):
         with tempfile.TemporaryDirectory(prefix="ckm-sources-") as folder:
             write_files(Path(folder), count)
             n_bytes = sum(path.stat().st_size for path in Path(folder).iterdir())
-            # which compiles, if need be
-            found = {"bytes": n_bytes, **in_a_process_of_its_own("speed", Path(folder), rounds)}
-            found |= in_a_process_of_its_own("memory", Path(folder), rounds)
+            # The first process compiles, if needed, so that the second does not.
+            found = {"bytes": n_bytes, **in_own_process("speed", Path(folder), rounds)}
+            found |= in_own_process("memory", Path(folder), rounds)
         results.append(found)
     show(
-        f"Sketching Parquet, {N_COLUMNS} columns of float32, m = {M}; rows a second beside those of an array in memory",
+        f"Sketching Parquet, {N_COLUMNS} columns of float32, m = {M}; rows per second relative to "
+        "an array in memory",
         [
             "rows",
             "peak MB",
             "before MB",
             "files / memory",
-            "... in all threads' time",
+            "... in CPU time",
             "pilot / pass in memory",
         ],
         [
@@ -195,8 +202,8 @@ def compare(rows: int, rounds: int, quick: bool) -> None:
             large["peak_mb"] / small["peak_mb"],
             at_most=True,
         ),
-        Target(f"rows a second from files / from memory, {of}", SHARE, large["wall"]),
-        Target("... in the time of all threads", SHARE, large["cpu"]),
+        Target(f"rows per second from files / from memory, {of}", SHARE, large["wall"]),
+        Target("... in CPU time", SHARE, large["cpu"]),
     ]
     name = "sources" if rows <= 1e7 else f"sources-{rows:.0e}".replace("+0", "").replace("+", "")
     report(

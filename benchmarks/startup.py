@@ -1,11 +1,10 @@
-"""How long a person waits before anything is computed: importing, `--help`, compiling for the first
-time, and every time after.
+"""How long starting takes: importing, `--help`, compiling for the first time, and starting with
+compiled code in the cache.
 
-Each figure is the best of several processes, in seconds of processor time, which other processes
-here hardly change, with the time on the clock beside it; on an idle machine they are the same. A
-cold process begins with an empty cache of compiled code, a warm one with what a cold one left
-behind. What compiling costs is what the first sketch, decoding and labelling take beyond the same
-again.
+Each figure is the best of several processes, in seconds of processor time, which other programs
+hardly change, and by the clock; on an idle machine they are the same. A cold process starts with an
+empty cache of compiled code, a warm one with the cache that a cold one filled. The cost of
+compiling is the time of the first sketch, decoding and labelling minus that of the second.
 """
 
 import json
@@ -18,10 +17,11 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from common import Target, options, report, show
+from benchmarks.harness import Target, options, report, show
 
 HELP = "import sys; sys.argv[0] = 'ckm'; from ckm._cli.app import main; main()"
-STEPS, STARTS = ("sketch", "decode", "label"), ("cold", "warm")
+STEPS = ("sketch", "decode", "label")
+STARTS = ("cold", "warm")
 PROCESSES = {
     "python": ["-c", "pass"],
     "import ckm": ["-c", "import ckm"],
@@ -72,8 +72,9 @@ class Spent(NamedTuple):
 
 
 def spent(arguments: list[str]) -> Spent:
-    """What a process takes from start to end."""
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    """Return what a process takes from start to end."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    began = time.perf_counter()
     subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return Spent(
@@ -83,7 +84,7 @@ def spent(arguments: list[str]) -> Spent:
 
 
 def job(dtype: str, cache: str) -> dict[str, Any]:
-    """What the first of everything takes beyond the second, with compiled code kept in this folder."""
+    """Return what the first call of everything takes beyond the second, with this cache folder."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
     done = subprocess.run(
         [sys.executable, "-c", JOB, dtype],
@@ -103,8 +104,9 @@ def job(dtype: str, cache: str) -> dict[str, Any]:
 
 
 def cold_and_warm(dtype: str, rounds: int) -> dict[str, Any]:
-    """The cheapest cold process, and the cheapest warm one."""
-    cold, warm = [], []
+    """Return the cheapest cold process, and the cheapest warm one."""
+    cold = []
+    warm = []
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as cache:
             cold.append(job(dtype, cache))
@@ -124,7 +126,7 @@ def cold_and_warm(dtype: str, rounds: int) -> dict[str, Any]:
 
 def main() -> None:
     arguments = options(
-        "Measure what starting costs: imports, help, the first compilation, and a warm start."
+        "Measure startup: imports, help, the first compilation, and a warm start."
     ).parse_args()
     rounds = 1 if arguments.quick else 3
     taken = {

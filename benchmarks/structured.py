@@ -1,11 +1,13 @@
 """Structured frequencies against dense ones of the same radii ("multiscale"), in sections that can
 be run by themselves (--sections).
 
-sketch    rows sketched a second at n = 64, 256 and 1024: dense and structured take turns, and each
-keeps its best time products  what decoders multiply by, C Omega^T and back, in float64 with one
-thread: a library's matrix product and the fast transform decode    seconds to decode, one thread,
-and the SSE: both sketches of the same rows quality   SSE relative to the best of 10 k-means++ runs,
-over data made and real: both sketches of the same rows, m = 5Kn, no pool
+- sketch: rows sketched per second at n = 64, 256 and 1024. Dense and structured take turns, and
+  each keeps its best time.
+- products: what decoders multiply by, C Omega^T and back, in float64 with one thread: a library's
+  matrix product against the fast transform.
+- decode: seconds to decode with one thread, and the SSE, for both sketches of the same rows.
+- quality: SSE relative to the best of 10 k-means++ runs, on synthetic and real data, for both
+  sketches of the same rows, m = 5Kn, no pool.
 """
 
 import argparse
@@ -18,33 +20,34 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import ckm
-from ckm._decoding.operator import Structure  # not public, but it is this product that is measured
-from common import (
-    Outcome,
-    Target,
-    baseline,
-    largest,
-    options,
-    process_options,
-    report,
-    seeds_of,
-    show,
-    sse,
-    work_all,
-)
-from quality_data import (
+from benchmarks import mnist
+from benchmarks.baselines import baseline, sse
+from benchmarks.data import (
     DEFAULT_RATIO,
     GROUPS,
     DataSet,
     Unavailable,
     data_sets,
     grid_name,
-    name_mnist,
     prepare,
     rows_made,
 )
+from benchmarks.harness import (
+    Target,
+    largest,
+    options,
+    process_options,
+    report,
+    sections_option,
+    seeds_of,
+    show,
+)
+from benchmarks.processes import Outcome, work_all
+from ckm._decoding.operator import Structure  # not public, but it is this product that is measured
 
-DENSE, STRUCTURED = LAWS = ("multiscale", "structured")
+DENSE = "multiscale"
+STRUCTURED = "structured"
+LAWS = (DENSE, STRUCTURED)
 K = 10
 SETS = (
     grid_name(10, 2),
@@ -58,12 +61,12 @@ SETS = (
     "digits",
 )
 QUICK_SETS = (grid_name(10, 2), grid_name(10, 10), "unbalanced")
-FASTER = {256: 3.0, 1024: 10.0}  # promised of sketches with m = 10000, one thread
-WORSE = 1.01  # promised of SSEs, structured against dense
+FASTER = {256: 3.0, 1024: 10.0}  # targets for sketches with m = 10000, one thread
+WORSE = 1.01  # target for SSEs, structured / dense
 
 
 def best_times(rounds: int, contenders: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Seconds of each, taken in turns."""
+    """Return the best seconds of each contender; they take turns."""
     best = dict.fromkeys(contenders, np.inf)
     for _ in range(rounds):
         for name, work in contenders.items():
@@ -74,10 +77,12 @@ def best_times(rounds: int, contenders: dict[str, Callable[[], Any]]) -> dict[st
 
 
 def sketch(arguments: argparse.Namespace) -> None:
-    """Pairs of (row, frequency) a second."""
+    """Measure pairs of (row, frequency) per second."""
     # whole blocks for each thread
-    quick, rows = arguments.quick, 4096 if arguments.quick else 2**15
-    rounds, found = 2 if quick else 5, []
+    quick = arguments.quick
+    rows = 4096 if arguments.quick else 2**15
+    rounds = 2 if quick else 5
+    found = []
     for n in (64, 256, 1024):
         X = np.random.default_rng(0).standard_normal((rows, n), np.float32)
         for m in (1000,) if quick else (1000, 10_000):
@@ -126,19 +131,22 @@ def sketch(arguments: argparse.Namespace) -> None:
 
 
 def products(arguments: argparse.Namespace) -> None:
-    """Milliseconds of one product."""
-    sizes, found = (
+    """Measure the milliseconds of one product."""
+    sizes = (
         ((64, 3200), (256, 12_800))
         if arguments.quick
-        else ((30, 1500), (64, 3200), (128, 6400), (256, 12_800), (1024, 10_240)),
-        [],
+        else ((30, 1500), (64, 3200), (128, 6400), (256, 12_800), (1024, 10_240))
     )
-    rounds, rng = 10 if arguments.quick else 40, np.random.default_rng(0)
+    found = []
+    rounds = 10 if arguments.quick else 40
+    rng = np.random.default_rng(0)
     for n, m in sizes:
         f = ckm.draw_frequencies(m, n, distribution=STRUCTURED)
-        fast, turns = Structure.of(f), np.ascontiguousarray((f.omega * f.step / (2 * np.pi)).T)
+        fast = Structure.of(f)
+        turns = np.ascontiguousarray((f.omega * f.step / (2 * np.pi)).T)
         for atoms in (10, 80):
-            C, G = rng.standard_normal((atoms, n)), rng.standard_normal((atoms, m))
+            C = rng.standard_normal((atoms, n))
+            G = rng.standard_normal((atoms, m))
             pairs = {
                 "forward": {
                     "dense": partial(np.matmul, C, turns),
@@ -197,11 +205,9 @@ def products(arguments: argparse.Namespace) -> None:
 
 
 def decode(arguments: argparse.Namespace) -> None:
-    """Seconds and SSEs of both sketches, on the paper's data."""
-    quick, seeds = (
-        arguments.quick,
-        range(arguments.seeds, arguments.seeds + (1 if arguments.quick else 3)),
-    )
+    """Measure seconds and SSEs of both sketches, on the paper's data."""
+    quick = arguments.quick
+    seeds = range(arguments.seeds, arguments.seeds + (1 if arguments.quick else 3))
     found = []
     for n in (64,) if quick else (64, 256):
         for seed in seeds:
@@ -253,13 +259,14 @@ class Task(NamedTuple):
 
 
 def work(quick: bool, task: Task) -> Outcome:
-    """Relative SSEs of both laws."""
+    """Return the relative SSEs of both laws."""
     data, seed = task
     try:
         X, n_clusters = data.load(seed, quick)
     except Unavailable as error:
         return Outcome(None, [str(error)])
-    best, values = baseline(data.key(seed), X, n_clusters, quick), {}
+    best = baseline(data.key(seed), X, n_clusters, quick)
+    values = {}
     for law in LAWS:
         s = ckm.sketch(X, n_clusters=n_clusters, distribution=law, random_state=seed, n_jobs=1)
         values[law] = (
@@ -269,8 +276,9 @@ def work(quick: bool, task: Task) -> Outcome:
 
 
 def quality(arguments: argparse.Namespace) -> None:
-    """Medians over seeds."""
-    quick, names = arguments.quick, QUICK_SETS if arguments.quick else SETS
+    """Measure relative SSEs, medians over seeds."""
+    quick = arguments.quick
+    names = QUICK_SETS if arguments.quick else SETS
     sets = [data for data in data_sets(list(GROUPS), False) if data.name in names]
     prepare(sets)
     # the slowest first
@@ -278,14 +286,17 @@ def quality(arguments: argparse.Namespace) -> None:
     runs = [found for found in work_all(partial(work, quick), tasks, arguments.jobs) if found]
     runs.sort(key=lambda run: (names.index(run["data"]), run["seed"]))
     by_set = {
-        name: of_set for name in names if (of_set := [run for run in runs if run["data"] == name])
+        name: [run for run in runs if run["data"] == name]
+        for name in names
+        if any(run["data"] == name for run in runs)
     }
     medians = {
         name: {law: float(np.median([run[law] for run in of_set])) for law in LAWS}
         for name, of_set in by_set.items()
     }
     show(
-        f"SSE relative to k-means, medians of {len(seeds_of(arguments))} seeds, m = {DEFAULT_RATIO}Kn, {rows_made(quick)} rows made",
+        f"SSE relative to k-means, medians of {len(seeds_of(arguments))} seeds, "
+        f"m = {DEFAULT_RATIO}Kn, {rows_made(quick)} rows of synthetic data",
         ["data", "dense", "structured", "structured / dense"],
         [
             [name, *(f"{v:.4f}" for v in (m[DENSE], m[STRUCTURED], m[STRUCTURED] / m[DENSE]))]
@@ -317,19 +328,13 @@ SECTIONS = {"sketch": sketch, "products": products, "decode": decode, "quality":
 def parse() -> argparse.Namespace:
     parser = options("Compare structured frequencies with dense ones.", first_seed=100)
     process_options(parser, 5, 1)
-    parser.add_argument(
-        "--sections", default=",".join(SECTIONS), help="what to measure (default: %(default)s)"
-    )
-    arguments = parser.parse_args()
-    arguments.sections = [word.strip() for word in arguments.sections.split(",")]
-    if unknown := [word for word in arguments.sections if word not in SECTIONS]:
-        parser.error(f"--sections has no {unknown[0]!r}; choose from {', '.join(SECTIONS)}")
-    return arguments
+    sections_option(parser, tuple(SECTIONS))
+    return parser.parse_args()
 
 
 def main() -> None:
     arguments = parse()
-    name_mnist(arguments.mnist)
+    mnist.name_source(arguments.mnist)
     for name in arguments.sections:
         SECTIONS[name](arguments)
 

@@ -10,7 +10,11 @@ from matplotlib.figure import Figure
 
 import ckm
 
-HOURS, ROWS, WINDOW, EVERY, K = 24, 4000, 4, 4, 3
+HOURS = 24
+ROWS = 4000
+WINDOW = 4
+EVERY = 4
+K = 3
 rng = np.random.default_rng(0)
 
 

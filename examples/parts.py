@@ -10,7 +10,8 @@ import ckm
 X = ckm.datasets.gaussian_mixture(
     60_000, n_clusters=4, n_features=3, separation=12, random_state=1
 ).rows
-here, there = X[:25_000], X[25_000:]
+here = X[:25_000]
+there = X[25_000:]
 folder = Path(tempfile.mkdtemp())
 
 # The first place decides the frequencies; its file holds sums, no rows.

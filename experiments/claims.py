@@ -1,22 +1,24 @@
-"""What the paper claims, beside what was measured here: a table, printed and written to
+"""The paper's claims beside our measurements: a table, printed and written to
 results/LEVEL/claims.json.
 
-A claim that a quick run does not reach is read from the summaries of the full run that are kept in
-the repository, and marked so.
+A claim that a quick run does not cover is judged by the summaries of the full run in the
+repository, and marked so.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import figure2
-from harness import Row, one, options, pick, read_summary, result_path, write_json
-from methods import STRATEGIES
-from paper import FIGURE_1, FIGURE_2_RATIO, FIGURE_3_ARI, FIGURE_3_SSE, SIZES, SPEED_UP
-from shared import console, environment, show
+from benchmarks.harness import console, environment, show
+from experiments import figure2
+from experiments.experiment import Row, one, options, pick, read_summary, result_path, write_json
+from experiments.methods import STRATEGIES
+from experiments.paper import FIGURE_1, FIGURE_2_RATIO, FIGURE_3_ARI, FIGURE_3_SSE, SIZES, SPEED_UP
 
 ALIKE = 1.1  # "approximately the same SSE"
 LOW_N = 4  # the paper excepts a deviation at low n
-LARGE_N, M_RATIO, REPLICATES = 10_000_000, 10, 5
+LARGE_N = 10_000_000
+M_RATIO = 10
+REPLICATES = 5
 
 
 class Verdict(NamedTuple):
@@ -27,24 +29,25 @@ class Verdict(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A sentence of the paper; the figure it is judged by, and how, from that figure's rows, for
-    one of the decoders.
+    """A claim of the paper, the figure it is judged by, and the function that judges it from that
+    figure's rows for one of the decoders.
     """
 
     claim: str
     paper: str
     figure: str
     judge: Callable[[Sequence[Row], str], Verdict]  # raises LookupError where rows are missing
-    every_size: bool = False  # it speaks of all sizes: judged by the run that has seen more of them
+    every_size: bool = False  # about all sizes: judged by the run that has more of them
 
 
 def initialisation(data: str) -> Callable[[Sequence[Row], str], Verdict]:
-    """How much the mean SSE depends on the strategy: the largest over the smallest."""
+    """Return the judge of how much the mean SSE depends on the strategy: largest over smallest."""
 
     def judge(rows: Sequence[Row], method: str) -> Verdict:
         known = pick(rows, data=data)
         shown = pick(known, N=max((row["N"] for row in known), default=0))
-        spread, lloyds = _spread(shown, method), _spread(shown, "lloyd")
+        spread = _spread(shown, method)
+        lloyds = _spread(shown, "lloyd")
         holds = spread < lloyds if data == "mnist" else spread <= ALIKE
         return Verdict(f"{spread:.3f} (Lloyd {lloyds:.3f})", holds)
 
@@ -63,7 +66,7 @@ def _spread(rows: Sequence[Row], method: str) -> float:
 
 
 def frequencies(rows: Sequence[Row], method: str) -> Verdict:
-    """The largest m / (K n) that any K and n needs for a mean relative SSE below two."""
+    """Find the largest m / (K n) that any K and n needs for a mean relative SSE below two."""
     cells = [cell for cell in figure2.all_cells(rows) if cell[1] >= LOW_N]
     if not cells:
         raise LookupError("no cells")
@@ -79,7 +82,7 @@ def frequencies(rows: Sequence[Row], method: str) -> Verdict:
 
 
 def strict_frequencies(rows: Sequence[Row], method: str) -> Verdict:
-    """The largest mean at m = 5Kn, against the best of three k-means++ runs."""
+    """Find the largest mean at m = 5Kn, relative to the best of three k-means++ runs."""
     shown = pick(rows, method=method, ratio=FIGURE_2_RATIO)
     if not shown:
         raise LookupError(method)
@@ -92,7 +95,7 @@ def strict_frequencies(rows: Sequence[Row], method: str) -> Verdict:
 
 
 def better_classes(rows: Sequence[Row], method: str) -> Verdict:
-    """The smallest lead in adjusted Rand index over Lloyd, with the same number of replicates."""
+    """Find the smallest lead in adjusted Rand index over Lloyd with as many replicates."""
     leads = {
         (N, r): _mean(rows, N, method, r, "ari") - _mean(rows, N, "lloyd", r, "ari")
         for N in sizes(rows)
@@ -106,7 +109,7 @@ def better_classes(rows: Sequence[Row], method: str) -> Verdict:
 
 
 def few_replicates(rows: Sequence[Row], method: str) -> Verdict:
-    """SSE of one replicate over that of five: what is lost by not repeating."""
+    """Compare the SSE of one replicate with that of five."""
     lost = {
         N: _mean(rows, N, method, 1, "sse") / _mean(rows, N, method, REPLICATES, "sse")
         for N in sizes(rows)
@@ -123,8 +126,8 @@ def few_replicates(rows: Sequence[Row], method: str) -> Verdict:
 
 
 def improving(rows: Sequence[Row], method: str) -> Verdict:
-    """Adjusted Rand index and its deviation at the smallest and the largest N, one replicate, the
-    same m.
+    """Compare the adjusted Rand index and its deviation at the smallest and the largest N, with one
+    replicate and the same m.
     """
     known = sizes(rows)
     if len(known) < 2:
@@ -132,19 +135,20 @@ def improving(rows: Sequence[Row], method: str) -> Verdict:
     first, last = (
         one(rows, N=N, method=method, replicates=1)["ari"] for N in (known[0], known[-1])
     )
-    text = f"{first['mean']:.3f} ± {first['std']:.3f} to {last['mean']:.3f} ± {last['std']:.3f} ({known[-1]:,})"
+    small = f"{first['mean']:.3f} ± {first['std']:.3f}"
+    large = f"{last['mean']:.3f} ± {last['std']:.3f}"
+    text = f"{small} to {large} ({known[-1]:,})"
     return Verdict(text, last["mean"] > first["mean"] and last["std"] <= first["std"])
 
 
 def speed(rows: Sequence[Row], method: str) -> Verdict:
-    """Given the sketch, one decoding against five runs of Lloyd at 10^7 rows; each Lloyd run is
-    taken to last as long as the first.
+    """Compare one decoding, given the sketch, with five runs of Lloyd at 10^7 rows.
+
+    Each Lloyd run is assumed to last as long as the first.
     """
     row = one(rows, N=LARGE_N, method=method, ratio=M_RATIO)
-    given, whole = (
-        REPLICATES / row["relative_time"]["mean"],
-        REPLICATES / row["relative_whole"]["mean"],
-    )
+    given = REPLICATES / row["relative_time"]["mean"]
+    whole = REPLICATES / row["relative_whole"]["mean"]
     return Verdict(f"{given:.0f} times (with sketching {whole:.0f} times)", given >= SPEED_UP)
 
 
@@ -153,7 +157,7 @@ def _mean(rows: Sequence[Row], N: int, method: str, replicates: int, measure: st
 
 
 def sizes(rows: Sequence[Row]) -> list[int]:
-    """The numbers of images that were tried."""
+    """Return the numbers of images that were tried."""
     known = [N for N in SIZES if pick(rows, N=N)]
     if not known:
         raise LookupError("no sizes")
@@ -165,8 +169,10 @@ def _said(rows: Sequence[Row]) -> str:
     return f"{len(known)} of {len(SIZES)} sizes"
 
 
-def _paper_spread(data: str, method: str) -> float:
-    return max(FIGURE_1[data, method]) / min(FIGURE_1[data, method])
+def _paper_spreads(data: str) -> str:
+    ours = max(FIGURE_1[data, "clompr"]) / min(FIGURE_1[data, "clompr"])
+    lloyds = max(FIGURE_1[data, "lloyd"]) / min(FIGURE_1[data, "lloyd"])
+    return f"{ours:.3f} (Lloyd {lloyds:.3f})"
 
 
 def _paper_lead() -> float:
@@ -186,14 +192,15 @@ def _paper_lost(method: str) -> float:
 
 CLAIMS = (
     Claim(
-        f"Starts hardly matter, Gaussian: largest over smallest mean SSE of Range, Sample, K++ ≤ {ALIKE}",
-        f"{_paper_spread('gaussian', 'clompr'):.3f} (Lloyd {_paper_spread('gaussian', 'lloyd'):.3f})",
+        "Starts hardly matter, Gaussian: largest over smallest mean SSE of Range, Sample, K++ "
+        f"≤ {ALIKE}",
+        _paper_spreads("gaussian"),
         "figure1",
         initialisation("gaussian"),
     ),
     Claim(
         "… MNIST: less than for Lloyd",
-        f"{_paper_spread('mnist', 'clompr'):.3f} (Lloyd {_paper_spread('mnist', 'lloyd'):.3f})",
+        _paper_spreads("mnist"),
         "figure1",
         initialisation("mnist"),
     ),
@@ -241,9 +248,7 @@ METHODS = ("clompr", "density")
 
 
 def judge_all(read: Callable[[str, str], list[Row]], level: str) -> list[Row]:
-    """Every claim for both decoders, from the rows of `level`, or of the full run where that has
-    none.
-    """
+    """Judge every claim for both decoders, by the rows of `level`, or else of the full run."""
     found = []
     for claim in CLAIMS:
         row: Row = {"claim": claim.claim, "paper": claim.paper, "figure": claim.figure}
@@ -273,7 +278,7 @@ def _verdict(
 
 
 def cells(row: Row, level: str) -> list[Any]:
-    """A line of the printed table."""
+    """Return a line of the printed table."""
     line = [row["claim"], row["paper"]]
     for method in METHODS:
         found = row[method]
@@ -287,11 +292,8 @@ def cells(row: Row, level: str) -> list[Any]:
 
 def main() -> None:
     """Print the table and write it."""
-    level = (
-        "full"
-        if options("Print what the paper claims beside what was measured.").parse_args().full
-        else "quick"
-    )
+    arguments = options("Print the paper's claims beside our measurements.").parse_args()
+    level = "full" if arguments.full else "quick"
     rows = judge_all(read_summary, level)
     show(
         "The paper's claims",
@@ -304,7 +306,8 @@ def main() -> None:
     )
     if any(row[method]["holds"] is None for row in rows for method in METHODS):
         console.print(
-            "What was not measured wants MNIST's images, or the full run (make reproduce-full)."
+            "Claims that were not measured need MNIST's images, or the full run "
+            "(make reproduce-full)."
         )
 
 

@@ -1,12 +1,12 @@
-"""How plots look: the colours of the methods, and files written whole."""
+"""How plots look: panels, and the colours and markers of the methods."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from methods import COLOURS, LABELS, MARKERS
-from shared import replacing
+from benchmarks.processes import replacing
+from experiments.methods import COLOURS, LABELS, MARKERS
 
 # the paper's own numbers
 PAPER = {"color": "black", "marker": "_", "markersize": 16, "linestyle": "none", "zorder": 5}
@@ -16,7 +16,7 @@ PAPER = {"color": "black", "marker": "_", "markersize": 16, "linestyle": "none",
 def panels(
     path: Path, count: int, width: float = 5.0, height: float = 4.0
 ) -> Iterator[Sequence[Any]]:
-    """Axes side by side; the picture is written to `path` in the end."""
+    """Yield axes side by side; the figure is written to `path` at the end."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -34,19 +34,20 @@ def panels(
 
 
 def style(method: str, **others: Any) -> dict[str, Any]:
-    """The colour, marker and name of a method."""
+    """Return the colour, marker and label of a method."""
     return {"color": COLOURS[method], "marker": MARKERS[method], "label": LABELS[method], **others}
 
 
 def curve(
     ax: Any, rows: Sequence[dict[str, Any]], x: str, measure: str, method: str, **others: Any
 ) -> None:
-    """Means against x, with a band of one deviation; at the largest N, where that is not x."""
+    """Draw means over x with a band of one standard deviation; at the largest N unless x is N."""
     shown = rows if x == "N" else [row for row in rows if row["N"] == max(row["N"] for row in rows)]
     known = sorted(
         (row for row in shown if row["method"] == method and measure in row), key=lambda row: row[x]
     )
-    places, means = [row[x] for row in known], [row[measure]["mean"] for row in known]
+    places = [row[x] for row in known]
+    means = [row[measure]["mean"] for row in known]
     ax.plot(places, means, **style(method, **others))
     low, high = (
         [mean + sign * row[measure]["std"] for row, mean in zip(known, means, strict=True)]

@@ -1,5 +1,5 @@
-"""Figure 1: does it matter where the search starts? SSE over repetitions for Range, Sample and K++,
-on Gaussian data and MNIST.
+"""Figure 1: the influence of initialisation. SSE over repetitions for Range, Sample and K++, on
+Gaussian data and MNIST.
 """
 
 from functools import partial
@@ -9,17 +9,29 @@ from typing import Any
 import numpy as np
 
 import ckm
-import mnist
-from drawing import PAPER, panels, style
-from harness import Experiment, Plan, Row, Run, Task, one, pick, reproduce
-from methods import LABELS, POOL, SKETCHES, STRATEGIES, decoded, judge, lloyd, our_sketch, sampled
-from paper import FIGURE_1
+from benchmarks import mnist
+from experiments.drawing import PAPER, panels, style
+from experiments.experiment import Experiment, Plan, Row, Run, Task, one, pick, reproduce
+from experiments.methods import (
+    LABELS,
+    POOL,
+    SKETCHES,
+    STRATEGIES,
+    decoded,
+    judge,
+    lloyd,
+    our_sketch,
+    sampled,
+)
+from experiments.paper import FIGURE_1
 
-K, N_FEATURES, M = 10, 10, 1000
+K = 10
+N_FEATURES = 10
+M = 1000
 
 
 def tasks(plan: Plan) -> list[Task]:
-    """Gaussian data anew for every repetition; MNIST's features are always the same."""
+    """Return the tasks: new Gaussian data in every repetition, the same features of MNIST."""
     sizes = (mnist.ORIGINALS, 300_000) if plan.full else (mnist.ORIGINALS,)
     settings: list[Task] = [{"data": "gaussian", "N": 300_000}]
     settings += [{"data": "mnist", "N": size} for size in sizes if mnist.available()]
@@ -27,15 +39,16 @@ def tasks(plan: Plan) -> list[Task]:
 
 
 def load(task: Task) -> np.ndarray:
-    """The rows of a task."""
+    """Return the rows of a task."""
     if task["data"] == "mnist":
         return mnist.features(task["N"])[0]
     return ckm.datasets.gaussian_mixture(task["N"], K, N_FEATURES, random_state=task["seed"]).rows
 
 
 def work(task: Task) -> list[Run]:
-    """Every method from every strategy, one replicate each."""
-    X, seed = load(task), task["seed"]
+    """Run every method with every strategy, one replicate each."""
+    X = load(task)
+    seed = task["seed"]
     rows = sampled(X, seed)
     paper = SKETCHES["clompr"](X, K, M, seed, n_jobs=1)
     ours = {
@@ -56,7 +69,7 @@ def work(task: Task) -> list[Run]:
                 rows=None if strategy == "range" else rows,
             ),
         }
-        # K++ is Sample to our decoder: it uses the rows it is given as it will
+        # For our decoder K++ equals Sample: it only uses the rows of the pool.
         if strategy in ours:
             fits["density"] = partial(
                 decoded, ours[strategy], K, "density", seed, init=strategy, n_jobs=1
@@ -69,7 +82,7 @@ def work(task: Task) -> list[Run]:
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    """A panel for each data set: means and deviations of SSE / N by strategy."""
+    """Draw a panel per data set: means and standard deviations of SSE / N by strategy."""
     sets = list(dict.fromkeys((row["data"], row["N"]) for row in rows))
     with panels(path, len(sets)) as axes:
         for ax, (data, N) in zip(axes, sets, strict=True):
@@ -79,10 +92,8 @@ def draw(rows: list[Row], path: Path) -> None:
                     for j, s in enumerate(STRATEGIES)
                     if (method, s) != ("density", "k++")
                 ]
-                places, means = (
-                    [j + 0.22 * (i - 1) for j, _ in known],
-                    [row["sse"]["mean"] for _, row in known],
-                )
+                places = [j + 0.22 * (i - 1) for j, _ in known]
+                means = [row["sse"]["mean"] for _, row in known]
                 ax.errorbar(
                     places,
                     means,

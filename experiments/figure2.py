@@ -1,5 +1,5 @@
-"""Figure 2: how many frequencies? SSE relative to k-means over m / (K n), against K (n = 10) and
-against n (K = 10), on Gaussian data.
+"""Figure 2: the number of frequencies. SSE relative to k-means over m / (K n), against K (n = 10)
+and against n (K = 10), on Gaussian data.
 
 "relative" divides by one run of Lloyd from Range, as the paper does; "to_best" by the best of three
 k-means++ runs, which is harder.
@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 import ckm
-from drawing import panels, style
-from harness import Experiment, Plan, Row, Run, Task, pick, reproduce
-from methods import LABELS, SKETCHES, decoded, judge, lloyd
+from experiments.drawing import panels, style
+from experiments.experiment import Experiment, Plan, Row, Run, Task, pick, reproduce
+from experiments.methods import LABELS, SKETCHES, decoded, judge, lloyd
 
 FIXED = 10  # the other of K and n
-# whose line is drawn, and where
+# the measure and the bound of the line that is drawn for each decoder
 BELOW = {"clompr": ("relative", 2.0), "density": ("to_best", 1.05)}
 
 
 class Grid(NamedTuple):
-    """What is tried."""
+    """Sizes to try."""
 
     N: int
     clusters: tuple[int, ...]
@@ -28,7 +28,7 @@ class Grid(NamedTuple):
     ratios: list[int]
 
     def tasks(self, seed: int) -> list[Task]:
-        """A task for every K and n; the sizes of the sketch are tried within."""
+        """Return a task for every K and n; each tries all sketch sizes."""
         pairs = dict.fromkeys(
             [(K, FIXED) for K in self.clusters] + [(FIXED, n) for n in self.dimensions]
         )
@@ -42,7 +42,7 @@ FULL = Grid(300_000, (5, 10, 20, 30, 40), (2, 4, 6, 10, 20, 30), [1, 2, 3, 4, 5,
 
 
 def tasks(plan: Plan) -> list[Task]:
-    """A full run has the quick one in it."""
+    """Return the tasks; a full run includes the quick one."""
     return [
         task
         for seed in plan.seeds
@@ -52,13 +52,13 @@ def tasks(plan: Plan) -> list[Task]:
 
 
 def work(task: Task) -> list[Run]:
-    """Both decoders at every size of the sketch, one replicate each."""
-    K, n, seed = task["K"], task["n"], task["seed"]
+    """Run both decoders at every sketch size, one replicate each."""
+    K = task["K"]
+    n = task["n"]
+    seed = task["seed"]
     X = ckm.datasets.gaussian_mixture(task["N"], K, n, random_state=seed).rows
-    once, best = (
-        judge(X, lloyd(X, K, "range", seed)).sse,
-        judge(X, lloyd(X, K, "k++", seed, replicates=3)).sse,
-    )
+    once = judge(X, lloyd(X, K, "range", seed)).sse
+    best = judge(X, lloyd(X, K, "k++", seed, replicates=3)).sse
     found: list[Run] = [{"method": "lloyd", "ratio": None, "relative": 1.0, "to_best": once / best}]
     for ratio in task["ratios"]:
         for method, sketch in SKETCHES.items():
@@ -71,9 +71,7 @@ def work(task: Task) -> list[Run]:
 
 
 def enough(rows: Sequence[Row], method: str, measure: str, bound: float) -> int | None:
-    """The smallest m / (K n) from which on the mean stays below the bound; None where it never
-    does.
-    """
+    """Return the smallest m / (K n) from which on the mean stays below the bound, or None."""
     known = sorted(pick(rows, method=method), key=lambda row: row["ratio"], reverse=True)
     smallest = None
     for row in known:
@@ -84,7 +82,7 @@ def enough(rows: Sequence[Row], method: str, measure: str, bound: float) -> int 
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    """A decoder against K and against n, at the largest N: a mark for every cell, and the line
+    """Draw each decoder against K and against n, at the largest N: a mark per cell, and the line
     where the mean falls below the bound.
     """
     with panels(path, 4, 4.2) as axes:
@@ -116,15 +114,12 @@ def draw(rows: list[Row], path: Path) -> None:
                     title=f"{LABELS[method]}, {fixed} = {FIXED}", xlabel=moving, ylabel="m / (K n)"
                 )
                 ax.legend(fontsize=8)
-                ax.figure.colorbar(
-                    marks,
-                    ax=ax,
-                    label=f"SSE over {'one Lloyd run' if measure == 'relative' else 'the best of 3 k-means++'}",
-                )
+                reference = "one Lloyd run" if measure == "relative" else "the best of 3 k-means++"
+                ax.figure.colorbar(marks, ax=ax, label=f"SSE over {reference}")
 
 
 def all_cells(rows: Sequence[Row]) -> list[tuple[int, int, int]]:
-    """Every K, n and N that was tried."""
+    """Return every K, n and N that was tried."""
     return list(dict.fromkeys((row["K"], row["n"], row["N"]) for row in rows))
 
 

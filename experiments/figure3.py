@@ -4,17 +4,19 @@ Rand index to the true digits.
 
 from pathlib import Path
 
-import mnist
-from drawing import PAPER, panels, style
-from harness import Experiment, Plan, Row, Run, Task, pick, reproduce
-from methods import LABELS, SKETCHES, decoded, judge, lloyd
-from paper import FIGURE_3_ARI, FIGURE_3_SSE, SIZES
+from benchmarks import mnist
+from experiments.drawing import PAPER, panels, style
+from experiments.experiment import Experiment, Plan, Row, Run, Task, pick, reproduce
+from experiments.methods import LABELS, SKETCHES, decoded, judge, lloyd
+from experiments.paper import FIGURE_3_ARI, FIGURE_3_SSE, SIZES
 
-K, M, REPLICATES = 10, 1000, (1, 5)
+K = 10
+M = 1000
+REPLICATES = (1, 5)
 
 
 def tasks(plan: Plan) -> list[Task]:
-    """Every size in turn; a quick run has the original images alone, and one replicate."""
+    """Return the tasks; a quick run has the original images and one replicate only."""
     if not mnist.available():
         return []
     sizes, replicates = (SIZES, list(REPLICATES)) if plan.full else (SIZES[:1], [1])
@@ -26,8 +28,9 @@ def tasks(plan: Plan) -> list[Task]:
 
 
 def work(task: Task) -> list[Run]:
-    """Lloyd ranks its replicates by SSE, CKM by the sketch's cost."""
-    (X, classes), seed = mnist.features(task["N"]), task["seed"]
+    """Run every method; Lloyd ranks its replicates by SSE, CKM by the sketch's cost."""
+    (X, classes) = mnist.features(task["N"])
+    seed = task["seed"]
     sketches = {method: sketch(X, K, M, seed, n_jobs=1) for method, sketch in SKETCHES.items()}
     found: list[Run] = []
     for replicates in task["replicates"]:
@@ -45,7 +48,7 @@ def work(task: Task) -> list[Run]:
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    """Two panels; the paper's means are black dashes."""
+    """Draw two panels; the paper's means are black dashes."""
     sizes = [size for size in SIZES if pick(rows, N=size)]
     with panels(path, 2, 7) as axes:
         for ax, measure, paper, title in zip(

@@ -1,8 +1,8 @@
 """Figure 4: time, memory and SSE relative to one run of Lloyd, over N and m / (K n), on Gaussian
 data (K = n = 10).
 
-The paper leaves the time of sketching out; here are both. Lloyd and sketching use every core, as
-does our decoder; the paper's uses one.
+The paper leaves the time of sketching out; both are measured here. Lloyd, sketching and our decoder
+use every core; the paper's decoder uses one.
 """
 
 from pathlib import Path
@@ -10,19 +10,21 @@ from pathlib import Path
 import numpy as np
 
 import ckm
-from drawing import panels, style
-from harness import Experiment, Plan, Row, Run, Task, pick, reproduce
-from methods import LABELS, SKETCHES, decoded, judge, lloyd, timed
-from paper import FIGURE_4_SSE, FIGURE_4_TIME
+from experiments.drawing import panels, style
+from experiments.experiment import Experiment, Plan, Row, Run, Task, pick, reproduce
+from experiments.methods import LABELS, SKETCHES, decoded, judge, lloyd, timed
+from experiments.paper import FIGURE_4_SSE, FIGURE_4_TIME
 
-K, N_FEATURES = 10, 10
-RATIOS, QUICK_RATIOS = [1, 2, 5, 10, 32], [2, 10, 32]
+K = 10
+N_FEATURES = 10
+RATIOS = [1, 2, 5, 10, 32]
+QUICK_RATIOS = [2, 10, 32]
 SHOWN = 10  # the m / (K n) of the panel over N: the paper's m = 1000
-QUICK_SIZES = {10_000: 10, 100_000: 10, 1_000_000: 2}  # and how many repetitions at most
+QUICK_SIZES = {10_000: 10, 100_000: 10, 1_000_000: 2}  # N: most repetitions
 
 
 def tasks(plan: Plan) -> list[Task]:
-    """Every size in turn, so that a run cut short has seen them all."""
+    """Return the tasks, size by size, so that an interrupted run has all sizes."""
     sizes = (
         dict.fromkeys((10**4, 10**5, 10**6, 10**7), len(plan.seeds)) if plan.full else QUICK_SIZES
     )
@@ -36,7 +38,7 @@ def tasks(plan: Plan) -> list[Task]:
 
 
 def work(task: Task) -> list[Run]:
-    """One run of Lloyd, then both decoders at every size of the sketch."""
+    """Run Lloyd once, then both decoders at every sketch size."""
     warm_up()
     seed = task["seed"]
     X = ckm.datasets.gaussian_mixture(task["N"], K, N_FEATURES, random_state=seed).rows
@@ -66,9 +68,7 @@ def work(task: Task) -> list[Run]:
 
 
 def warm_up() -> None:
-    """Compile, and load what is loaded once, so that it is in no one's time; it costs little when
-    done.
-    """
+    """Compile and load code, so that no measured time includes it; the second call is cheap."""
     X = np.random.default_rng(0).standard_normal((2000, 2))
     lloyd(X, 3, "range", 0)
     for method, make in SKETCHES.items():
@@ -76,8 +76,9 @@ def warm_up() -> None:
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    """Time and memory over N at m = 1000, SSE over m / (K n) at the largest N; the paper's ranges
-    are bars.
+    """Draw time and memory over N at m = 1000, and SSE over m / (K n) at the largest N.
+
+    The paper's ranges are bars.
     """
     largest = max(row["N"] for row in rows)
     at_shown = pick(rows, ratio=SHOWN)

@@ -1,4 +1,4 @@
-"""Lloyd, the paper's decoder and ours, with the settings of Section 4; all return centroids (K, n)."""
+"""Lloyd, the paper's decoder and ours, with the settings of Section 4."""
 
 import time
 import warnings
@@ -12,15 +12,15 @@ from sklearn.metrics import adjusted_rand_score, pairwise_distances_argmin_min
 import ckm
 
 STRATEGIES = ("range", "sample", "k++")
-# what Sample and K++ draw from for the paper's decoder, and what ours sees instead
-SAMPLED_ROWS, POOL = 10_000, 1000
+SAMPLED_ROWS = 10_000  # rows that Sample and K++ draw from for the paper's decoder
+POOL = 1000  # rows of the pool that our decoder has instead
 LABELS = {"lloyd": "Lloyd", "clompr": "CKM (paper's decoder)", "density": "CKM (ours)"}
 COLOURS = {"lloyd": "#666666", "clompr": "#D55E00", "density": "#0072B2"}
 MARKERS = {"lloyd": "s", "clompr": "^", "density": "o"}
 
 
 class Judged(NamedTuple):
-    """How good centroids are: the SSE (equation 1), and the adjusted Rand index where classes are
+    """The quality of centroids: the SSE (equation 1), and the adjusted Rand index if classes are
     known.
     """
 
@@ -29,7 +29,7 @@ class Judged(NamedTuple):
 
 
 def judge(X: np.ndarray, centroids: np.ndarray, classes: np.ndarray | None = None) -> Judged:
-    """Assign every row to its nearest centroid."""
+    """Assign every row to its nearest centroid, and measure the result."""
     labels, squares = pairwise_distances_argmin_min(X, centroids, metric="sqeuclidean")
     return Judged(
         float(squares.sum()),
@@ -38,9 +38,10 @@ def judge(X: np.ndarray, centroids: np.ndarray, classes: np.ndarray | None = Non
 
 
 def lloyd(X: np.ndarray, K: int, strategy: str, seed: int, replicates: int = 1) -> np.ndarray:
-    """Scikit-learn's k-means, the replicate with the lowest SSE."""
+    """Return the centroids (K, n) of scikit-learn's k-means, the best of its replicates."""
     rng = np.random.default_rng([seed, STRATEGIES.index(strategy)])
-    lower, upper = X.min(axis=0), X.max(axis=0)
+    lower = X.min(axis=0)
+    upper = X.max(axis=0)
     starts: dict[str, Callable[[], Any]] = {
         "range": lambda: rng.uniform(lower, upper, (K, X.shape[1])),
         "sample": lambda: "random",
@@ -54,12 +55,12 @@ def lloyd(X: np.ndarray, K: int, strategy: str, seed: int, replicates: int = 1) 
 
 
 def paper_sketch(X: np.ndarray, m: int, seed: int, **options: Any) -> ckm.Sketch:
-    """The sketch of the paper: its law of frequencies, at the scale that its rule picks."""
+    """Return the paper's sketch: its law of frequencies, at the scale that its rule gives."""
     return ckm.sketch(X, sketch_size=m, distribution="adapted-radius", random_state=seed, **options)
 
 
 def our_sketch(X: np.ndarray, K: int, m: int, seed: int, **options: Any) -> ckm.Sketch:
-    """The same size with our law."""
+    """Return a sketch of the same size with our law of frequencies."""
     return ckm.sketch(X, n_clusters=K, sketch_size=m, random_state=seed, **options)
 
 
@@ -70,23 +71,24 @@ SKETCHES: dict[str, Callable[..., ckm.Sketch]] = {
 
 
 def decoded(sketch: ckm.Sketch, K: int, method: str, seed: int, **options: Any) -> np.ndarray:
-    """Centroids from the sketch, Range starts unless `init` is given; the replicate with the lowest
-    cost of the sketch.
+    """Return the centroids (K, n) decoded from the sketch, of the replicate with the lowest cost.
+
+    Searches start from Range unless `init` is given.
     """
     options.setdefault("init", "range")
     with warnings.catch_warnings():
-        # sketches that are too small are part of the experiment
+        # The experiments include sketches that are too small.
         warnings.simplefilter("ignore", ckm.errors.SmallSketchWarning)
         return ckm.decode(sketch, K, decoder=method, random_state=seed, **options).centroids
 
 
 def sampled(X: np.ndarray, seed: int) -> np.ndarray:
-    """Rows for Sample and K++ to draw from."""
+    """Return the rows that Sample and K++ draw from."""
     return X[np.random.default_rng(seed).choice(len(X), min(SAMPLED_ROWS, len(X)), replace=False)]
 
 
 def timed(function: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[Any, float]:
-    """What it returns, and the seconds it took."""
+    """Return the function's result and the seconds it took."""
     began = time.perf_counter()
     value = function(*arguments, **options)
     return value, time.perf_counter() - began

@@ -10,12 +10,17 @@ from pathlib import Path
 import numpy as np
 from sklearn.kernel_approximation import RBFSampler
 
-from drawing import curve, panels
-from harness import Experiment, Plan, Row, Run, Task, reproduce
-from methods import LABELS, SKETCHES, decoded, judge, lloyd
+from experiments.drawing import curve, panels
+from experiments.experiment import Experiment, Plan, Row, Run, Task, reproduce
+from experiments.methods import LABELS, SKETCHES, decoded, judge, lloyd
 
-K, GAMMA, RATIO = 2, 0.7, 5
-DISC, RING, WIDTH = 0.8, 2.0, 0.2  # radii, and the ring's deviation
+K = 2
+GAMMA = 0.7
+RATIO = 5
+# radii, and the ring's deviation
+DISC = 0.8
+RING = 2.0
+WIDTH = 0.2
 
 
 # N and the numbers D of features tried within a task: quick, full
@@ -23,7 +28,7 @@ SIZES = ((10_000, [10, 30, 60]), (100_000, [10, 30, 100, 300]))
 
 
 def tasks(plan: Plan) -> list[Task]:
-    """A full run has the quick one in it."""
+    """Return the tasks; a full run includes the quick one."""
     return [
         {"N": N, "features": D, "seed": seed}
         for seed in plan.seeds
@@ -32,8 +37,9 @@ def tasks(plan: Plan) -> list[Task]:
 
 
 def disc_and_ring(n_samples: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the plane (N, 2), and which of the two each is of."""
-    classes, angles = rng.integers(2, size=n_samples), rng.uniform(0, 2 * np.pi, n_samples)
+    """Return rows of the plane (N, 2) and their classes: 0 is the disc, 1 the ring."""
+    classes = rng.integers(2, size=n_samples)
+    angles = rng.uniform(0, 2 * np.pi, n_samples)
     radii = np.where(
         classes == 0,
         DISC * np.sqrt(rng.uniform(size=n_samples)),
@@ -43,7 +49,7 @@ def disc_and_ring(n_samples: int, rng: np.random.Generator) -> tuple[np.ndarray,
 
 
 def work(task: Task) -> list[Run]:
-    """One replicate of each."""
+    """Run each method once."""
     seed = task["seed"]
     rows, classes = disc_and_ring(task["N"], np.random.default_rng(seed))
     found: list[Run] = []
@@ -63,7 +69,7 @@ def work(task: Task) -> list[Run]:
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    """Adjusted Rand index over D."""
+    """Draw the adjusted Rand index over D."""
     with panels(path, 1, 6) as (ax,):
         for method in LABELS:
             curve(ax, rows, "D", "ari", method)

@@ -12,11 +12,13 @@ import numpy as np
 from sklearn.metrics import pairwise_distances_argmin
 
 import ckm
-from drawing import curve, panels
-from harness import Experiment, Plan, Row, Run, Task, reproduce
-from methods import SKETCHES, decoded, judge, lloyd, timed
+from experiments.drawing import curve, panels
+from experiments.experiment import Experiment, Plan, Row, Run, Task, reproduce
+from experiments.methods import SKETCHES, decoded, judge, lloyd, timed
 
-K, N_FEATURES, RATIO = 10, 32, 5
+K = 10
+N_FEATURES = 32
+RATIO = 5
 
 
 # N and the dimensions d tried within a task: quick, full
@@ -24,7 +26,7 @@ SIZES = ((20_000, [3, 6, 12]), (200_000, [3, 6, 9, 12, 18, 24]))
 
 
 def tasks(plan: Plan) -> list[Task]:
-    """A full run has the quick one in it."""
+    """Return the tasks; a full run includes the quick one."""
     return [
         {"N": N, "n": N_FEATURES, "dimensions": d, "seed": seed}
         for seed in plan.seeds
@@ -33,7 +35,7 @@ def tasks(plan: Plan) -> list[Task]:
 
 
 def work(task: Task) -> list[Run]:
-    """Project, sketch, decode, lift; and the same without a projection."""
+    """Project, sketch, decode and lift; and the same without a projection."""
     seed = task["seed"]
     X = ckm.datasets.gaussian_mixture(task["N"], K, N_FEATURES, random_state=seed).rows
     best = judge(X, lloyd(X, K, "k++", seed, replicates=3)).sse
@@ -51,14 +53,15 @@ def work(task: Task) -> list[Run]:
 
 
 def direct(X: np.ndarray, P: np.ndarray, method: str, seed: int) -> np.ndarray:
-    """No projection: m = 5Kn frequencies."""
+    """Return centroids without projection, from m = 5Kn frequencies."""
     sketch = SKETCHES[method](X, K, RATIO * K * X.shape[1], seed, n_jobs=1)
     return decoded(sketch, K, method, seed, n_jobs=1)
 
 
 def lifted(X: np.ndarray, P: np.ndarray, method: str, seed: int) -> np.ndarray:
-    """Centroids of the projected rows, and the mean of the rows nearest to each; one without rows
-    stays at the mean of all.
+    """Find centroids of the projected rows, and return the mean of the rows nearest to each.
+
+    A centroid without rows becomes the mean of all rows.
     """
     projected = X @ P
     labels = pairwise_distances_argmin(projected, direct(projected, P, method, seed))
@@ -68,7 +71,7 @@ def lifted(X: np.ndarray, P: np.ndarray, method: str, seed: int) -> np.ndarray:
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    """SSE and time against d."""
+    """Draw SSE and time over d."""
     with panels(path, 2) as axes:
         for ax, measure, title in zip(
             axes,

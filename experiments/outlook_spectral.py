@@ -13,25 +13,28 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.neighbors import kneighbors_graph
 
-from deform import Deformation, enlarged
-from drawing import curve, panels
-from harness import Experiment, Plan, Row, Run, Task, reproduce
-from methods import LABELS, SKETCHES, decoded, judge, lloyd
-from shared import mnist_spectral
+from benchmarks import spectral
+from benchmarks.deform import Deformation, enlarged
+from experiments.drawing import curve, panels
+from experiments.experiment import Experiment, Plan, Row, Run, Task, reproduce
+from experiments.methods import LABELS, SKETCHES, decoded, judge, lloyd
 
-K, M, ORIGINALS, LARGEST = 10, 1000, 1797, 16
+K = 10
+M = 1000
+ORIGINALS = 1797
+LARGEST = 16
 SMALL = Deformation(shift=0.1, bend=0.13, smoothness=1.2)  # for images of eight pixels
 
 
 def tasks(plan: Plan) -> list[Task]:
-    """The original images, and a few times as many."""
+    """Return the tasks: the original images, and a few times as many."""
     sizes = (ORIGINALS, 5000, 20_000) if plan.full else (ORIGINALS, 5000)
     return [{"N": N, "m": M, "seed": seed} for seed in plan.seeds for N in sizes]
 
 
 @cache
 def features(n_images: int) -> tuple[np.ndarray, np.ndarray]:
-    """Spectral features (N, 10) and classes (N,)."""
+    """Return spectral features (N, 10) and classes (N,)."""
     digits = load_digits()
     grey = (digits.images * (255 / LARGEST)).astype(np.uint8)
     pixels = (
@@ -39,15 +42,16 @@ def features(n_images: int) -> tuple[np.ndarray, np.ndarray]:
         .reshape(n_images, -1)
         .astype(np.float32)
     )
-    graph = sparse.csr_array(kneighbors_graph(pixels, mnist_spectral.NEIGHBOURS))
-    return mnist_spectral.embedding(graph.maximum(graph.T)), digits.target[
+    graph = sparse.csr_array(kneighbors_graph(pixels, spectral.NEIGHBOURS))
+    return spectral.embedding(graph.maximum(graph.T)), digits.target[
         np.arange(n_images) % len(grey)
     ]
 
 
 def work(task: Task) -> list[Run]:
-    """One replicate of each."""
-    (X, classes), seed = features(task["N"]), task["seed"]
+    """Run each method once."""
+    (X, classes) = features(task["N"])
+    seed = task["seed"]
     centroids = {"lloyd": lloyd(X, K, "range", seed)}
     centroids |= {
         method: decoded(make(X, K, M, seed, n_jobs=1), K, method, seed, n_jobs=1)
@@ -60,7 +64,7 @@ def work(task: Task) -> list[Run]:
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    """SSE / N and adjusted Rand index over the number of images."""
+    """Draw SSE / N and adjusted Rand index over the number of images."""
     with panels(path, 2) as axes:
         for ax, measure, title in zip(
             axes, ("sse", "ari"), ("SSE / N", "adjusted Rand index"), strict=True

@@ -1,4 +1,4 @@
-"""The paper's own numbers, read off its plots (so to two or three figures), in the terms of our
+"""The paper's numbers, read off its plots (so to two or three digits), in the units of our
 summaries.
 """
 

@@ -1,8 +1,8 @@
 """The tables of docs/reproduction.md, written from the summaries of the full run: no number there
 is typed by hand.
 
-Each stands between <!-- NAME --> and <!-- end -->, with its plot. A table whose figure was not run
-is a sentence that says so.
+Each table stands between <!-- NAME --> and <!-- end -->, with its plot. For a figure that was not
+run, a sentence says so.
 """
 
 import re
@@ -10,24 +10,33 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import figure2
-from claims import METHODS, cells, judge_all
-from harness import Row, pick, read_summary
-from methods import LABELS, STRATEGIES
-from paper import FIGURE_1, FIGURE_3_ARI, FIGURE_3_SSE, FIGURE_4_SSE, FIGURE_4_TIME, SIZES
+from experiments import figure2
+from experiments.claims import METHODS, cells, judge_all
+from experiments.experiment import Row, pick, read_summary
+from experiments.methods import LABELS, STRATEGIES
+from experiments.paper import (
+    FIGURE_1,
+    FIGURE_3_ARI,
+    FIGURE_3_SSE,
+    FIGURE_4_SSE,
+    FIGURE_4_TIME,
+    SIZES,
+)
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "reproduction.md"
 LEVEL = "full"
 
+Read = Callable[[str, str], list[Row]]  # (level, name) to the rows of a summary
+
 
 def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Markdown."""
+    """Return a table in Markdown."""
     rows = [head, ["---"] * len(head), *lines]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
 def spread(row: Row | None, measure: str, digits: int = 3) -> str:
-    """Mean ± deviation (no deviation of one run)."""
+    """Return mean ± standard deviation, or the mean alone for a single run."""
     if row is None or measure not in row:
         return "not run"
     found = row[measure]
@@ -36,20 +45,21 @@ def spread(row: Row | None, measure: str, digits: int = 3) -> str:
     )
 
 
-def first(rows: Sequence[Row], **wanted: object) -> Row | None:
-    """Such a row, if there is one."""
-    return next(iter(pick(rows, **wanted)), None)
+def first(rows: Sequence[Row], **values: object) -> Row | None:
+    """Return the first row with these values, or None."""
+    return next(iter(pick(rows, **values)), None)
 
 
-def claims_table() -> str:
-    """Every claim and whether it holds."""
+def claims_table(read: Read) -> str:
+    """Return every claim and whether it holds."""
     head = ["claim", "the paper", "its decoder here", "holds", "ours", "holds"]
-    return table(head, [cells(row, LEVEL) for row in judge_all(read_summary, LEVEL)])
+    return table(head, [cells(row, LEVEL) for row in judge_all(read, LEVEL)])
 
 
-def figure1_table() -> str:
-    """SSE / N by strategy."""
-    rows, lines = read_summary(LEVEL, "figure1"), []
+def figure1_table(read: Read) -> str:
+    """Return SSE / N by strategy."""
+    rows = read(LEVEL, "figure1")
+    lines = []
     for data, N in dict.fromkeys((row["data"], row["N"]) for row in rows):
         for method in LABELS:
             known = {
@@ -74,9 +84,10 @@ def figure1_table() -> str:
     )
 
 
-def figure2_table() -> str:
-    """Relative SSE by m / (K n), and where it stays below the bound."""
-    rows, lines = read_summary(LEVEL, "figure2"), []
+def figure2_table(read: Read) -> str:
+    """Return the relative SSE by m / (K n), and where it stays below the bound."""
+    rows = read(LEVEL, "figure2")
+    lines = []
     ratios = sorted({row["ratio"] for row in rows if row["ratio"] is not None})
     for method, (measure, bound) in figure2.BELOW.items():
         for K, n, N in figure2.all_cells(rows):
@@ -111,9 +122,10 @@ def figure2_table() -> str:
     )
 
 
-def figure3_table() -> str:
-    """SSE / N and adjusted Rand index, the paper's in brackets."""
-    rows, lines = read_summary(LEVEL, "figure3"), []
+def figure3_table(read: Read) -> str:
+    """Return SSE / N and adjusted Rand index, the paper's in brackets."""
+    rows = read(LEVEL, "figure3")
+    lines = []
     for i, N in enumerate(SIZES):
         for method in LABELS:
             for replicates in (1, 5):
@@ -133,14 +145,16 @@ def figure3_table() -> str:
     )
 
 
-def figure4_table() -> str:
-    """Relative time, memory and SSE by N and m / (K n)."""
-    rows, lines = read_summary(LEVEL, "figure4"), []
+def figure4_table(read: Read) -> str:
+    """Return relative time, memory and SSE by N and m / (K n)."""
+    rows = read(LEVEL, "figure4")
+    lines = []
     for row in rows:
         if row["ratio"] is None:
             continue
         one_run = first(rows, N=row["N"], method="lloyd")
-        time, sse = FIGURE_4_TIME.get(row["N"]), FIGURE_4_SSE.get(row["ratio"])
+        time = FIGURE_4_TIME.get(row["N"])
+        sse = FIGURE_4_SSE.get(row["ratio"])
         means = [
             f"{row[measure]['mean']:.3g}"
             for measure in ("relative_time", "relative_whole", "relative_memory")
@@ -175,11 +189,11 @@ def figure4_table() -> str:
     return table(head, lines)
 
 
-def outlook_table(name: str, label: str, measures: Sequence[str]) -> Callable[[], str]:
-    """A line for each method and value of `label`."""
+def outlook_table(name: str, label: str, measures: Sequence[str]) -> Callable[[Read], str]:
+    """Return the function that makes a table with a line per method and value of `label`."""
 
-    def make() -> str:
-        rows = read_summary(LEVEL, name)
+    def make(read: Read) -> str:
+        rows = read(LEVEL, name)
         lines = [
             [
                 LABELS.get(row["method"], row["method"]),
@@ -195,7 +209,7 @@ def outlook_table(name: str, label: str, measures: Sequence[str]) -> Callable[[]
     return make
 
 
-TABLES: dict[str, Callable[[], str]] = {
+TABLES: dict[str, Callable[[Read], str]] = {
     "claims": claims_table,
     "figure1": figure1_table,
     "figure2": figure2_table,
@@ -207,15 +221,16 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 
 
-def filled(text: str) -> str:
-    """The document with every table written anew."""
+def filled(text: str, read: Read = read_summary) -> str:
+    """Return the document with every table rewritten."""
 
     def fill(found: re.Match[str]) -> str:
         name = found[1]
         if name == "claims":
-            written = TABLES[name]()
-        elif read_summary(LEVEL, name):
-            written = f"{TABLES[name]()}\n\n![The plot of {name}](../experiments/results/{LEVEL}/{name}.png)"
+            written = TABLES[name](read)
+        elif read(LEVEL, name):
+            plot = f"![The plot of {name}](../experiments/results/{LEVEL}/{name}.png)"
+            written = f"{TABLES[name](read)}\n\n{plot}"
         else:
             written = "Not run yet."
         return f"<!-- {name} -->\n{written}\n<!-- end -->"

@@ -1,10 +1,9 @@
-"""The experiments' own code: tasks are done once, summaries count right, claims are judged as
-stated, deformations are small.
+"""The experiments' own code: tasks run once, summaries are right, claims are judged as stated,
+deformations are small.
 """
 
 import json
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,16 +13,8 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 
 import ckm
-import claims
-import deform
-import figure1
-import figure2
-import figure3
-import figure4
-import harness
-import mnist
-import tables
-from shared import mnist_spectral
+from benchmarks import deform, mnist, spectral
+from experiments import claims, experiment, figure1, figure2, figure3, figure4, tables
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 
@@ -31,55 +22,57 @@ EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 # Tasks
 
 
-def experiment(done: list, fail_at: int | None = None) -> harness.Experiment:
+def trial(done: list, fail_at: int | None = None) -> experiment.Experiment:
     def work(task):
         if task["seed"] == fail_at:
             raise KeyboardInterrupt
         done.append(task["seed"])
         return [{"method": "a", "sse": float(task["seed"])}, {"method": "b", "sse": 1.0}]
 
-    return harness.Experiment(
+    return experiment.Experiment(
         "try", "a try", lambda plan: tasks(3), work, ("sse",), lambda rows, path: None
     )
 
 
-def tasks(count: int) -> list[harness.Task]:
+def tasks(count: int) -> list[experiment.Task]:
     return [{"N": 10, "ratios": [1, 2], "seed": seed} for seed in range(count)]
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path):
-    store, done = harness.Store(tmp_path / "runs" / "try.jsonl"), []
+    store = experiment.TaskLog.at(tmp_path / "runs" / "try.jsonl")
+    done = []
     with pytest.raises(SystemExit, match="continues from here"):
-        harness.do_all(experiment(done, fail_at=1), tasks(3), store, jobs=0)
+        experiment.run_all(trial(done, fail_at=1), tasks(3), store, jobs=0)
     assert done == [0]
-    assert harness.do_all(experiment(done), tasks(3), store, jobs=0) == 0
+    assert experiment.run_all(trial(done), tasks(3), store, jobs=0) == 0
     assert done == [0, 1, 2]
-    assert harness.do_all(experiment(done), tasks(3), store, jobs=0) == 0
+    assert experiment.run_all(trial(done), tasks(3), store, jobs=0) == 0
     assert done == [0, 1, 2]
 
 
 def test_a_line_cut_short_by_a_crash_is_done_again(tmp_path):
-    store, done = harness.Store(tmp_path / "try.jsonl"), []
-    harness.do_all(experiment(done), tasks(2), store, jobs=0)
-    text = store.path.read_text()
-    store.path.write_text(text[: len(text) - 20])
-    harness.do_all(experiment(done), tasks(3), store, jobs=0)
+    store = experiment.TaskLog.at(tmp_path / "try.jsonl")
+    done = []
+    experiment.run_all(trial(done), tasks(2), store, jobs=0)
+    text = store.log.path.read_text()
+    store.log.path.write_text(text[: len(text) - 20])
+    experiment.run_all(trial(done), tasks(3), store, jobs=0)
     assert done == [0, 1, 1, 2]
     assert len(store.read()) == 3
 
 
 def test_nothing_new_begins_when_time_is_up(tmp_path):
     done: list = []
-    left = harness.do_all(
-        experiment(done), tasks(3), harness.Store(tmp_path / "try.jsonl"), jobs=0, minutes=1e-12
+    left = experiment.run_all(
+        trial(done), tasks(3), experiment.TaskLog.at(tmp_path / "try.jsonl"), jobs=0, minutes=1e-12
     )
     assert (done, left) == ([], 3)
 
 
 def test_every_run_is_kept_with_its_seed_and_versions(tmp_path):
-    store = harness.Store(tmp_path / "try.jsonl")
-    harness.do_all(experiment([]), tasks(2), store, jobs=0)
-    entries = [json.loads(line) for line in store.path.read_text().splitlines()]
+    store = experiment.TaskLog.at(tmp_path / "try.jsonl")
+    experiment.run_all(trial([]), tasks(2), store, jobs=0)
+    entries = [json.loads(line) for line in store.log.path.read_text().splitlines()]
     assert [entry["task"]["seed"] for entry in entries] == [0, 1]
     assert all(
         {"numpy", "compressive-kmeans", "scikit-learn"} <= set(entry["versions"])
@@ -91,29 +84,29 @@ def test_every_run_is_kept_with_its_seed_and_versions(tmp_path):
 
 
 def test_a_summary_has_means_deviations_and_seeds(tmp_path):
-    store = harness.Store(tmp_path / "try.jsonl")
-    harness.do_all(experiment([]), tasks(3), store, jobs=0)
-    rows = harness.summarise(store.read().values(), ("sse",))
-    assert harness.one(rows, method="a") == {
+    store = experiment.TaskLog.at(tmp_path / "try.jsonl")
+    experiment.run_all(trial([]), tasks(3), store, jobs=0)
+    rows = experiment.summarise(store.read().values(), ("sse",))
+    assert experiment.one(rows, method="a") == {
         "N": 10,
         "method": "a",
         "count": 3,
         "seeds": [0, 2],
         "sse": {"mean": 1.0, "std": 1.0, "median": 1.0},
     }
-    assert harness.one(rows, method="b")["sse"]["std"] == 0
+    assert experiment.one(rows, method="b")["sse"]["std"] == 0
     with pytest.raises(LookupError):
-        harness.one(rows, method="c")
+        experiment.one(rows, method="c")
 
 
-def test_a_summary_is_read_as_it_was_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(harness, "HERE", tmp_path)
+def test_a_summary_is_read_as_it_was_written(tmp_path):
     rows = [{"N": 10, "sse": {"mean": 1.5}}, {"N": 20, "sse": {"mean": 2.5}}]
-    harness.write_json(
-        harness.result_path("quick", "try"), {"experiment": "try", "left": 0, "rows": rows}
+    experiment.write_json(
+        experiment.result_path("quick", "try", folder=tmp_path),
+        {"experiment": "try", "left": 0, "rows": rows},
     )
-    assert harness.read_summary("quick", "try") == rows
-    assert harness.read_summary("full", "try") == []
+    assert experiment.read_summary("quick", "try", tmp_path) == rows
+    assert experiment.read_summary("full", "try", tmp_path) == []
 
 
 def test_enough_is_where_the_mean_stays_below():
@@ -130,7 +123,7 @@ def test_enough_is_where_the_mean_stays_below():
 # Claims
 
 
-def figure3_rows(ari: dict, sse: dict) -> list[harness.Row]:
+def figure3_rows(ari: dict, sse: dict) -> list[experiment.Row]:
     return [
         {
             "N": N,
@@ -145,7 +138,7 @@ def figure3_rows(ari: dict, sse: dict) -> list[harness.Row]:
 
 
 @pytest.fixture
-def mnist_rows() -> list[harness.Row]:
+def mnist_rows() -> list[experiment.Row]:
     """CKM has better classes than Lloyd at both sizes, but for our decoder at the larger one."""
     ari = {(70_000, "lloyd"): 0.8, (70_000, "clompr"): 0.9, (70_000, "density"): 0.85}
     ari |= {(300_000, "lloyd"): 0.8, (300_000, "clompr"): 0.92, (300_000, "density"): 0.79}
@@ -172,7 +165,7 @@ def test_fewer_replicates_and_improving(mnist_rows):
     assert claims.improving(mnist_rows, "clompr").holds
     assert not claims.improving(mnist_rows, "density").holds
     with pytest.raises(LookupError):
-        claims.improving(harness.pick(mnist_rows, N=70_000), "clompr")
+        claims.improving(experiment.pick(mnist_rows, N=70_000), "clompr")
 
 
 def test_speed_counts_five_runs_of_lloyd():
@@ -204,7 +197,7 @@ def test_initialisation_is_the_largest_mean_over_the_smallest():
 
 
 def test_what_a_quick_run_lacks_comes_from_the_full_one_and_is_marked(mnist_rows):
-    def read(level: str, name: str) -> list[harness.Row]:
+    def read(level: str, name: str) -> list[experiment.Row]:
         return mnist_rows if (level, name) == ("full", "figure3") else []
 
     rows = {row["claim"]: row for row in claims.judge_all(read, "quick")}
@@ -238,7 +231,8 @@ def test_deformed_images_are_near_their_own(images):
     moved = deform.deform(images, np.random.default_rng(0)).astype(float)
     assert moved.shape == images.shape
     distances = ((moved[:, None] - images[None].astype(float)) ** 2).sum(axis=(2, 3))
-    own, others = np.diag(distances), distances[~np.eye(len(images), dtype=bool)]
+    own = np.diag(distances)
+    others = distances[~np.eye(len(images), dtype=bool)]
     assert 0 < own.min() < own.mean() < 0.4 * others.mean()
     assert moved.sum() == pytest.approx(images.sum(), rel=0.05)
 
@@ -253,11 +247,9 @@ def test_a_shift_moves_everything_alike(images):
         for stack in (images.astype(float), moved)
     ]
     drawn = np.random.default_rng(0)
-    (
-        drawn.standard_normal(len(images)),
-        drawn.standard_normal(len(images)),
-        drawn.standard_normal((len(images), 2)),
-    )
+    # The shift is drawn after the angles, the shears and the scales.
+    for shape in (len(images), len(images), (len(images), 2)):
+        drawn.standard_normal(shape)
     np.testing.assert_allclose(
         centres[0] - centres[1], drawn.standard_normal((len(images), 2, 1, 1))[:, 0, 0, 0], atol=0.1
     )
@@ -282,9 +274,7 @@ def test_spectral_features_of_deformed_images(images):
     pytest.importorskip("cv2", reason="it comes with the [experiments] extra")
     pytest.importorskip("faiss", reason="it comes with the [experiments] extra")
     many = np.concatenate([*deform.enlarged(images, 400)])
-    found = mnist_spectral.embedding(
-        mnist_spectral.neighbour_graph(mnist_spectral.descriptors(many))
-    )
+    found = spectral.embedding(spectral.neighbour_graph(spectral.descriptors(many)))
     assert found.shape == (400, 10)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1)
 
@@ -292,7 +282,7 @@ def test_spectral_features_of_deformed_images(images):
 def test_only_the_largest_part_of_a_graph_is_kept():
     links = np.zeros((6, 6))
     links[[0, 2, 2, 4, 1, 3], [2, 0, 4, 2, 3, 1]] = 1  # 0 - 2 - 4, 1 - 3, and 5 alone
-    connected, kept = mnist.largest_part(sparse.csr_array(links))
+    connected, kept = spectral.largest_part(sparse.csr_array(links))
     np.testing.assert_array_equal(kept, [0, 2, 4])
     np.testing.assert_array_equal(connected.toarray(), [[0, 1, 0], [1, 0, 1], [0, 1, 0]])
 
@@ -317,26 +307,35 @@ def test_one_repetition_of_the_times_measures_what_it_says():
     assert 0.5 < ours["relative_sse"] < 1.2
 
 
+@pytest.fixture
+def forgetful_mnist():
+    """Nothing that an earlier test loaded is remembered, nor what this one does."""
+    for function in (mnist.originals, mnist.available):
+        function.cache_clear()
+    yield
+    for function in (mnist.originals, mnist.available):
+        function.cache_clear()
+
+
+@pytest.mark.usefixtures("forgetful_mnist")
 def test_without_images_mnist_is_left_out_with_a_sentence(tmp_path, monkeypatch, capsys):
-    for function in ("_originals", "available"):  # which remember
-        monkeypatch.setattr(mnist, function, getattr(mnist, function).__wrapped__)
     monkeypatch.delenv("MNIST_DIR", raising=False)
-    plan = harness.Plan(full=False, seeds=range(2))
+    plan = experiment.Plan(full=False, seeds=range(2))
     assert figure3.tasks(plan) == []
     assert "give --mnist FOLDER" in capsys.readouterr().out
     assert {task["data"] for task in figure1.tasks(plan)} == {"gaussian"}
-    mnist.name_source(str(tmp_path / "nowhere"))
+    mnist.available.cache_clear()
+    monkeypatch.setenv("MNIST_DIR", str(tmp_path / "nowhere"))
     assert not mnist.available()
     assert "MNIST is left out" in capsys.readouterr().out
 
 
-def test_without_tasks_a_summary_is_left_alone(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(harness, "HERE", tmp_path)
-    monkeypatch.setattr(sys, "argv", ["figure3.py"])
-    path = harness.result_path("quick", "try")
-    harness.write_json(path, {"experiment": "try", "rows": [{"N": 1}]})
-    harness.reproduce(replace(experiment([]), tasks=lambda plan: []))
-    assert harness.read_summary("quick", "try") == [{"N": 1}]
+def test_without_tasks_a_summary_is_left_alone(tmp_path, capsys):
+    path = experiment.result_path("quick", "try", folder=tmp_path)
+    experiment.write_json(path, {"experiment": "try", "rows": [{"N": 1}]})
+    without_tasks = replace(trial([]), tasks=lambda plan: [])
+    experiment.reproduce(without_tasks, arguments=[], folder=tmp_path)
+    assert experiment.read_summary("quick", "try", tmp_path) == [{"N": 1}]
     assert "nothing to do" in capsys.readouterr().out
 
 
@@ -346,12 +345,10 @@ def test_without_tasks_a_summary_is_left_alone(tmp_path, monkeypatch, capsys):
 def test_every_number_of_the_document_is_in_a_summary():
     text = tables.DOCUMENT.read_text(encoding="utf-8")
     assert all(f"<!-- {name} -->" in text for name in tables.TABLES)
-    assert tables.filled(text) == text, "run experiments/tables.py"
+    assert tables.filled(text) == text, "run python -m experiments.tables"
 
 
-def test_a_table_says_what_was_not_run(monkeypatch):
-    monkeypatch.setattr(tables, "read_summary", lambda level, name: [])
-    assert (
-        tables.filled("a\n<!-- figure1 -->\nold\n<!-- end -->\nb")
-        == "a\n<!-- figure1 -->\nNot run yet.\n<!-- end -->\nb"
-    )
+def test_a_table_says_what_was_not_run():
+    text = "a\n<!-- figure1 -->\nold\n<!-- end -->\nb"
+    expected = "a\n<!-- figure1 -->\nNot run yet.\n<!-- end -->\nb"
+    assert tables.filled(text, read=lambda level, name: []) == expected

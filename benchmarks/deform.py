@@ -1,5 +1,5 @@
-"""More images from few: small random affine and smooth elastic deformations. They stand in for
-infMNIST (Loosli, Canu and Bottou, 2007).
+"""More images from few: small random affine and smooth elastic deformations, in place of infMNIST
+(Loosli, Canu and Bottou, 2007).
 """
 
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ BATCH = 1000  # images that share a stream of random numbers
 
 
 class Deformation(NamedTuple):
-    """The standard deviations of what is drawn for each image."""
+    """The standard deviations of the random deformation of an image."""
 
     rotation: float = 0.06  # radians
     scaling: float = 0.04
     shear: float = 0.06
     shift: float = 0.35  # pixels
     bend: float = 0.45  # pixels, of the elastic displacement
-    smoothness: float = 4.0  # pixels over which that hardly changes
+    smoothness: float = 4.0  # pixels over which the displacement hardly changes
 
 
 DEFAULT = Deformation()
@@ -28,9 +28,7 @@ DEFAULT = Deformation()
 def deform(
     images: np.ndarray, rng: np.random.Generator, settings: Deformation = DEFAULT
 ) -> np.ndarray:
-    """Each image (N, h, w) of bytes with a deformation of its own; what comes from outside an image
-    is black.
-    """
+    """Deform each image (N, h, w) of bytes at random; pixels from outside an image are black."""
     count, height, width = images.shape
     centre = np.array([(height - 1) / 2, (width - 1) / 2]).reshape(2, 1, 1)
     grid = np.indices((height, width)) - centre
@@ -45,11 +43,9 @@ def deform(
 
 
 def _matrices(count: int, rng: np.random.Generator, settings: Deformation) -> np.ndarray:
-    """Rotation, shear and scaling of both axes: (N, 2, 2)."""
-    angles, shears = (
-        settings.rotation * rng.standard_normal(count),
-        settings.shear * rng.standard_normal(count),
-    )
+    """Return a matrix of rotation, shear and scaling per image: (N, 2, 2)."""
+    angles = settings.rotation * rng.standard_normal(count)
+    shears = settings.shear * rng.standard_normal(count)
     scales = np.exp(settings.scaling * rng.standard_normal((count, 2)))
     turn = np.stack(
         [np.cos(angles), -np.sin(angles), np.sin(angles), np.cos(angles)], axis=1
@@ -61,21 +57,22 @@ def _matrices(count: int, rng: np.random.Generator, settings: Deformation) -> np
 
 
 def _bends(shape: tuple[int, ...], rng: np.random.Generator, settings: Deformation) -> np.ndarray:
-    """Smooth random displacements (N, 2, h, w): white noise through a Gaussian filter, scaled to a
-    standard deviation of `bend`.
+    """Return smooth random displacements (N, 2, h, w): white noise through a Gaussian filter,
+    scaled to a standard deviation of `bend`.
     """
     noise = rng.standard_normal((shape[0], 2, *shape[1:]), dtype=np.float32)
     s = settings.smoothness
     smooth = gaussian_filter(noise, (0, 0, s, s), mode="wrap")
-    # the filter divides the deviation of white noise by this
+    # The Gaussian filter divides the standard deviation of white noise by 2 sqrt(pi) s.
     return settings.bend * smooth * (2 * np.sqrt(np.pi) * s)
 
 
 def enlarged(
     images: np.ndarray, n_images: int, seed: int = 0, settings: Deformation = DEFAULT
 ) -> Iterator[np.ndarray]:
-    """The images, then deformed ones, going through them again and again, in batches: the first
-    ones of more are the same.
+    """Yield the images in batches, then deformed copies of them, pass after pass.
+
+    The first images of a longer sequence are those of a shorter one.
     """
     yield from (
         images[start : min(start + BATCH, n_images)]
