@@ -541,7 +541,7 @@ def test_a_stopped_pass_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -
         "s.part",
         expect=1,
     )
-    assert "There is a checkpoint s.part already; go on from it with --resume, or remove it" in err
+    assert "There is a checkpoint s.part already; continue from it with --resume, or " in err
     _, err = run(
         "sketch",
         "part-*.parquet",
@@ -556,7 +556,7 @@ def test_a_stopped_pass_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -
         "--resume",
         expect=1,
     )
-    assert "was begun with --pool 20, and now --pool 21 is asked for" in err
+    assert "was written with --pool 20, and now --pool 21 is given" in err
     run(
         "sketch",
         "part-*.parquet",

@@ -28,18 +28,21 @@ def with_header(header: str, payload: bytes) -> bytes:
     return struct.pack("<Q", len(encoded)) + encoded + payload
 
 
-def metadata_of(data: bytes) -> dict[str, Any]:
-    """Our own metadata."""
-    return json.loads(header_of(data)[0]["__metadata__"]["ckm"])
+def metadata_of(data: bytes, key: str = "ckm") -> dict[str, Any]:
+    """Our own metadata; `key` is "ckm" in sketches and "ckm-checkpoint" in checkpoints."""
+    return json.loads(header_of(data)[0]["__metadata__"][key])
 
 
 def forge(
-    data: bytes, metadata: dict[str, Any] | None = None, tensors: dict[str, Any] | None = None
+    data: bytes,
+    metadata: dict[str, Any] | None = None,
+    tensors: dict[str, Any] | None = None,
+    key: str = "ckm",
 ) -> bytes:
     """The file with some metadata and tensors changed (or LEFT_OUT), and a checksum that fits."""
     own = {
         k: v
-        for k, v in (metadata_of(data) | (metadata or {})).items()
+        for k, v in (metadata_of(data, key) | (metadata or {})).items()
         if v is not LEFT_OUT and k != "sha256"
     }
     arrays = {k: v for k, v in (load(data) | (tensors or {})).items() if v is not LEFT_OUT}
@@ -48,7 +51,7 @@ def forge(
         digest.update(f"\n{name} {arrays[name].dtype.str} {arrays[name].shape}\n".encode())
         digest.update(np.ascontiguousarray(arrays[name]).tobytes())
     own["sha256"] = digest.hexdigest()
-    return bytes(save(arrays, metadata={"ckm": canonical(own)}))
+    return bytes(save(arrays, metadata={key: canonical(own)}))
 
 
 def canonical(metadata: dict[str, Any]) -> str:

@@ -1,14 +1,16 @@
-"""A pass that was stopped, however it was, goes on from its checkpoint and ends with the bits of
-one that was not.
+"""A pass that is interrupted, in any way, resumes from its checkpoint and ends bit-identical to one
+that was not.
 """
 
 import errno
+import math
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +18,29 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sketch_files import mutations
+from sketch_files import LEFT_OUT, forge, metadata_of, mutations
 
 import ckm
 from ckm._core.storage import serialise
-from ckm._kernels.cpu import dense as numba_kernel
-from ckm._sketching import checkpoint as checkpoints
-from ckm._sketching.checkpoint import Checkpoint, File, from_bytes, to_bytes
-from ckm._sources import Place
+from ckm._sketching.checkpoint import Checkpoint, FileRecord, from_bytes, to_bytes
+from ckm._sources import BEGINNING, Chunk, Place, Source, open_source
 from ckm.errors import CheckpointError, OutputError, ParameterError
 
-OPTIONS: dict[str, Any] = {"sketch_size": 40, "scale": 1.0, "pool": 30, "random_state": 3}
+PATTERN = "part-*.parquet"
+OPTIONS: dict[str, Any] = {
+    "nan": "drop",
+    "sketch_size": 40,
+    "scale": 1.0,
+    "pool": 30,
+    "random_state": 3,
+}
+# A checkpoint after every chunk.
+CHECKPOINT: dict[str, Any] = {"checkpoint": "s.part", "checkpoint_interval": 0.0}
 
 
 def write_files(folder: Path, count: int, rows: int = 3000) -> None:
-    """Parquet files of different lengths, in row groups that do not divide them, with a missing
-    value in each.
+    """Write Parquet files of different lengths, in row groups that do not divide them, with a
+    missing value in each.
     """
     rng = np.random.default_rng(count)
     for i in range(count):
@@ -47,26 +56,49 @@ def write_files(folder: Path, count: int, rows: int = 3000) -> None:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(checkpoints, "EVERY", 0.0)
     write_files(tmp_path, 6)
     return tmp_path
 
 
 class Stop(Exception):
-    """What stops a pass in these tests."""
+    """Interrupts a pass in these tests."""
 
 
-def stop_after(monkeypatch: pytest.MonkeyPatch, blocks: int, error: BaseException) -> None:
-    """Make the kernel fail once it was given so many blocks."""
-    seen, tally = [0], numba_kernel.tally
+class FailingFiles(Source):
+    """The rows of the files, until reading a file fails."""
 
-    def failing(*args: Any) -> Any:
-        seen[0] += 1
-        if seen[0] > blocks:
-            raise error
-        return tally(*args)
+    def __init__(self, fails_at: int, error: BaseException) -> None:
+        self._files = open_source(PATTERN)
+        self._fails_at = fails_at
+        self._error = error
+        self.columns = self._files.columns
+        self.n_features = self._files.n_features
+        self.n_rows = self._files.n_rows
+        self.parts = self._files.parts
 
-    monkeypatch.setattr(numba_kernel, "tally", failing)
+    def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
+        for chunk in self._files.chunks(start):
+            if chunk.start.part >= self._fails_at:
+                raise self._error
+            yield chunk
+
+    def sample(self, *args: Any) -> Any:
+        return self._files.sample(*args)
+
+
+def interrupt(fails_at: int, error: BaseException, **options: Any) -> None:
+    """Sketch the files until the one with number `fails_at`, which cannot be read.
+
+    Reading is ahead of the sums by two tasks per thread, so that one thread gets farthest.
+    """
+    with pytest.raises(type(error)):
+        ckm.sketch(
+            FailingFiles(fails_at, error), **(OPTIONS | CHECKPOINT | {"n_jobs": 1} | options)
+        )
+
+
+def resume(**options: Any) -> ckm.Sketch:
+    return ckm.sketch(PATTERN, resume=True, **(OPTIONS | CHECKPOINT | options))
 
 
 @pytest.mark.filterwarnings("ignore:Left out")
@@ -76,70 +108,57 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, blocks: int, error: BaseExceptio
     ids=["bug", "ctrl-c", "read error"],
 )
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_it_goes_on_where_it_was_stopped(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, n_jobs: int
+def test_an_interrupted_pass_resumes_bit_for_bit(
+    folder: Path, error: BaseException, n_jobs: int
 ) -> None:
-    whole = ckm.sketch("part-*.parquet", nan="drop", **OPTIONS)
-    monkeypatch.setattr(checkpoints, "EVERY", 1e9)  # only the end writes
-    with monkeypatch.context() as patch:
-        stop_after(patch, 3, error)
-        with pytest.raises(type(error)):
-            ckm.sketch("part-*.parquet", nan="drop", checkpoint="s.part", n_jobs=n_jobs, **OPTIONS)
+    whole = ckm.sketch(PATTERN, **OPTIONS)
+    # With this interval, only the end of the pass writes a checkpoint.
+    interrupt(5, error, n_jobs=n_jobs, checkpoint_interval=math.inf)
     kept = from_bytes(Path("s.part").read_bytes())
     assert 0 < kept.sketch.count < whole.count
     assert kept.dropped > 0
     with pytest.warns(ckm.errors.MissingRowsWarning, match=r"Left out 6 of 29,655 rows"):
-        resumed = ckm.sketch(
-            "part-*.parquet", nan="drop", checkpoint="s.part", resume=True, n_jobs=n_jobs, **OPTIONS
-        )
-    assert serialise(resumed) == serialise(whole), "every bit, of the moments and the pool too"
-    again = ckm.sketch("part-*.parquet", nan="drop", checkpoint="s.part", resume=True, **OPTIONS)
-    assert serialise(again) == serialise(whole), "a finished checkpoint has nothing left to read"
+        resumed = resume(n_jobs=n_jobs)
+    assert serialise(resumed) == serialise(whole), "moments and pool included"
+    assert serialise(resume()) == serialise(whole), "nothing is left to read after the end"
 
 
 @pytest.mark.filterwarnings("ignore:Left out")
-def test_without_a_seed_the_one_before_is_used(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options = {**OPTIONS, "random_state": None}
-    with monkeypatch.context() as patch:
-        stop_after(patch, 2, Stop())
-        with pytest.raises(Stop):
-            ckm.sketch("part-*.parquet", nan="drop", checkpoint="s.part", **options)
-    resumed = ckm.sketch("part-*.parquet", nan="drop", checkpoint="s.part", resume=True, **options)
-    seed = from_bytes(Path("s.part").read_bytes()).asked["random_state"]
+def test_without_a_seed_the_seed_of_the_checkpoint_is_used(folder: Path) -> None:
+    interrupt(2, Stop(), random_state=None)
+    resumed = resume(random_state=None)
+    seed = from_bytes(Path("s.part").read_bytes()).options["random_state"]
     assert serialise(resumed) == serialise(
-        ckm.sketch("part-*.parquet", nan="drop", **(options | {"random_state": seed}))
+        ckm.sketch(PATTERN, **(OPTIONS | {"random_state": seed}))
     )
 
 
 _KILLED = """
-import sys, warnings, ckm, ckm._sketching.checkpoint
-ckm._sketching.checkpoint.EVERY = 0.0
+import warnings, ckm
 warnings.simplefilter("ignore")
-s = ckm.sketch("part-*.parquet", nan="drop", checkpoint="s.part", resume=True, sketch_size=400, scale=1.0, pool=30, random_state=3)
+s = ckm.sketch("part-*.parquet", nan="drop", checkpoint="s.part", checkpoint_interval=0.0,
+               resume=True, sketch_size=400, scale=1.0, pool=30, random_state=3)
 s.save("s.ckm")
 """
 
 
 @pytest.mark.filterwarnings("ignore:Left out")
-def test_killed_at_ten_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_killed_ten_times_ends_bit_identical(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     write_files(tmp_path, 20, rows=20_000)
-    whole = ckm.sketch(
-        "part-*.parquet", nan="drop", sketch_size=400, scale=1.0, pool=30, random_state=3
-    )
-    chance, kills = random.Random(0), 0
-    while kills < 10:
+    whole = ckm.sketch(PATTERN, **(OPTIONS | {"sketch_size": 400}))
+    chance = random.Random(0)
+    for _ in range(10):
         process = subprocess.Popen([sys.executable, "-c", _KILLED])
-        before = _written()
-        while process.poll() is None and _written() == before:  # until it has done something
+        before = _modification_time()
+        while process.poll() is None and _modification_time() == before:
             time.sleep(0.002)
         time.sleep(chance.uniform(0, 0.05))
         process.send_signal(signal.SIGKILL)
         process.wait()
-        kills += 1
-        if Path("s.ckm").exists():  # it was done before; begin again
+        if Path("s.ckm").exists():  # the pass ended before the signal: start again
             assert Path("s.ckm").read_bytes() == serialise(whole)
             Path("s.ckm").unlink()
             Path("s.part").unlink()
@@ -148,7 +167,7 @@ def test_killed_at_ten_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert not list(tmp_path.glob("*.tmp"))
 
 
-def _written() -> int:
+def _modification_time() -> int:
     try:
         return os.stat("s.part").st_mtime_ns
     except FileNotFoundError:
@@ -159,65 +178,56 @@ def _written() -> int:
 def test_a_full_disk_leaves_the_last_checkpoint(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, writes, replace = ckm.sketch("part-*.parquet", nan="drop", **OPTIONS), [0], os.replace
+    whole = ckm.sketch(PATTERN, **OPTIONS)
+    writes = []
+    replace = os.replace
 
     def full(*args: Any) -> None:
-        writes[0] += 1
-        if writes[0] > 2:
+        writes.append(args)
+        if len(writes) > 2:
             raise OSError(errno.ENOSPC, "No space left on device")
         replace(*args)
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", full)
         with pytest.raises(OutputError, match="No space left"):
-            ckm.sketch("part-*.parquet", nan="drop", checkpoint="s.part", **OPTIONS)
+            ckm.sketch(PATTERN, **OPTIONS, **CHECKPOINT)
     assert 0 < from_bytes(Path("s.part").read_bytes()).sketch.count < whole.count
-    assert sorted(path.name for path in folder.iterdir() if "part-" not in path.name) == [
-        "s.part"
-    ], "no half file is left"
-    resumed = ckm.sketch("part-*.parquet", nan="drop", checkpoint="s.part", resume=True, **OPTIONS)
-    assert serialise(resumed) == serialise(whole)
+    others = sorted(path.name for path in folder.iterdir() if "part-" not in path.name)
+    assert others == ["s.part"], "no incomplete file is left"
+    assert serialise(resume()) == serialise(whole)
 
 
-# What it refuses
+# Checkpoints that are refused
 
 
 @pytest.fixture
-def begun(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a checkpoint in the middle."""
-    with monkeypatch.context() as patch:
-        stop_after(patch, 2, Stop())
-        with pytest.raises(Stop):
-            ckm.sketch("part-*.parquet", nan="drop", checkpoint="s.part", **OPTIONS)
+def interrupted(folder: Path) -> Path:
+    """A folder with the checkpoint of an interrupted pass."""
+    interrupt(2, Stop())
     return folder
 
 
-def resume(**options: Any) -> None:
-    ckm.sketch(
-        "part-*.parquet", checkpoint="s.part", resume=True, **({"nan": "drop"} | OPTIONS | options)
-    )
-
-
 @pytest.mark.parametrize("name", ["part-00.parquet", "part-05.parquet"])
-def test_a_file_that_is_gone_is_named(begun: Path, name: str) -> None:
-    (begun / name).unlink()
+def test_a_missing_file_is_named(interrupted: Path, name: str) -> None:
+    (interrupted / name).unlink()
     with pytest.raises(
         CheckpointError,
-        match=rf"{name}, which was there when the checkpoint s\.part was begun, is gone",
+        match=rf"{name}, which the checkpoint s\.part was made from, is missing",
     ):
         resume()
 
 
 @pytest.mark.parametrize("name", ["part-00.parquet", "part-05.parquet"])
-def test_a_file_that_changed_is_named(begun: Path, name: str) -> None:
-    os.utime(begun / name, ns=(0, 0))
+def test_a_changed_file_is_named(interrupted: Path, name: str) -> None:
+    os.utime(interrupted / name, ns=(0, 0))
     with pytest.raises(CheckpointError, match=rf"{name} has changed since"):
         resume()
 
 
-def test_a_new_file_is_named(begun: Path) -> None:
-    (begun / "part-99.parquet").write_bytes((begun / "part-00.parquet").read_bytes())
-    with pytest.raises(CheckpointError, match=r"part-99\.parquet was not there"):
+def test_a_new_file_is_named(interrupted: Path) -> None:
+    (interrupted / "part-99.parquet").write_bytes((interrupted / "part-00.parquet").read_bytes())
+    with pytest.raises(CheckpointError, match=r"part-99\.parquet is new, or in another order"):
         resume()
 
 
@@ -232,20 +242,20 @@ def test_a_new_file_is_named(begun: Path) -> None:
         {"standardize": True},
     ],
 )
-def test_other_options_are_named(begun: Path, options: dict[str, Any]) -> None:
-    before = (begun / "s.part").read_bytes()
+def test_a_changed_option_is_named(interrupted: Path, options: dict[str, Any]) -> None:
+    before = (interrupted / "s.part").read_bytes()
     (name,) = options
-    with pytest.raises(ParameterError, match=f"was begun with {name}="):
+    with pytest.raises(ParameterError, match=f"was written with {name}="):
         resume(**options)
-    assert (begun / "s.part").read_bytes() == before
+    assert (interrupted / "s.part").read_bytes() == before
 
 
-def test_a_checkpoint_is_not_overwritten_unasked(begun: Path) -> None:
+def test_a_checkpoint_is_only_overwritten_by_resuming(interrupted: Path) -> None:
     with pytest.raises(
         ParameterError,
-        match=r"There is a checkpoint s\.part already; go on from it with resume=True",
+        match=r"There is a checkpoint s\.part already; continue from it with resume=True",
     ):
-        ckm.sketch("part-*.parquet", nan="drop", checkpoint="s.part", **OPTIONS)
+        ckm.sketch(PATTERN, **OPTIONS, **CHECKPOINT)
 
 
 def test_only_files_can_be_read_again(folder: Path) -> None:
@@ -255,13 +265,19 @@ def test_only_files_can_be_read_again(folder: Path) -> None:
     with pytest.raises(ParameterError, match="name it with checkpoint="):
         ckm.sketch(np.eye(3), sketch_size=4, resume=True)
     with pytest.raises(OutputError, match="does not exist"):
-        ckm.sketch("part-*.parquet", checkpoint="nowhere/s.part", **OPTIONS)
+        ckm.sketch(PATTERN, checkpoint="nowhere/s.part", **OPTIONS)
+
+
+@pytest.mark.parametrize("interval", [-1.0, math.nan, "10", None, True])
+def test_the_interval_is_a_number_of_seconds(folder: Path, interval: Any) -> None:
+    with pytest.raises(ParameterError, match="checkpoint_interval must be"):
+        ckm.sketch(PATTERN, **(OPTIONS | CHECKPOINT | {"checkpoint_interval": interval}))
 
 
 # Damaged files
 
 
-def small() -> bytes:
+def small_checkpoint() -> bytes:
     s = ckm.sketch(
         np.random.default_rng(0).normal(size=(9, 2)),
         sketch_size=4,
@@ -270,13 +286,17 @@ def small() -> bytes:
         random_state=0,
     )
     files = (
-        File("a.csv", 120, 1_700_000_000_000_000_000),
-        File("b.csv", 80, 1_700_000_000_000_000_001),
+        FileRecord("a.csv", 120, 1_700_000_000_000_000_000),
+        FileRecord("b.csv", 80, 1_700_000_000_000_000_001),
     )
-    return to_bytes(Checkpoint(s, {"pool": 3, "random_state": 0}, files, Place(1, 4, 70), 2, 9, 1))
+    options = {"pool": 3, "random_state": 0}
+    return to_bytes(Checkpoint(s, options, files, Place(1, 4, 70), blocks=2, rows=9, dropped=1))
 
 
-DATA = small()
+DATA = small_checkpoint()
+KEY = "ckm-checkpoint"
+METADATA = metadata_of(DATA, KEY)
+SECTION: dict[str, Any] = METADATA["checkpoint"]
 
 
 def refused(data: bytes) -> str:
@@ -285,16 +305,68 @@ def refused(data: bytes) -> str:
     return str(found.value)
 
 
-def test_there_and_back() -> None:
-    assert to_bytes(from_bytes(DATA)) == DATA
+def test_a_checkpoint_survives_writing_and_reading() -> None:
+    checkpoint = from_bytes(DATA)
+    assert to_bytes(checkpoint) == DATA
+    assert checkpoint.files[1] == FileRecord("b.csv", 80, 1_700_000_000_000_000_001)
+    assert checkpoint.place == Place(1, 4, 70)
+    assert (checkpoint.blocks, checkpoint.rows, checkpoint.dropped) == (2, 9, 1)
 
 
-def test_damage_is_told() -> None:
-    assert "is not a checkpoint, or is truncated; remove it and begin anew" in refused(b"")
+def test_damage_is_named() -> None:
+    assert "s.part is empty; remove this checkpoint and start again" in refused(b"")
     assert "truncated" in refused(DATA[:30])
-    assert "checksum" in refused(DATA[:-1])
-    assert "checksum" in refused(DATA.replace(b'"rows":9', b'"rows":8'))
-    assert "later version" in refused(DATA.replace(b'"ckm-checkpoint":1', b'"ckm-checkpoint":2'))
+    assert "damaged" in refused(DATA[:-1])
+    assert "checksum" in refused(DATA.replace(b'\\"rows\\":9', b'\\"rows\\":8'))
+    assert "later version" in refused(forge(DATA, {"version": 3}, key=KEY))
+
+
+def test_the_format_of_earlier_versions_is_refused() -> None:
+    """A checkpoint of version 1 was a line of JSON followed by a sketch."""
+    line = b'{"asked":{"pool":3},"blocks":2,"ckm-checkpoint":1,"sha256":"00"}\n'
+    sentence = refused(line + serialise(from_bytes(DATA).sketch))
+    assert "s.part was written by an earlier version of ckm" in sentence
+    assert "start again" in sentence
+
+
+def test_a_sketch_is_not_a_checkpoint() -> None:
+    sketch = serialise(from_bytes(DATA).sketch)
+    assert "is a safetensors file, but not a checkpoint" in refused(sketch)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"version": 1},
+        {"version": "2"},
+        {"more": 1},
+        {"checkpoint": LEFT_OUT},
+        {"checkpoint": None},
+        {"checkpoint": []},
+        {"checkpoint": SECTION | {"rows": -1}},
+        {"checkpoint": SECTION | {"rows": "9"}},
+        {"checkpoint": SECTION | {"blocks": 2.5}},
+        {"checkpoint": SECTION | {"dropped": True}},
+        {"checkpoint": SECTION | {"place": [1, 4]}},
+        {"checkpoint": SECTION | {"place": [1, 4, 70, 0]}},
+        {"checkpoint": SECTION | {"files": [["a.csv", 120]]}},
+        {"checkpoint": SECTION | {"files": [["a.csv", "120", 0]]}},
+        {"checkpoint": SECTION | {"options": []}},
+        {"checkpoint": SECTION | {"options": {"scale": float("nan")}}},
+        {"checkpoint": SECTION | {"more": 1}},
+        {"checkpoint": {name: SECTION[name] for name in SECTION if name != "place"}},
+        {"sketch": LEFT_OUT},
+        {"sketch": METADATA["sketch"] | {"count": 7}},
+        {"sketch": METADATA["sketch"] | {"version": 3}},
+    ],
+)
+def test_forged_metadata_with_a_valid_checksum_are_refused(metadata: dict[str, Any]) -> None:
+    refused(forge(DATA, metadata, key=KEY))
+
+
+def test_forged_tensors_with_a_valid_checksum_are_refused() -> None:
+    refused(forge(DATA, tensors={"lower": np.array([np.nan, 0.0])}, key=KEY))
+    refused(forge(DATA, tensors={"sums": LEFT_OUT}, key=KEY))
 
 
 def test_ten_thousand_mutations_are_refused() -> None:

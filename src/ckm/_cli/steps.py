@@ -32,7 +32,7 @@ from ckm._decoding.starts import require_init
 from ckm._display import tables
 from ckm._kmeans.assign import Labelling
 from ckm._kmeans.polish import polish
-from ckm._sketching.checkpoint import remove as remove_checkpoint
+from ckm._sketching.checkpoint import remove_checkpoint
 from ckm._sources import ColumnRequest, Source, open_source
 from ckm._sources import open_rows as open_source_of_rows
 from ckm._sources.adapters import in_units

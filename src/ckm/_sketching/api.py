@@ -15,7 +15,7 @@ from ckm._core.sketch import Sketch
 from ckm._kernels import load_kernel, plan
 from ckm._kernels.spec import MAX_TURNS
 from ckm._sketching.accumulate import State, run
-from ckm._sketching.checkpoint import Keeper
+from ckm._sketching.checkpoint import CHECKPOINT_INTERVAL, CheckpointWriter
 from ckm._sketching.choose import Choice, choose_frequencies, resolve_like
 from ckm._sketching.jobs import SketchJob, sketch_partitions
 from ckm._sources import ColumnRequest, Source, open_rows
@@ -51,6 +51,7 @@ def sketch(
     n_jobs: int | None = None,
     kernel: str = "auto",
     checkpoint: str | Path | None = None,
+    checkpoint_interval: float = CHECKPOINT_INTERVAL,
     resume: bool = False,
     progress: bool = False,
 ) -> Sketch:
@@ -171,8 +172,15 @@ def sketch(
             "kernel": kernel,
             "random_state": seed,
         }
-        keeper = Keeper(checkpoint, resume, asked, source, any_seed=random_state is None)
-        seed, begun = keeper.asked["random_state"], keeper.begun
+        keeper = CheckpointWriter(
+            checkpoint,
+            asked,
+            source,
+            resume=resume,
+            any_seed=random_state is None,
+            interval=checkpoint_interval,
+        )
+        seed, begun = keeper.options["random_state"], keeper.resumed_from
     elif resume:
         raise ParameterError("resume=True goes on from a checkpoint; name it with checkpoint=.")
     frequencies = (
@@ -212,7 +220,7 @@ def sketch(
             blocks = split_blocks(
                 chunks, state.blocks, BLOCK_ROWS if planned is None else planned.block_rows
             )
-            on_state = None if keeper is None else lambda state: keeper.note(so_far(state), state)
+            on_state = None if keeper is None else lambda state: keeper.update(so_far(state), state)
             left = None if source.n_rows is None else source.n_rows - state.rows
             state = run(
                 compute, frequencies, blocks, state, seed, n_threads=threads, on_rows=on_rows, on_state=on_state, columns=source.columns,

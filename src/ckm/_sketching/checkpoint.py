@@ -1,57 +1,52 @@
-"""Checkpoints: what a long pass over files has added up so far, written down now and then, so that
-it can go on after a crash.
+"""Checkpoints: the state of a long pass over files, written regularly so that it can be resumed.
 
-A checkpoint is one line of canonical JSON (what was asked for, which files there were, where
-reading goes on, and a SHA-256 over all of it) and the sketch of the rows so far, as `storage.py`
-writes it. Each replaces the one before under the same name, whole or not at all.
+A checkpoint is the sketch of the rows so far, in the same container as a sketch file
+(`ckm._core.container`), with one more section in its metadata: the options of the pass, the files
+it reads, and where reading continues. Each checkpoint atomically replaces the previous one.
 """
 
-import hashlib
 import json
+import math
 import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, NoReturn, Self
+from typing import Any, NamedTuple, Self
 
+from ckm._core.container import ContainerKind, Metadata, Tensors, pack_container, restore
 from ckm._core.sketch import Sketch
-from ckm._core.storage import deserialise, serialise
+from ckm._core.storage import sketch_from_parts, sketch_to_parts
+from ckm._messages import Argument
 from ckm._sketching.accumulate import State
 from ckm._sources import Place, Source
 from ckm._sources.paths import INNER
 from ckm._util.arrays import Frozen
+from ckm._util.checks import check_whole_number
 from ckm._util.files import check_writable, write_atomically
 from ckm.errors import CheckpointError, CkmError, ParameterError
 
-VERSION = 1
-EVERY = 10.0  # seconds from one to the next
-_KEY = "ckm-checkpoint"
-_MAX_LINE = 64 * 2**20
+CHECKPOINT = ContainerKind(
+    key="ckm-checkpoint",
+    noun="checkpoint",
+    version=2,
+    error=CheckpointError,
+    remedy="remove this checkpoint and start again.",
+)
+# Version 1 was a line of JSON, which started with this, followed by a sketch file.
+_START_OF_VERSION_1 = b'{"asked":'
+# Seconds between two checkpoints: at most this much work is lost, and writing one takes far less.
+CHECKPOINT_INTERVAL = 10.0
 
 
-class File(NamedTuple):
-    """A file as it was when the pass began."""
+class FileRecord(NamedTuple):
+    """A file as it was when the pass started."""
 
     name: str
-    size: int
+    size: int  # bytes
     modified: int  # nanoseconds
-
-
-def files_of(source: Source) -> tuple[File, ...]:
-    """The files that a source reads, as they are now; refused where it reads something else, which
-    could not be read again.
-    """
-    if not source.parts or not source.is_rereadable:
-        raise ParameterError(
-            "A checkpoint needs rows in files, which can be read again from where it ends; write them to files first."
-        )
-    found = []
-    for name in source.parts:
-        info = Path(name.partition(INNER)[0]).stat()
-        found.append(File(name, info.st_size, info.st_mtime_ns))
-    return tuple(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,20 +56,20 @@ class Checkpoint(Frozen):
     Parameters
     ----------
     sketch : Sketch
-        Of the rows so far.
-    asked : dict
-        The options of the pass, as JSON has them.
-    files : tuple of File
-        What it reads.
+        The sketch of the rows so far.
+    options : dict
+        The options of the pass, as JSON holds them.
+    files : tuple of FileRecord
+        The files it reads.
     place : Place
-        Where reading goes on.
+        Where reading continues.
     blocks, rows, dropped : int
-        How many blocks and rows have been read, and how many of the rows were dropped.
+        The number of blocks and rows read, and of rows dropped for missing values.
     """
 
     sketch: Sketch
-    asked: dict[str, Any]
-    files: tuple[File, ...]
+    options: dict[str, Any]
+    files: tuple[FileRecord, ...]
     place: Place
     blocks: int
     rows: int
@@ -82,7 +77,7 @@ class Checkpoint(Frozen):
 
     @property
     def state(self) -> State:
-        """What the runner goes on from."""
+        """The state to continue from."""
         return State(
             self.sketch.tally, self.sketch.pool, self.blocks, self.rows, self.dropped, self.place
         )
@@ -90,155 +85,105 @@ class Checkpoint(Frozen):
 
 def to_bytes(checkpoint: Checkpoint) -> bytes:
     """The bytes of a checkpoint file."""
-    payload = serialise(checkpoint.sketch)
-    head = {
-        _KEY: VERSION,
-        "asked": checkpoint.asked,
+    metadata, tensors = sketch_to_parts(checkpoint.sketch)
+    section = {
+        "options": checkpoint.options,
         "files": [list(file) for file in checkpoint.files],
         "place": list(checkpoint.place),
         "blocks": checkpoint.blocks,
         "rows": checkpoint.rows,
         "dropped": checkpoint.dropped,
     }
-    head["sha256"] = _digest(head, payload)
-    return _line(head) + payload
+    return pack_container(CHECKPOINT, {"sketch": metadata, "checkpoint": section}, tensors)
 
 
 def from_bytes(data: bytes, name: str = "these bytes") -> Checkpoint:
-    """The checkpoint in `data`, refused unless it is byte for byte what `to_bytes` would write."""
-    line, newline, payload = data.partition(b"\n")
-    if not data.startswith(b'{"asked":') or not newline or len(line) > _MAX_LINE:
-        _refuse(name, "is not a checkpoint, or is truncated")
-    try:
-        head = json.loads(line)
-        version = head[_KEY]
-        if isinstance(version, int) and version > VERSION:
-            raise CheckpointError(
-                f"{name} was written by a later version of ckm; upgrade with: pip install -U compressive-kmeans"
-            )
-        if head.pop("sha256") != _digest(head, payload):
-            _refuse(name, "does not match its checksum: it was altered or damaged")
-        files = tuple(
-            File(str(file), int(size), int(modified)) for file, size, modified in head["files"]
-        )
-        place = Place(*map(int, head["place"]))
-        counts = (int(head[name]) for name in ("blocks", "rows", "dropped"))
-        found = Checkpoint(deserialise(payload, name), dict(head["asked"]), files, place, *counts)
-    except CheckpointError:
-        raise
-    except (
-        CkmError,
-        ValueError,
-        TypeError,
-        KeyError,
-        AttributeError,
-        RecursionError,
-        OverflowError,
-    ) as error:
-        _refuse(name, f"is damaged ({error})")
-    if to_bytes(found) != data:
-        _refuse(name, "is not written the way this library writes checkpoints: it was altered")
-    return found
+    """The checkpoint in `data`, refused unless `to_bytes` would write the same bytes."""
+    if data.startswith(_START_OF_VERSION_1):
+        CHECKPOINT.refuse(name, "was written by an earlier version of ckm, in another format")
+    return restore(CHECKPOINT, data, name, _from_parts, lambda found, _: to_bytes(found))
 
 
-def _begun(
-    path: str | Path, resume: bool, asked: dict[str, Any], files: tuple[File, ...]
-) -> Checkpoint | None:
-    """The checkpoint at `path` to go on from, known to belong to a pass with these options over
-    these files; None where there is none.
-    """
-    check_writable(path)
-    if not os.path.exists(path):
-        return None
-    if not resume:
-        raise ParameterError(
-            f"There is a checkpoint {path} already; go on from it with resume=True, or remove it to begin anew."
-        )
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise CheckpointError(
-            f"Cannot read the checkpoint {path}: {error.strerror or error}."
-        ) from error
-    found = from_bytes(data, str(path))
-    _require_same_options(path, found.asked, asked)
-    _require_same_files(path, found.files, files)
-    return found
+def _from_parts(metadata: Metadata, tensors: Tensors) -> Checkpoint:
+    """The checkpoint with these metadata and tensors; ValueError and others if there is none."""
+    section = metadata["checkpoint"]
+    files = []
+    for name, size, modified in section["files"]:
+        files.append(FileRecord(str(name), int(size), int(modified)))
+    return Checkpoint(
+        sketch_from_parts(metadata["sketch"], tensors),
+        dict(section["options"]),
+        tuple(files),
+        Place(*(check_whole_number(number, "place", 0) for number in section["place"])),
+        check_whole_number(section["blocks"], "blocks", 0),
+        check_whole_number(section["rows"], "rows", 0),
+        check_whole_number(section["dropped"], "dropped", 0),
+    )
 
 
-def _require_same_options(path: str | Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-    for name in sorted(now):
-        if before.get(name) != now[name]:
-            raise ParameterError(
-                f"The checkpoint {path} was begun with {name}={before.get(name)!r}, and now {name}={now[name]!r} is asked for; give the "
-                f"same options, or begin anew without resume."
-            )
+class CheckpointWriter:
+    """Writes checkpoints of a pass: at regular intervals, and when the pass ends or fails.
 
+    Parameters
+    ----------
+    path : str or path
+        The name of the checkpoint file.
+    options : dict
+        The options of the pass. They must be those of the checkpoint that is resumed.
+    source : Source
+        The rows, which must be in files.
+    resume : bool
+        Whether to continue from a checkpoint at `path`.
+    any_seed : bool
+        Whether the seed of a checkpoint that is resumed replaces that of `options`.
+    interval : float
+        The seconds between two checkpoints.
 
-def _require_same_files(path: str | Path, before: tuple[File, ...], now: tuple[File, ...]) -> None:
-    present = {file.name: file for file in now}
-    for file in before:
-        if file.name not in present:
-            raise CheckpointError(
-                f"{file.name}, which was there when the checkpoint {path} was begun, is gone; bring it back, or begin anew."
-            )
-        if present[file.name] != file:
-            raise CheckpointError(
-                f"{file.name} has changed since the checkpoint {path} was begun; bring the old one back, or begin anew."
-            )
-    if before != now:
-        known = {file.name for file in before}
-        new = next((file.name for file in now if file.name not in known), now[0].name)
-        raise CheckpointError(
-            f"{new} was not there, or not in this order, when the checkpoint {path} was begun; sketch it apart and merge."
-        )
-
-
-class Keeper:
-    """Writes checkpoints of a pass: one every few seconds while it goes on, and one when it ends,
-    however that is.
-
-    `begun` is the checkpoint it goes on from, if there is one. With `any_seed` the seed is then the
-    one in it.
+    Attributes
+    ----------
+    resumed_from : Checkpoint or None
+        The checkpoint that the pass continues from.
+    options : dict
+        The options of the pass; those of the checkpoint where it is resumed.
     """
 
     def __init__(
         self,
-        path: str | Path,
-        resume: bool,
-        asked: dict[str, Any],
+        path: str | PathLike[str],
+        options: dict[str, Any],
         source: Source,
         *,
-        any_seed: bool,
+        resume: bool = False,
+        any_seed: bool = False,
+        interval: float = CHECKPOINT_INTERVAL,
     ) -> None:
-        # as it will be read again
-        asked = json.loads(json.dumps(asked, default=lambda value: value.item()))
-        self._path, self._files = path, files_of(source)
-        self.begun = _begun(
-            path,
-            resume,
-            {k: v for k, v in asked.items() if k != "random_state" or not any_seed},
-            self._files,
-        )
-        self.asked = asked if self.begun is None else self.begun.asked
-        self._latest: Checkpoint | None = None
-        self._last = time.monotonic()
+        self._path = path
+        self._interval = _check_interval(interval)
+        self._files = _record_files(source)
+        # Compare options in the form in which a checkpoint holds them.
+        options = json.loads(json.dumps(options, default=lambda value: value.item()))
+        required = dict(options)
+        if any_seed:
+            del required["random_state"]
+        self.resumed_from = _read_checkpoint(path, resume, required, self._files)
+        self.options = options if self.resumed_from is None else self.resumed_from.options
+        self._unwritten: Checkpoint | None = None
+        self._last_write = time.monotonic()
 
-    def note(self, sketch: Sketch, state: State) -> None:
-        """Remember a state that the pass could go on from, and write it if the last one is old."""
-        self._latest = Checkpoint(
-            sketch, self.asked, self._files, state.place, state.blocks, state.rows, state.dropped
+    def update(self, sketch: Sketch, state: State) -> None:
+        """Record a state from which the pass can be resumed; write it if the interval is over."""
+        self._unwritten = Checkpoint(
+            sketch, self.options, self._files, state.place, state.blocks, state.rows, state.dropped
         )
-        if time.monotonic() - self._last >= EVERY:
+        if time.monotonic() - self._last_write >= self._interval:
             self.write()
 
     def write(self) -> None:
-        """Write the latest state, if it is not written yet."""
-        latest = self._latest
-        if latest is not None:
-            write_atomically(self._path, to_bytes(latest))
-            self._last = time.monotonic()
-            self._latest = None
+        """Write the latest state, unless it is written already."""
+        if self._unwritten is not None:
+            write_atomically(self._path, to_bytes(self._unwritten))
+            self._last_write = time.monotonic()
+            self._unwritten = None
 
     def __enter__(self) -> Self:
         return self
@@ -252,23 +197,101 @@ class Keeper:
         if error is None:
             self.write()
             return
-        with suppress(CkmError):  # the disk may be what failed; what is raised already says more
+        # The error that is being raised says more than a second one, from a full disk perhaps.
+        with suppress(CkmError):
             self.write()
 
 
-def _line(head: dict[str, Any]) -> bytes:
-    return json.dumps(head, sort_keys=True, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+def remove_checkpoint(path: str | PathLike[str]) -> None:
+    """Remove a checkpoint that is no longer needed."""
+    Path(path).unlink(missing_ok=True)
 
 
-def _digest(head: dict[str, Any], payload: bytes) -> str:
-    return hashlib.sha256(_line(head) + payload).hexdigest()
+def _record_files(source: Source) -> tuple[FileRecord, ...]:
+    """The files that a source reads, as they are now; raises where it reads anything else."""
+    if not source.parts or not source.is_rereadable:
+        raise ParameterError(
+            "A checkpoint needs rows in files, which can be read again from any position; "
+            "write the rows to files first."
+        )
+    found = []
+    for name in source.parts:
+        info = Path(name.partition(INNER)[0]).stat()
+        found.append(FileRecord(name, info.st_size, info.st_mtime_ns))
+    return tuple(found)
 
 
-def _refuse(name: str, reason: str) -> NoReturn:
-    raise CheckpointError(f"The checkpoint {name} {reason}; remove it and begin anew.")
+def _read_checkpoint(
+    path: str | PathLike[str],
+    resume: bool,
+    options: dict[str, Any],
+    files: tuple[FileRecord, ...],
+) -> Checkpoint | None:
+    """The checkpoint at `path`, if there is one; raises unless it was written with these options
+    for these files.
+    """
+    check_writable(path)
+    if not os.path.exists(path):
+        return None
+    if not resume:
+        raise ParameterError(
+            f"There is a checkpoint {path} already; continue from it with ",
+            Argument("resume", True),
+            ", or remove it to start again.",
+        )
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        CHECKPOINT.refuse(str(path), f"cannot be read ({error.strerror or error})")
+    found = from_bytes(data, str(path))
+    _require_same_options(path, found.options, options)
+    _require_same_files(path, found.files, files)
+    return found
 
 
-def remove(path: str | Path) -> None:
-    """Remove a checkpoint that is not needed any more."""
-    if os.path.exists(path):
-        os.unlink(path)
+def _require_same_options(
+    path: str | PathLike[str], before: dict[str, Any], now: dict[str, Any]
+) -> None:
+    for name in sorted(now):
+        if before.get(name) != now[name]:
+            raise ParameterError(
+                f"The checkpoint {path} was written with ",
+                Argument(name, before.get(name)),
+                ", and now ",
+                Argument(name, now[name]),
+                " is given; give the same options, or remove the checkpoint to start again.",
+            )
+
+
+def _require_same_files(
+    path: str | PathLike[str], before: tuple[FileRecord, ...], now: tuple[FileRecord, ...]
+) -> None:
+    present = {file.name: file for file in now}
+    for file in before:
+        if file.name not in present:
+            raise CheckpointError(
+                f"{file.name}, which the checkpoint {path} was made from, is missing; "
+                "restore it, or remove the checkpoint to start again."
+            )
+        if present[file.name] != file:
+            raise CheckpointError(
+                f"{file.name} has changed since the checkpoint {path} was started; "
+                "restore the old file, or remove the checkpoint to start again."
+            )
+    if before != now:
+        known = {file.name for file in before}
+        new = next((file.name for file in now if file.name not in known), now[0].name)
+        raise CheckpointError(
+            f"{new} is new, or in another order, since the checkpoint {path} was started; "
+            "sketch it separately and merge."
+        )
+
+
+def _check_interval(interval: Any) -> float:
+    is_number = isinstance(interval, (int, float)) and not isinstance(interval, bool)
+    if not is_number or math.isnan(interval) or interval < 0:
+        raise ParameterError(
+            Argument("checkpoint_interval"),
+            f" must be a number of seconds that is not negative; got {interval!r}.",
+        )
+    return float(interval)
