@@ -18,7 +18,7 @@ SIZES = [(20, 5), (50, 5), (100, 5), (200, 5), (50, 10), (100, 10), (10, 100), (
 QUICK = [(10, 5), (20, 5)]
 LARGE = 200  # clusters
 N = 100_000
-LIMIT = ckm._decoding.api._WORTH_A_CARD  # K m from which on the GPU is used by default
+LIMIT = ckm._decoding.api.MIN_GPU_PAIRS  # K m from which on the GPU is used by default
 
 
 def decoded(sketch: ckm.Sketch, K: int, device: str, seed: int) -> tuple[ckm.Solution, float]:
@@ -60,7 +60,7 @@ def main() -> None:
     if not torch.cuda.is_available():
         raise SystemExit("There is no GPU that torch can use.")
     sizes = QUICK if arguments.quick else SIZES
-    ckm._decoding.api._WORTH_A_CARD = 0
+    ckm._decoding.api.MIN_GPU_PAIRS = 0
     compared(5, 2, 0)  # compiles
     rows = [compared(K, n, seed) for K, n in sizes for seed in range(100, 100 + arguments.runs)]
     show("Decoding on the GPU and on the CPU", list(rows[0]), [list(row.values()) for row in rows])

@@ -75,7 +75,7 @@ def take_turns(
 
 def against_limit(probe: Probe, seconds: float) -> list[dict]:
     """The kernel's share of the limit for every size and type."""
-    tally, rows = load_kernel("numba"), []
+    tally, rows = load_kernel("cpu").tally, []
     for n in GRID_N:
         for m in GRID_M:
             frequencies, count = ckm.draw_frequencies(m, n, seed=0), block_rows(n, m)
@@ -103,7 +103,7 @@ def size_of(n: int, m: int, count: int, limit: float, elapsed: float) -> dict:
 
 def layouts(probe: Probe, seconds: float) -> list[dict]:
     """The kernel's share of the limit for rows that lie otherwise in memory, and weighted."""
-    tally, rows = load_kernel("numba"), []
+    tally, rows = load_kernel("cpu").tally, []
     for n in (10, 64):
         frequencies, count = ckm.draw_frequencies(M, n, seed=0), block_rows(n, M)
         X, weights = rows_of(count, n), np.random.default_rng(0).uniform(0.1, 3, size=count)

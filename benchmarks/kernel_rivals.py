@@ -53,8 +53,8 @@ class Contender:
     dtype: type = np.float32
 
 
-def ours(kernel: str, X: np.ndarray, frequencies: ckm.Frequencies, threads: int) -> np.ndarray:
-    return ckm.sketch(X, like=frequencies, kernel=kernel, n_jobs=threads).z
+def ours(device: str, X: np.ndarray, frequencies: ckm.Frequencies, threads: int) -> np.ndarray:
+    return ckm.sketch(X, like=frequencies, device=device, n_jobs=threads).z
 
 
 def numpy_plain(X: np.ndarray, frequencies: ckm.Frequencies, threads: int) -> np.ndarray:

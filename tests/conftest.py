@@ -53,9 +53,7 @@ def clusters() -> np.ndarray:
     return X
 
 
-@pytest.fixture(
-    params=["reference", "numba", *(["torch", "torch-plain"] if find_spec("torch") else [])]
-)
+@pytest.fixture(params=["numpy", "cpu", *(["torch"] if find_spec("torch") else [])])
 def kernel(request: pytest.FixtureRequest) -> str:
     """The name of each kernel in turn."""
     return str(request.param)

@@ -21,7 +21,6 @@ from ckm._core.sketch import Sketch
 from ckm._decoding.api import Solution, decode, require_rows, resolve_decoder
 from ckm._decoding.diagnosis import Status
 from ckm._decoding.starts import FROM_ROWS, require_init
-from ckm._kernels import ON_CARDS
 from ckm._kmeans.assign import assign, distances, label_rows
 from ckm._kmeans.centroids import Clusters
 from ckm._kmeans.polish import polish
@@ -43,7 +42,7 @@ from ckm._sources.adapters import in_units
 from ckm._sources.engines.base import PartitionedSource
 from ckm._util.arrays import Array, read_only
 from ckm._util.checks import check_whole_number, require_enough_frequencies
-from ckm._util.device import to_host, use_gpu
+from ckm._util.device import resolve_device, to_host, use_gpu
 from ckm._util.parallel import thread_count
 from ckm._util.progress import rows_bar
 from ckm._util.random import seed_of, stream
@@ -97,10 +96,13 @@ class CompressiveKMeans(
         the decoded centroids. Each visits every row once more and costs N * n_clusters * n_features
         multiply-adds, as `predict` does: one pass is then no longer all it takes. Needs the rows,
         so `fit` only: `partial_fit` and `from_sketch` refuse it.
-    kernel : {"auto", "numba", "torch", "torch-plain", "reference"}, default="auto"
-        What computes, see `ckm.sketch` and `ckm.decode`. Rows on a card are sketched and labelled
-        there; where there are many clusters, `fit` decodes there too, and may end in other
-        centroids than the CPU would, of about the same SSE.
+    device : {"auto", "cpu", "cuda", "cuda:0", "cuda:1", ...}, default="auto"
+        Where rows are sketched and the sketch is decoded. "auto" is where the rows are: on their
+        GPU, else on the CPU. "cuda" is every GPU that torch finds, "cuda:1" that GPU alone; rows on
+        the CPU are copied there block by block. "cpu" copies rows on a GPU to the CPU block by
+        block. A device that is not there is an error. A GPU decodes if there are many clusters, and
+        may then end in other centroids than the CPU would, of about the same SSE. Rows are always
+        labelled where they are.
     n_jobs : int, default=None
         Threads; None means every core. Results do not depend on it.
     random_state : int, RandomState, Generator or None, default=None
@@ -164,7 +166,7 @@ class CompressiveKMeans(
         n_init: int = 1,
         pool: int = 1000,
         polish: int = 0,
-        kernel: str = "auto",
+        device: str = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -179,7 +181,7 @@ class CompressiveKMeans(
         self.n_init = n_init
         self.pool = pool
         self.polish = polish
-        self.kernel = kernel
+        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -266,7 +268,7 @@ class CompressiveKMeans(
         elif self._growing is None:
             seed = int(stream(self._seed, "pool", self.sketch_.count).integers(2**63))
             self._base = replace(self.sketch_, pool=self._pool)
-            how: dict[str, Any] = {"pool": self.pool, "kernel": self.kernel, "n_jobs": self.n_jobs}
+            how: dict[str, Any] = {"pool": self.pool, "device": self.device, "n_jobs": self.n_jobs}
             self._growing = Sketcher(like=self._base, random_state=seed, **how)
         self._growing.update(rows.source)
         # they belonged to fewer rows
@@ -367,7 +369,7 @@ class CompressiveKMeans(
         """How rows are sketched, unless an earlier sketch says so."""
         how: dict[str, Any] = {
             "pool": pool,
-            "kernel": self.kernel,
+            "device": self.device,
             "n_jobs": self.n_jobs,
             "standardize": self.standardize,
         }
@@ -397,7 +399,8 @@ class CompressiveKMeans(
             "n_init": self.n_init,
             "n_jobs": self.n_jobs,
         }
-        search["kernel"] = ON_CARDS if self.kernel == "auto" and device is not None else self.kernel
+        here = self.device == "auto" and device is not None
+        search["device"] = str(device) if here else self.device
         with use_gpu(device):
             self._solution = decode(
                 replace(sketch, pool=self._pool), self.n_clusters, random_state=self._seed, **search
@@ -456,6 +459,7 @@ class CompressiveKMeans(
         self._check_polish(at_hand=rows is not None and rows.source.is_rereadable)
         resolve_size(n_clusters, self._size(), self.n_features_in_)
         resolve_decoder(self.decoder)
+        resolve_device(self.device)
         so_far = self.__dict__.get("_sketch")
         require_init(
             self.init,

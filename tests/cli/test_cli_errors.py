@@ -508,8 +508,8 @@ def test_demo_in_a_folder_that_cannot_be(X: np.ndarray) -> None:
         ("decode", "s.ckm", *K3),
     ],
 )
-def test_an_unknown_kernel(command: tuple[str, ...], sketch_file: Path) -> None:
-    assert "There is no kernel 'abacus'; choose one of 'auto'" in fail(
-        *command, "--kernel", "abacus"
+def test_an_unknown_device(command: tuple[str, ...], sketch_file: Path) -> None:
+    assert "There is no device 'abacus'; choose one of 'auto'" in fail(
+        *command, "--device", "abacus"
     )
     assert not Path("t.ckm").exists()

@@ -11,7 +11,7 @@ from scipy import stats
 import ckm
 from ckm._core.frequencies import draw_frequencies
 from ckm._core.pool import Pool, distinct_rows
-from ckm._sketching.accumulate import importance
+from ckm._kernels.cpu.kernel import importance
 from ckm._sources.blocks import BLOCK_ROWS
 
 F = draw_frequencies(2, 1, seed=0)

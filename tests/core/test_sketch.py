@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from by_kernel import sketch_by
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -93,7 +94,7 @@ def test_equality_sees_every_part() -> None:
     assert s != s + s
     assert s != ckm.sketch(rows(20, 0), like=draw_frequencies(12, 3, seed=5))
     assert s != ckm.sketch(pd.DataFrame(rows(20, 0), columns=NAMES), like=F)
-    assert s != ckm.sketch(rows(20, 0), like=F, kernel="reference")
+    assert s != sketch_by("numpy", rows(20, 0), F)
     assert s == ckm.sketch(rows(20, 0), like=F, pool=5, random_state=0), "the pool is left out"
     assert s != "a sketch"
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from by_kernel import sketch_by
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load as load_tensors
@@ -114,7 +115,7 @@ def test_what_is_saved_comes_back(
         lambda: small(),
         lambda: small(pool=0),
         lambda: small() + small() - small(),
-        lambda: small(kernel="reference"),
+        lambda: sketch_by("numpy", np.eye(2), draw_frequencies(6, 2)),
         lambda: small(sample_weight=np.arange(20) / 7),
         lambda: Sketch.empty(draw_frequencies(6, 2), ["größe", '重さ \ud800 \0 " \\']),
     ],

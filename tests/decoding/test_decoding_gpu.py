@@ -61,8 +61,9 @@ def everything_there(monkeypatch: pytest.MonkeyPatch, device: object) -> Counter
             made["clouds"] += 1
             super().__init__(*args)
 
-    monkeypatch.setattr(decoding, "_WORTH_A_CARD", 0)
-    monkeypatch.setattr(decoding, "current_gpu", lambda: device)
+    monkeypatch.setattr(
+        decoding, "_decoding_device", lambda sketch, K, asked: device if asked == "cuda" else None
+    )
     monkeypatch.setattr("ckm._decoding.objective_gpu.CardCosts", Costs)
     monkeypatch.setattr("ckm._kmeans.points_gpu.CardCloud", Counted)
     return made
@@ -173,7 +174,7 @@ def test_decoding_there_is_as_good_and_gives_the_same_bits_again(
     here = ckm.decode(sketch, K, decoder=decoder, random_state=0)
     assert not everything_there
     there, again = (
-        ckm.decode(sketch, K, decoder=decoder, random_state=0, kernel="torch", n_jobs=jobs)
+        ckm.decode(sketch, K, decoder=decoder, random_state=0, device="cuda", n_jobs=jobs)
         for jobs in (1, 2)
     )
     assert everything_there["costs"] >= 2
@@ -182,17 +183,27 @@ def test_decoding_there_is_as_good_and_gives_the_same_bits_again(
     assert there.score(X) / here.score(X) == pytest.approx(1, abs=0.02)
 
 
-@pytest.mark.parametrize(("kernel", "distribution", "K", "asked"), [
-    ("torch", "multiscale", 100, True), ("torch", "multiscale", 99, False), ("torch", "structured", 100, False),
-    ("torch-plain", "multiscale", 100, False), ("numba", "multiscale", 100, False), ("auto", "multiscale", 100, False),
-])  # fmt: skip
-def test_who_asks_for_it_with_a_large_sketch_gets_a_card(
-    kernel: str, distribution: str, K: int, asked: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("device", "distribution", "K", "found"),
+    [
+        ("cuda", "multiscale", 100, "cuda:0"),
+        ("cuda", "multiscale", 99, None),
+        ("cuda", "structured", 100, None),
+        ("cuda:1", "multiscale", 100, "cuda:1"),
+        ("cpu", "multiscale", 100, None),
+        ("auto", "multiscale", 100, None),
+    ],
+)
+def test_a_large_sketch_is_decoded_on_the_gpu_that_was_asked_for(
+    device: str, distribution: str, K: int, found: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decoding, "current_gpu", lambda: "card")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     frequencies = ckm.draw_frequencies(2000, 4, distribution=distribution, seed=0)
     sketch = ckm.sketch(np.random.default_rng(0).normal(size=(200, 4)), like=frequencies)
-    assert decoding._card(sketch, K, kernel) == ("card" if asked else None)
+    chosen = decoding._decoding_device(sketch, K, device)
+    assert chosen == (None if found is None else torch.device(found))
 
 
 def test_without_a_card_there_is_none() -> None:
@@ -217,7 +228,7 @@ def test_a_card_that_is_full_leaves_it_to_the_cpu(
         nullcontext() if full else pytest.raises(RuntimeError, match="illegal"),
         caplog.at_level(logging.WARNING),
     ):
-        found = ckm.decode(sketch, 3, random_state=0, kernel="torch")
+        found = ckm.decode(sketch, 3, random_state=0, device="cuda")
     if full:
         np.testing.assert_array_equal(
             found.centroids, ckm.decode(sketch, 3, random_state=0).centroids
@@ -225,19 +236,19 @@ def test_a_card_that_is_full_leaves_it_to_the_cpu(
         assert "too little memory left" in caplog.text
 
 
-def test_an_unknown_kernel_is_refused() -> None:
-    with pytest.raises(ParameterError, match="no kernel 'abacus'"):
-        ckm.decode(make_sketch(3, 2), 3, kernel="abacus")
+def test_an_unknown_device_is_refused() -> None:
+    with pytest.raises(ParameterError, match="no device 'abacus'"):
+        ckm.decode(make_sketch(3, 2), 3, device="abacus")
 
 
-@pytest.mark.parametrize("kernel", ["auto", "torch", "numba"])
+@pytest.mark.parametrize("asked_for", ["auto", "cpu"])
 def test_the_estimator_decodes_where_its_rows_are(
-    kernel: str, monkeypatch: pytest.MonkeyPatch
+    asked_for: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, there = [], list[object]()
 
-    def decode(*args: object, kernel: str, **search: object) -> object:
-        asked.append((kernel, *there))
+    def decode(*args: object, device: str, **search: object) -> object:
+        asked.append((device, *there))
         return ckm.decode(*args, **search)
 
     @contextmanager
@@ -248,6 +259,9 @@ def test_the_estimator_decodes_where_its_rows_are(
     monkeypatch.setattr("ckm.estimators.decode", decode)
     monkeypatch.setattr("ckm.estimators.use_gpu", current)
     X = ckm.datasets.gaussian_mixture(500, 3, 2, random_state=0).rows
-    model = ckm.CompressiveKMeans(3, kernel=kernel, random_state=0).fit(X)
+    model = ckm.CompressiveKMeans(3, device=asked_for, random_state=0).fit(X)
     model._decode("cuda:1")
-    assert asked == [(kernel, None), ("torch" if kernel == "auto" else kernel, "cuda:1")]
+    assert asked == [
+        (asked_for, None),
+        ("cuda:1" if asked_for == "auto" else asked_for, "cuda:1"),
+    ]

@@ -111,11 +111,10 @@ def test_in_processes(kind: str) -> None:
         )
 
 
-def test_the_kernel_for_cards_on_a_cluster(cluster: Any) -> None:
-    pytest.importorskip("torch")
+def test_the_cpu_of_the_workers_of_a_cluster(cluster: Any) -> None:
     with cluster.as_current(), dask.config.set(scheduler=cluster):
         assert_same(
-            ckm.sketch(as_array(pieces(X, CUTS["empty"])), like=LOCAL.frequencies, kernel="torch"),
+            ckm.sketch(as_array(pieces(X, CUTS["empty"])), like=LOCAL.frequencies, device="cpu"),
             LOCAL,
         )
 

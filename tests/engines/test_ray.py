@@ -81,12 +81,11 @@ def test_the_sketch_is_the_local_one_however_rows_are_in_blocks(kind: str, cuts:
     assert_same(ckm.sketch(DATASETS[kind](pieces(X, CUTS[cuts])), like=LOCAL.frequencies), LOCAL)
 
 
-def test_the_kernel_for_cards() -> None:
-    pytest.importorskip("torch")
+def test_the_cpu_of_the_workers() -> None:
     kind = next(iter(DATASETS))
     assert_same(
         ckm.sketch(
-            DATASETS[kind](pieces(X, CUTS["skewed"])), like=LOCAL.frequencies, kernel="torch"
+            DATASETS[kind](pieces(X, CUTS["skewed"])), like=LOCAL.frequencies, device="cpu"
         ),
         LOCAL,
     )

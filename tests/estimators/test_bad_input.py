@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from by_kernel import sketch_by
 from safetensors.numpy import save as save_tensors
 from sketch_files import forge
 
@@ -92,8 +93,10 @@ def test_values_that_are_not_finite(
     like = sketch(X)
     X[row, 1] = value
     for options in ({}, {"like": like, "n_clusters": None}):
-        message = fail(NonFiniteError, seen, remedy, sketch, X, kernel=kernel, **options)
+        message = fail(NonFiniteError, seen, remedy, sketch, X, **options)
         assert message.startswith(f"Row {row}, column 1 holds")
+    message = fail(NonFiniteError, seen, remedy, sketch_by, kernel, X, like.frequencies)
+    assert message.startswith(f"Row {row}, column 1 holds")
 
 
 @pytest.mark.parametrize(("value", "seen", "remedy"), BAD_VALUES[:2])
@@ -436,8 +439,8 @@ def test_addresses_are_not_names() -> None:
         ("n_jobs", 1.5, "got 1.5", "positive number of threads"),
         ("n_jobs", "two", "got 'two'", "positive number of threads"),
         ("n_jobs", True, "got True", "positive number of threads"),
-        ("kernel", "cuda", "no kernel 'cuda'", "choose one of 'auto'"),
-        ("kernel", ["numba"], "no kernel ['numba']", "choose one of"),
+        ("device", "gpu", "no device 'gpu'", "choose one of 'auto'"),
+        ("device", ["cpu"], "no device ['cpu']", "choose one of"),
         (
             "distribution",
             "cauchy",

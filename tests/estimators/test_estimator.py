@@ -489,7 +489,7 @@ def test_random_states(clusters: np.ndarray) -> None:
         ({"decoder": "x"}, "no decoder 'x'; choose one of"),
         ({"decoder": ["x"]}, "no decoder .*; choose one of"),
         ({"init": "x"}, "no init 'x'; choose one of"),
-        ({"kernel": "x"}, "no kernel 'x'; choose one of"),
+        ({"device": "x"}, "no device 'x'; choose one of"),
         ({"n_jobs": 0}, "n_jobs must be .*got 0"),
         ({"random_state": "x"}, "random_state must be .*got 'x'"),
     ],

@@ -25,7 +25,7 @@ torch = pytest.importorskip("torch")
 if not torch.cuda.is_available():
     pytest.skip("there is no card", allow_module_level=True)
 
-cpu, card = load_kernel("numba"), load_kernel("torch")
+cpu, card = load_kernel("cpu").tally, load_kernel("gpu").tally
 
 SIZES = [
     (1, 7, 300),
@@ -173,7 +173,7 @@ def test_many_columns_agree_to_a_millionth(n: int, shift: float, weighted: bool)
         + shift
     )
     beta = np.random.default_rng(n).uniform(0.5, 3, count) if weighted else None
-    found, expected = card(f, X, beta), load_kernel("torch-plain")(f, X, beta)
+    found, expected = card(f, X, beta), load_kernel("torch").tally(f, X, beta)
     assert not found.exact
     assert np.abs(z_of(found) - z_of(expected)).max() <= 1e-6
     assert np.array_equal(found.lower, expected.lower)
@@ -200,7 +200,7 @@ def test_columns_of_any_unit_and_outliers_agree_to_a_millionth() -> None:
     )
     X[7, 5] *= 1000
     assert (
-        np.abs(z_of(card(f, X, None)) - z_of(load_kernel("torch-plain")(f, X, None))).max() <= 1e-6
+        np.abs(z_of(card(f, X, None)) - z_of(load_kernel("torch").tally(f, X, None))).max() <= 1e-6
     )
 
 

@@ -94,7 +94,7 @@ def sketching_arguments(
         "standardize": frequencies.standardize,
         "random_state": compute.seed,
         "n_jobs": compute.jobs,
-        "kernel": compute.device,
+        "device": compute.device,
         "progress": not report.quiet,
     }
 
@@ -256,7 +256,7 @@ def decode(
             n_init=decoding.n_init,
             random_state=compute.seed,
             n_jobs=compute.jobs,
-            kernel=compute.device,
+            device=compute.device,
         )
     for finding in solution.findings:
         # `ckm.decode` itself warns of a sketch that is too small.

@@ -24,7 +24,6 @@ from ckm._decoding.objective import Problem, cost, gaussian_cost
 from ckm._decoding.outliers import imagine_rows
 from ckm._decoding.search import Prior, begin_mixture, make_prior, recover_mixture
 from ckm._decoding.starts import Rows, make_start, require_init
-from ckm._kernels import ON_CARDS, load_kernel
 from ckm._kmeans.assign import assign
 from ckm._kmeans.centroids import Clusters, open_for
 from ckm._kmeans.lloyd import place
@@ -36,7 +35,7 @@ from ckm._util.checks import (
     require_enough_frequencies,
     require_float32,
 )
-from ckm._util.device import current_gpu
+from ckm._util.device import current_gpu, resolve_device
 from ckm._util.parallel import thread_count
 from ckm._util.random import seed_of, stream
 from ckm.errors import DataError, ParameterError, SmallSketchWarning
@@ -53,7 +52,8 @@ _SEPARATE, _CROWDED = 0.95, 0.85
 # A sampled row that was more likely than not to be in the pool is one of few like it, and most of
 # those are there.
 _KNOWN_CHANCE, _KNOWN_SHARE = 0.5, 0.1
-_WORTH_A_CARD, _THREADS_ON_CARD = 200_000, 2  # K m; and threads that keep it busy
+MIN_GPU_PAIRS = 200_000  # K m, centroids times frequencies, from which on a GPU decodes faster
+_THREADS_ON_CARD = 2  # that keep it busy
 # of k-means where few rows far out have much of the error: these draw its starts, and other places
 # are missed
 _STARTS_BESIDE = 12
@@ -357,7 +357,7 @@ def decode(
     random_state: Any = None,
     rows: Any = None,
     n_jobs: int | None = None,
-    kernel: str = "auto",
+    device: str = "auto",
 ) -> Solution:
     """Find K centroids and weights whose sketch is close to the data's (equation 4).
 
@@ -384,11 +384,11 @@ def decode(
         pool.
     n_jobs : int, optional
         Threads; None means every core. The result does not depend on it.
-    kernel : {"auto", "numba", "torch", "torch-plain", "reference"}
-        What computes. With "torch" torch's current card does, if there is one and it pays: from K m
-        = 200 000 on (with m = 5Kn a hundred clusters of four columns), unless frequencies are
-        structured. Its results differ by rounding, which may lead a search elsewhere. Any other is
-        the CPU.
+    device : {"auto", "cpu", "cuda", "cuda:0", "cuda:1", ...}
+        Where to decode. "auto" and "cpu" are the CPU. "cuda" is torch's current GPU, "cuda:1" that
+        GPU; it is used if it pays: from K m = 200 000 on (with m = 5 K n a hundred clusters of four
+        columns), unless the frequencies are structured. Its results differ by rounding, which may
+        lead a search elsewhere. A device that is not there is an error.
 
     Returns
     -------
@@ -408,8 +408,8 @@ def decode(
     )
     name, search = resolve_decoder(decoder)
     _require_decodable(sketch, K)
-    device = _card(sketch, K, kernel)
-    problem, candidates = Problem.of(sketch, device), _starting_rows(sketch, rows)
+    on = _decoding_device(sketch, K, device)
+    problem, candidates = Problem.of(sketch, on), _starting_rows(sketch, rows)
     seed, threads, began = seed_of(random_state), thread_count(n_jobs), time.perf_counter()
 
     def searched(problem: Problem, threads: int) -> list[Found]:
@@ -420,13 +420,11 @@ def decode(
 
     with _alone():
         try:
-            found = searched(problem, threads if device is None else min(threads, _THREADS_ON_CARD))
+            found = searched(problem, threads if on is None else min(threads, _THREADS_ON_CARD))
         except RuntimeError as error:
-            if device is None or "out of memory" not in str(error):
+            if on is None or "out of memory" not in str(error):
                 raise
-            _log.warning(
-                "There is too little memory left on %s to decode there: the CPU does.", device
-            )
+            _log.warning("There is too little memory left on %s to decode there: the CPU does.", on)
             problem = Problem.of(sketch)
             found = searched(problem, threads)
     C, alpha, best, _, _, known = min(found, key=lambda f: (f.doubtful, f.cost, f.spread))
@@ -451,17 +449,19 @@ def decode(
     )
 
 
-def _card(sketch: Sketch, K: int, kernel: str) -> Any:
-    """The card that is to decode this sketch, if one is."""
-    if kernel == "auto":
+def _decoding_device(sketch: Sketch, K: int, device: str, min_pairs: int | None = None) -> Any:
+    """The GPU that decodes this sketch to K centroids, as a torch.device; None is the CPU.
+
+    `min_pairs` is the number K m of centroids times frequencies from which on a GPU pays, by
+    default MIN_GPU_PAIRS.
+    """
+    found = resolve_device(device)
+    # structured frequencies have a fast transform, which saves more than a GPU does
+    structured = sketch.frequencies.signs is not None
+    least = MIN_GPU_PAIRS if min_pairs is None else min_pairs
+    if found is None or structured or K * sketch.frequencies.m < least:
         return None
-    load_kernel(kernel)  # which says if there is none
-    dense = sketch.frequencies.signs is None  # else the fast transform saves more than a card does
-    return (
-        current_gpu()
-        if kernel == ON_CARDS and dense and K * sketch.frequencies.m >= _WORTH_A_CARD
-        else None
-    )
+    return found if found.index is not None else current_gpu()
 
 
 def resolve_decoder(name: str) -> tuple[str, Decoder]:

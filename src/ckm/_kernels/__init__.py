@@ -1,29 +1,29 @@
-"""Kernels: one chunk of rows in, its `Tally` out. Single-threaded; threads live in the runners.
+"""Kernels: one block of rows in, its `Tally` out. Single-threaded; threads live in the runners.
 
-A kernel is a module with a function `tally(frequencies, rows, weights)`. `rows` is a float32 or
-float64 array (b, n) of any strides, perhaps read-only; `weights` a float64 array (b,) of positive
-numbers, or None. One that cares how rows are cut also has a function `plan(n_features, n_threads,
-on_card)`. To add one: write the module, name it in `KERNELS`.
+`Kernel` is the interface, with one implementation for the CPU and one for GPUs: `kernel_for` chooses
+between them, once per pass over the data. `load_kernel` gives any kernel by its name, the two slow
+reference kernels included; it is for tests and benchmarks. To add a kernel, write a class with the
+methods of `Kernel` and name it in `KERNELS`.
 """
 
-from collections.abc import Callable
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from ckm._core.frequencies import Frequencies
+from ckm._core.pool import Pool
 from ckm._core.tally import Tally
 from ckm._util.arrays import Array
-from ckm.errors import MissingPackageError, ParameterError
+from ckm.errors import ParameterError
 
-Kernel = Callable[[Frequencies, Array, Array | None], Tally]
-
+# name -> the module and the class; modules are imported when their kernel is asked for
 KERNELS = {
-    "reference": "ckm._kernels.numpy",
-    "numba": "ckm._kernels.cpu.dense",
-    "torch": "ckm._kernels.gpu.sums",
-    "torch-plain": "ckm._kernels.torch",
+    "numpy": ("ckm._kernels.numpy", "NumpyKernel"),
+    "cpu": ("ckm._kernels.cpu.kernel", "CpuKernel"),
+    "torch": ("ckm._kernels.torch", "TorchKernel"),
+    "gpu": ("ckm._kernels.gpu.kernel", "GpuKernel"),
 }
-ON_CARDS = "torch"  # the one for rows on a card
 
 
 class Plan(NamedTuple):
@@ -33,30 +33,54 @@ class Plan(NamedTuple):
     threads: int
 
 
-def load_kernel(name: str, on_card: bool = False) -> Kernel:
-    """The kernel called `name`; "auto" is the fastest for rows on the CPU, or on a card."""
-    kernel: Kernel = _module(name, on_card).tally
+class Kernel(Protocol):
+    """What turns blocks of rows into sums.
+
+    Rows are a float32 or float64 array (b, n) of any strides, possibly read-only, or `DeviceRows`,
+    of any type, on a GPU. Weights are a float64 array (b,) of positive numbers, or None.
+    """
+
+    def tally(self, frequencies: Frequencies, rows: Any, weights: Array | None = None) -> Tally:
+        """The sums of equation (3) over these rows, with their bounds and moments."""
+        ...
+
+    def plan(self, n_features: int, n_threads: int, on_device: bool = False) -> Plan | None:
+        """How blocks of rows should be cut; None if the kernel has no preference.
+
+        `on_device` says whether the rows are on a GPU already.
+        """
+        ...
+
+    def draw_pool(
+        self,
+        rng: np.random.Generator,
+        rows: Any,
+        weights: Array | None,
+        capacity: int,
+        frequencies: Frequencies,
+    ) -> Pool:
+        """A sample of at most `capacity` of these rows."""
+        ...
+
+
+def kernel_for(device: Any) -> Kernel:
+    """The kernel for a resolved device: None is the CPU, a `torch.device` a GPU.
+
+    A device without an index stands for every GPU: rows on a GPU are summed in place, rows on the
+    CPU are copied to whichever GPU has the least to do.
+    """
+    if device is None:
+        return load_kernel("cpu")
+    from ckm._kernels.gpu.kernel import GpuKernel
+
+    return GpuKernel(device)
+
+
+def load_kernel(name: str) -> Kernel:
+    """The kernel of that name: "numpy", "cpu", "torch" or "gpu"."""
+    if name not in KERNELS:
+        names = ", ".join(map(repr, KERNELS))
+        raise ParameterError(f"There is no kernel {name!r}; choose one of {names}.")
+    module, kind = KERNELS[name]
+    kernel: Kernel = getattr(import_module(module), kind)()
     return kernel
-
-
-def plan(name: str, n_features: int, n_threads: int, on_card: bool = False) -> Plan | None:
-    """How the kernel wants rows of so many columns; None where it does not care."""
-    wish = getattr(_module(name, on_card), "plan", None)
-    found: Plan | None = wish(n_features, n_threads, on_card) if wish else None
-    return found
-
-
-def _module(name: str, on_card: bool) -> Any:
-    known = (ON_CARDS if on_card else "numba") if name == "auto" else name
-    try:
-        module = KERNELS[known]
-    except (KeyError, TypeError):
-        names = ", ".join(map(repr, ("auto", *KERNELS)))
-        raise ParameterError(f"There is no kernel {name!r}; choose one of {names}.") from None
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        message = f"The kernel {known!r} needs torch, which is not installed; run: pip install 'compressive-kmeans[gpu]'."
-        raise MissingPackageError(message) from None

@@ -2,15 +2,26 @@
 marked `exact=False`.
 """
 
+from typing import Any
+
 import numpy as np
 
 from ckm._core.frequencies import Frequencies
 from ckm._core.moments import has_full_moment
 from ckm._core.tally import UNIT, Tally
+from ckm._kernels.cpu.kernel import CpuKernel, on_host
 from ckm._util.arrays import Array
 from ckm._util.checks import require_float32
 
 _PAIRS = 2**20  # how many phases are in memory at a time
+
+
+class NumpyKernel(CpuKernel):
+    """The kernel for CPUs with plain float64 sums."""
+
+    def tally(self, frequencies: Frequencies, rows: Any, weights: Array | None = None) -> Tally:
+        """The sums over these rows, to rounding, with their bounds and moments."""
+        return tally(frequencies, on_host(rows), weights)
 
 
 def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -> Tally:

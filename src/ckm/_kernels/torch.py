@@ -9,11 +9,38 @@ import torch
 
 from ckm._core.frequencies import Frequencies
 from ckm._core.moments import has_full_moment
+from ckm._core.pool import Pool
 from ckm._core.tally import UNIT, Tally
+from ckm._kernels import Plan
+from ckm._kernels.gpu.sampling import draw_pool
+from ckm._util.arrays import Array
 from ckm._util.device import DeviceRows
 from ckm.errors import NonFiniteError
 
 _PAIRS = 2**24  # how many phases are in memory at a time
+
+
+class TorchKernel:
+    """Plain float64 sums where the rows are."""
+
+    def tally(self, frequencies: Frequencies, rows: Any, weights: Array | None = None) -> Tally:
+        """The sums over these rows, to rounding, with their bounds and moments."""
+        return tally(frequencies, rows, weights)
+
+    def plan(self, n_features: int, n_threads: int, on_device: bool = False) -> Plan | None:
+        """No preference: blocks of the usual size."""
+        return None
+
+    def draw_pool(
+        self,
+        rng: np.random.Generator,
+        rows: Any,
+        weights: Array | None,
+        capacity: int,
+        frequencies: Frequencies,
+    ) -> Pool:
+        """A sample of at most `capacity` of these rows, drawn where they are."""
+        return draw_pool(rng, rows, weights, capacity, frequencies)
 
 
 def tally(frequencies: Frequencies, rows: Any, weights: Any = None) -> Tally:

@@ -131,7 +131,7 @@ def _launched(chunk: Chunk, targets: Targets, known: dict[Any, _There]) -> _Labe
             torch.tensor(torch.nan),
         )
     from ckm._kernels.gpu import nearest as distances
-    from ckm._kernels.gpu.streams import launching
+    from ckm._kernels.gpu.streams import STREAMS
 
     C, names, origin, factor, scaled, halves, bounds, K = there
     kernel, R = (
@@ -145,7 +145,7 @@ def _launched(chunk: Chunk, targets: Targets, known: dict[Any, _There]) -> _Labe
         torch.empty(count, dtype=torch.int32, device=device),
     )
     with (
-        launching(kernel, n, K, *key, x.stride(), x.data_ptr() % 16, beta is None),
+        STREAMS.launching(kernel, n, K, *key, x.stride(), x.data_ptr() % 16, beta is None),
         torch.cuda.device(device),
     ):
         kernel[(programs,)](

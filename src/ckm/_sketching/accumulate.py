@@ -16,8 +16,6 @@ from ckm._core.tally import Tally
 from ckm._kernels import Kernel
 from ckm._sources.base import BEGINNING, Place
 from ckm._sources.blocks import Block, group_tasks, to_floats
-from ckm._util.arrays import Array
-from ckm._util.device import DeviceRows
 from ckm._util.parallel import ordered_map
 from ckm._util.progress import OnRows, ignore
 from ckm._util.random import stream
@@ -68,7 +66,7 @@ def run(
         if weights is not None and not weights.min(initial=1.0) > 0:
             rows, weights = rows[weights > 0], weights[weights > 0]
         try:
-            part = kernel(frequencies, rows, weights)
+            part = kernel.tally(frequencies, rows, weights)
         except NonFiniteError as error:
             if block.weights is not None:
                 error.row = int(np.flatnonzero(block.weights > 0)[error.row])
@@ -79,12 +77,7 @@ def run(
         # seldom keep the same positions, and a change of units or origin changes nothing.
         order = np.argsort(rows[:64], axis=0, kind="stable").astype(np.int64)
         rng = stream(seed, "pool", block.number, zlib.crc32(order.tobytes()))
-        if isinstance(rows, DeviceRows):
-            from ckm._kernels.gpu.sampling import draw_pool
-
-            return part, draw_pool(rng, rows, weights, capacity, frequencies)
-        odds = importance(rows, frequencies)
-        return part, Pool.draw(rng, rows, weights, capacity, odds)
+        return part, kernel.draw_pool(rng, rows, weights, capacity, frequencies)
 
     tasks = group_tasks(blocks, n_threads, n_rows)
     done = ordered_map(lambda task: [work(block) for block in task], tasks, n_threads)
@@ -106,16 +99,3 @@ def run(
                 on_state(state)
         on_rows(len(block.rows), block.n_bytes)
     return state
-
-
-def importance(rows: Array, frequencies: Frequencies) -> Array | None:
-    """How much each row may matter to the SSE: one on average, half of it for every row and half in
-    proportion to its squared distance.
-
-    A few rows far out may decide the SSE, and an even sample would miss them (Bachem, Lucic and
-    Krause, 2018). None where the spread of the data is not known.
-    """
-    if frequencies.spread is None:
-        return None
-    squares = (frequencies.relative(rows) ** 2).mean(axis=1)
-    return np.asarray(0.5 + 0.5 * squares * (frequencies.scale / frequencies.spread))

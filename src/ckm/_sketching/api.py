@@ -12,7 +12,7 @@ import numpy as np
 from ckm._core.frequencies import Frequencies
 from ckm._core.laws import DEFAULT_DISTRIBUTION
 from ckm._core.sketch import Sketch
-from ckm._kernels import load_kernel, plan
+from ckm._kernels import kernel_for
 from ckm._kernels.spec import MAX_TURNS
 from ckm._sketching.accumulate import State, run
 from ckm._sketching.checkpoint import CHECKPOINT_INTERVAL, CheckpointWriter
@@ -24,6 +24,7 @@ from ckm._sources.blocks import BLOCK_ROWS, split_blocks
 from ckm._sources.engines.base import PartitionedSource
 from ckm._sources.prefetch import read
 from ckm._util.checks import check_whole_number
+from ckm._util.device import check_device, resolve_device
 from ckm._util.parallel import thread_count
 from ckm._util.progress import rows_bar
 from ckm._util.random import seed_of
@@ -49,7 +50,7 @@ def sketch(
     pool: int = 0,
     random_state: Any = None,
     n_jobs: int | None = None,
-    kernel: str = "auto",
+    device: str = "auto",
     checkpoint: str | Path | None = None,
     checkpoint_interval: float = CHECKPOINT_INTERVAL,
     resume: bool = False,
@@ -112,9 +113,12 @@ def sketch(
     n_jobs : int, optional
         Threads; None means every core, or on a cluster one for each task. The result does not
         depend on it.
-    kernel : {"auto", "numba", "torch", "torch-plain", "reference"}
-        What computes the sums. "auto" is "numba", and "torch" for rows on a card; "torch" takes
-        rows on the CPU to a card, if there is one.
+    device : {"auto", "cpu", "cuda", "cuda:0", "cuda:1", ...}
+        Where the sums are computed. "auto" is where the rows are: in place for rows on a GPU, else
+        on the CPU. "cuda" is every GPU that torch finds: rows on the CPU are copied there block by
+        block, rows on a GPU are summed in place. "cuda:1" is that GPU alone. "cpu" copies rows on a
+        GPU to the CPU block by block. A device that is not there is an error. On a cluster it is
+        the device of each worker.
     checkpoint : file name, optional
         Where to write down what has been added up so far, every ten seconds and whenever the pass
         ends, however that is. Only for rows in files. It stays until it is removed.
@@ -136,7 +140,7 @@ def sketch(
     >>> s.z.shape, s.count
     ((30,), 1000)
     """
-    load_kernel(kernel)  # which says if there is none
+    check_device(device)
     threads, capacity = thread_count(n_jobs), check_whole_number(pool, "pool", 0)
     model, choice = (
         resolve_like(like),
@@ -148,10 +152,10 @@ def sketch(
         sample_weight,
         nan,
     )
-    compute, planned = (
-        load_kernel(kernel, source.is_on_gpu),
-        plan(kernel, source.n_features, threads, source.is_on_gpu),
-    )
+    # On a cluster each worker resolves the device for itself.
+    partitioned = isinstance(source, PartitionedSource)
+    compute = kernel_for(None if partitioned else resolve_device(device, source.device))
+    planned = compute.plan(source.n_features, threads, source.is_on_gpu)
     if planned is not None:
         threads = (
             1
@@ -169,7 +173,7 @@ def sketch(
             "weight_column": weight_column,
             "nan": nan,
             "pool": capacity,
-            "kernel": kernel,
+            "device": device,
             "random_state": seed,
         }
         keeper = CheckpointWriter(
@@ -205,7 +209,7 @@ def sketch(
     # its engine runs many tasks at a time, each on one core
     if isinstance(source, PartitionedSource):
         job = SketchJob(
-            frequencies, kernel, capacity, seed, 1 if n_jobs is None else threads, source.columns
+            frequencies, device, capacity, seed, 1 if n_jobs is None else threads, source.columns
         )
         state = sketch_partitions(source, job)
     else:

@@ -15,12 +15,13 @@ from ckm._core.frequencies import Frequencies
 from ckm._core.moments import second_moment_shape
 from ckm._core.pool import Pool
 from ckm._core.tally import Tally
-from ckm._kernels import load_kernel, plan
+from ckm._kernels import kernel_for
 from ckm._sketching.accumulate import State, run
 from ckm._sources.base import Chunk
 from ckm._sources.blocks import split_blocks
 from ckm._sources.engines.base import Job, PartitionedSource
 from ckm._util.arrays import Array
+from ckm._util.device import resolve_device
 from ckm._util.random import stream
 from ckm.errors import MismatchError
 
@@ -38,7 +39,7 @@ class SketchJob(Job):
     """
 
     frequencies: Frequencies
-    kernel: str = "auto"
+    device: str = "auto"
     capacity: int = 0
     seed: int = 0
     threads: int = 1
@@ -50,10 +51,8 @@ class SketchJob(Job):
             int(stream(self.seed, "pool", number).integers(2**63)) if self.capacity else self.seed
         )
         state = State.empty(self.frequencies, self.capacity)
-        kernel, planned = (
-            load_kernel(self.kernel),
-            plan(self.kernel, self.frequencies.n, self.threads),
-        )
+        kernel = kernel_for(resolve_device(self.device))
+        planned = kernel.plan(self.frequencies.n, self.threads)
         blocks = (
             split_blocks(chunks)
             if planned is None

@@ -105,11 +105,11 @@ def decay_scale(pilot: Pilot, rng: np.random.Generator) -> float:
     # answer to the data's units. From there the first round finds the variance of the whole, and
     # each further round comes closer to that of a cluster.
     scale = _positive_total_variance(pilot)
-    kernel = load_kernel("numba")
+    kernel = load_kernel("cpu")
     for _ in range(DECAY_ROUNDS):
         unit = adapted_radius(rng, PILOT_FREQUENCIES, len(origin))
         frequencies = Frequencies(scaled_turns(unit, scale), origin, scale, "adapted-radius")
-        sums = kernel(frequencies, pilot.rows, pilot.weights).sums
+        sums = kernel.tally(frequencies, pilot.rows, pilot.weights).sums
         cosines, sines = sums * (UNIT / total_weight)
         scale *= _fit_decay(np.linalg.norm(unit, axis=1), np.hypot(cosines, sines))
     return scale

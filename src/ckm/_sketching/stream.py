@@ -9,7 +9,6 @@ import numpy as np
 from ckm._core.frequencies import Frequencies
 from ckm._core.laws import DEFAULT_DISTRIBUTION
 from ckm._core.sketch import Sketch
-from ckm._kernels import load_kernel
 from ckm._sketching.api import sketch
 from ckm._sketching.choose import Choice, resolve_like
 from ckm._sources import ColumnRequest, open_rows
@@ -17,6 +16,7 @@ from ckm._sources.arrays import ArraySource
 from ckm._sources.blocks import BLOCK_ROWS
 from ckm._util.arrays import Array
 from ckm._util.checks import check_whole_number
+from ckm._util.device import resolve_device
 from ckm._util.parallel import thread_count
 from ckm._util.random import seed_of, stream
 from ckm._util.warn import warn_user
@@ -36,7 +36,7 @@ class Sketcher:
     Parameters
     ----------
     n_clusters, sketch_size, scale, distribution, standardize, like, columns, weight_column, nan,
-    pool, random_state, n_jobs, kernel
+    pool, random_state, n_jobs, device
         As in `ckm.sketch`.
 
     Examples
@@ -65,7 +65,7 @@ class Sketcher:
         pool: int = 0,
         random_state: Any = None,
         n_jobs: int | None = None,
-        kernel: str = "auto",
+        device: str = "auto",
     ) -> None:
         self._choice = Choice(n_clusters, sketch_size, scale, distribution, standardize)
         self._like, self._nan = resolve_like(like), nan
@@ -75,10 +75,10 @@ class Sketcher:
         self._how: dict[str, Any] = {
             "pool": check_whole_number(pool, "pool", 0),
             "n_jobs": thread_count(n_jobs),
-            "kernel": kernel,
+            "device": device,
         }
         self._seed = seed_of(random_state)
-        load_kernel(kernel)
+        resolve_device(device)
         if self._like is None:
             self._choice.check()
         self._total: Sketch | None = None

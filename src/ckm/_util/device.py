@@ -1,5 +1,6 @@
 """Rows on a card: tensors of torch, CuPy and JAX that stay where they are."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -8,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ckm._messages import Argument
 from ckm._util.arrays import Array
+from ckm.errors import MissingPackageError, ParameterError
 
 _WITH_DLPACK = {"cupy", "jax", "jaxlib"}
 _CPU = 1  # DLPack's name for it
@@ -165,3 +168,52 @@ def as_tensor(data: Any) -> Any:
     import torch
 
     return data.detach() if is_tensor(data) else torch.from_dlpack(data)
+
+
+_CHOICES = re.compile("auto|cpu|cuda(:[0-9]+)?")
+
+
+def check_device(device: Any) -> None:
+    """Refuse what is not the name of a device; whether there is such a device is not looked at."""
+    if not isinstance(device, str) or _CHOICES.fullmatch(device) is None:
+        name = " ".join(repr(device).split())
+        raise ParameterError(
+            f"There is no device {name}; choose one of 'auto', 'cpu', 'cuda', 'cuda:0', 'cuda:1', "
+            "and so on."
+        )
+
+
+def resolve_device(device: str, rows_device: Any = None) -> Any:
+    """The `torch.device` that is meant, or None for the CPU.
+
+    "auto" is where the rows are: `rows_device`, without its index, since rows on several GPUs stay
+    where they are. A device that is not there is an error.
+    """
+    check_device(device)
+    if device == "cpu" or (device == "auto" and rows_device is None):
+        return None
+    if device == "auto":
+        import torch
+
+        return torch.device(torch.device(rows_device).type)
+    asked = Argument("device", device)
+    try:
+        import torch
+    except ModuleNotFoundError:
+        raise MissingPackageError(
+            asked,
+            " needs torch, which is not installed; run: pip install 'compressive-kmeans[gpu]'.",
+        ) from None
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if not count:
+        raise ParameterError(
+            asked,
+            " asks for a GPU, and torch finds none here; use ",
+            Argument("device", "cpu"),
+            ".",
+        )
+    found = torch.device(device)
+    if found.index is not None and found.index >= count:
+        names = ", ".join(f"cuda:{i}" for i in range(count))
+        raise ParameterError(asked, f" is not there; torch finds {names}.")
+    return found

@@ -21,7 +21,6 @@ from numba import njit
 from ckm._core.frequencies import Frequencies
 from ckm._core.moments import has_full_moment
 from ckm._core.tally import Tally
-from ckm._kernels.cpu import structured
 from ckm._kernels.cpu.llvm import HALF, LANES
 from ckm._kernels.cpu.packing import absorb_columns, absorb_rows, add_products, copy, turn
 from ckm._kernels.cpu.phases import ROWS, TILE, drain_tiles, sum_tiles, weigh_tiles
@@ -68,8 +67,6 @@ class _Space(NamedTuple):
 
 def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -> Tally:
     """The tally of `rows`; integer sums when they are unweighted."""
-    if frequencies.signs is not None:
-        return structured.tally(frequencies, rows, weights)
     if not len(rows):
         return Tally.empty(frequencies.m, frequencies.n)
     arguments = prepared(frequencies, rows, weights)

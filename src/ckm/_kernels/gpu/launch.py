@@ -140,10 +140,12 @@ def exact_sums(frequencies: Frequencies, rows: Any, weights: Any = None) -> Sums
     return found
 
 
-def split_sums(frequencies: Frequencies, rows: Any, weights: Any = None) -> Sums:
-    """The same, to 1e-6: phases come from the matrix units."""
+def split_sums(
+    frequencies: Frequencies, rows: Any, weights: Any = None, split: _Split | None = None
+) -> Sums:
+    """The same, to 1e-6: phases come from the matrix units, fed as `split` says."""
     n, device = frequencies.n, rows.device
-    R, F, D, warps, stages = split_of(device)
+    R, F, D, warps, stages = split_of(device) if split is None else split
     factors, t_high, t_low = _halves(frequencies, device, F)
     padded, (width, depth) = _up(len(rows), R), t_high.shape
     found = Sums.empty(frequencies, width, weights is None, padded - len(rows), device)

@@ -7,7 +7,8 @@ import torch
 
 from ckm._core.frequencies import Frequencies
 from ckm._core.pool import Pool
-from ckm._kernels.gpu.streams import launching, urgent
+from ckm._kernels.cpu.kernel import CpuKernel
+from ckm._kernels.gpu.streams import STREAMS
 from ckm._util.arrays import Array
 from ckm._util.device import DeviceRows, has_triton
 
@@ -16,16 +17,19 @@ _ROWS = 64  # of a program
 
 def draw_pool(
     rng: np.random.Generator,
-    rows: DeviceRows,
+    rows: Any,
     weights: Array | None,
     capacity: int,
     frequencies: Frequencies,
 ) -> Pool:
-    """As `Pool.draw` with the importance of `runners.local`, on the card: only the rows of the pool
-    leave it.
+    """A sample of these rows, drawn where they are: only the rows of the pool leave a GPU.
+
+    As `CpuKernel.draw_pool`, which draws from rows on the CPU, with random numbers of the GPU.
     """
+    if not isinstance(rows, DeviceRows):
+        return CpuKernel().draw_pool(rng, rows, weights, capacity, frequencies)
     device, count = rows.tensor.device, len(rows)
-    with urgent(device):
+    with STREAMS.urgent(device):
         x = rows.synchronized()
         random = torch.Generator(device).manual_seed(int(rng.integers(2**63)))
         there = (
@@ -69,7 +73,9 @@ def _weighed(keys: Any, x: Any, weights: Any, frequencies: Frequencies) -> tuple
     from ckm._kernels.gpu.nearest import weigh_keys
 
     odds, D = torch.empty(count, device=device), 16 if n <= 16 else 64
-    with launching(weigh_keys, n, device, x.dtype, x.stride(), x.data_ptr() % 16, weights is None):
+    with STREAMS.launching(
+        weigh_keys, n, device, x.dtype, x.stride(), x.data_ptr() % 16, weights is None
+    ):
         weigh_keys[(-(-count // _ROWS),)](
             x, *x.stride(), origin, scales, odds if weights is None else weights, factor, count, keys, odds, n,
             R=_ROWS, D=D, WEIGHTED=weights is not None,

@@ -1,10 +1,8 @@
-"""Lanes: streams of a card with memory of the CPU that it can read. They are kept between calls,
-for both take long to make.
-"""
+"""Streams of GPUs, with buffers in pinned memory, kept between calls because both are slow to make."""
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,25 +11,18 @@ import torch
 
 from ckm._util.arrays import Array
 
-_compiling, _compiled = threading.Lock(), set[tuple[Any, ...]]()
-_lock = threading.Lock()
-_free: dict[Any, list["Lane"]] = {}
-_urgent = dict[Any, Any]()
-_busy = Counter[Any]()  # how many lanes of each card are in use
-# whose turn it is on each card, and the event that ends the last one
-_turns, _done = dict[Any, threading.Lock](), dict[Any, Any]()
-
 
 class Lane:
-    """A stream, and buffers for what is copied to its card."""
+    """A stream of one GPU, and pinned buffers for what is copied to that GPU."""
 
     def __init__(self, device: Any) -> None:
-        self.device, self.stream = device, torch.cuda.Stream(device)
+        self.device = device
+        self.stream = torch.cuda.Stream(device)
         self._pinned: dict[str, Any] = {}
 
     def copied(self, name: str, array: Array) -> Any:
-        """A copy of the array on the card, by way of the buffer of this name: kernels of other
-        lanes run meanwhile.
+        """A copy of the array on the GPU, by way of the buffer of this name; kernels of other lanes
+        run meanwhile.
         """
         kind = np.float32 if array.dtype == np.float32 else np.float64
         size = array.size * np.dtype(kind).itemsize
@@ -42,68 +33,95 @@ class Lane:
             .view(torch.float32 if kind == np.float32 else torch.float64)
             .view(array.shape)
         )
-        # by NumPy: threads of torch would spin between copies, and take the time of others
+        # NumPy copies, because torch's threads would spin between copies and slow other threads.
         np.copyto(pinned.numpy(), array)
         return pinned.to(self.device, non_blocking=True)
 
 
-@contextmanager
-def launching(*way: Any) -> Iterator[None]:
-    """A launch of Triton kernels. The first of its kind compiles them, and others wait for it:
-    Triton was not made for threads.
+class StreamPool:
+    """The streams of every GPU, shared by all threads of a process.
+
+    Parameters
+    ----------
+    make_lane : callable
+        Makes the lane of a device; tests pass one that needs no GPU.
     """
-    if way in _compiled:
-        yield
-        return
-    with _compiling:
-        yield
-        _compiled.add(way)
+
+    def __init__(self, make_lane: Callable[[Any], Any] = Lane) -> None:
+        self._make_lane = make_lane
+        self._lock = threading.Lock()
+        # lanes not in use, and how many are in use, by device
+        self._free = dict[Any, list[Any]]()
+        self._busy = Counter[Any]()
+        # whose turn it is, and the event that ends the last turn, by device
+        self._turns = dict[Any, threading.Lock]()
+        self._last_turn = dict[Any, Any]()
+        # the stream of high priority, by device
+        self._urgent = dict[Any, Any]()
+        # variants of kernels that are compiled, and the lock that a thread holds to compile one
+        self._compiling = threading.Lock()
+        self._compiled = set[tuple[Any, ...]]()
+
+    @contextmanager
+    def lane(self, device: Any = None) -> Iterator[Any]:
+        """A lane for one thread, its stream the current one.
+
+        It belongs to `device`, or by default to the GPU with the fewest lanes in use.
+        """
+        with self._lock:
+            if device is None:
+                gpus = [torch.device("cuda", i) for i in range(torch.cuda.device_count())]
+                device = min(gpus, key=lambda gpu: self._busy[gpu])
+            self._busy[device] += 1
+            free = self._free.setdefault(device, [])
+            own = free.pop() if free else self._make_lane(device)
+        try:
+            with torch.cuda.device(device), torch.cuda.stream(own.stream):
+                yield own
+        finally:
+            with self._lock:
+                self._busy[device] -= 1
+                free.append(own)
+
+    @contextmanager
+    def in_turn(self, device: Any) -> Iterator[None]:
+        """Launch kernels in the current stream, one thread at a time.
+
+        They start when those of the turn before are done: kernels that run side by side take
+        longer, and so do the threads that launch them.
+        """
+        stream = torch.cuda.current_stream(device)
+        with self._lock:
+            turn = self._turns.setdefault(device, threading.Lock())
+        with turn:
+            if device in self._last_turn:
+                stream.wait_event(self._last_turn[device])
+            yield
+            self._last_turn[device] = stream.record_event()
+
+    @contextmanager
+    def urgent(self, device: Any) -> Iterator[None]:
+        """A stream whose kernels run before those of lanes, for short work that a thread waits for."""
+        if device.type != "cuda":
+            yield
+            return
+        with self._lock:
+            if device not in self._urgent:
+                self._urgent[device] = torch.cuda.Stream(device, priority=-1)
+        with torch.cuda.device(device), torch.cuda.stream(self._urgent[device]):
+            yield
+
+    @contextmanager
+    def launching(self, *variant: Any) -> Iterator[None]:
+        """A launch of Triton kernels. The first launch of a variant compiles it, and other threads
+        wait, because Triton's compiler is not safe to enter from several threads.
+        """
+        if variant in self._compiled:
+            yield
+            return
+        with self._compiling:
+            yield
+            self._compiled.add(variant)
 
 
-@contextmanager
-def in_turn(device: Any) -> Iterator[None]:
-    """Launches in the current stream, one thread at a time, of kernels that begin when those of the
-    turn before are done: side by side they take longer, and so do threads that launch them.
-    """
-    stream = torch.cuda.current_stream(device)
-    with _lock:
-        turn = _turns.setdefault(device, threading.Lock())
-    with turn:
-        if device in _done:
-            stream.wait_event(_done[device])
-        yield
-        _done[device] = stream.record_event()
-
-
-@contextmanager
-def urgent(device: Any) -> Iterator[None]:
-    """A stream whose kernels go before those of lanes, for a little work that a thread waits for."""
-    if device.type != "cuda":
-        yield
-        return
-    with _lock:
-        if device not in _urgent:
-            _urgent[device] = torch.cuda.Stream(device, priority=-1)
-    with torch.cuda.device(device), torch.cuda.stream(_urgent[device]):
-        yield
-
-
-@contextmanager
-def lane(device: Any = None) -> Iterator[Lane]:
-    """A lane to oneself, its stream the current one: of this card, or of the one with the fewest in
-    use.
-    """
-    with _lock:
-        if device is None:
-            cards = [torch.device("cuda", i) for i in range(torch.cuda.device_count())]
-            device = min(cards, key=lambda card: _busy[card])
-        _busy[device] += 1
-        waiting = _free.setdefault(device, [])
-        own = waiting.pop() if waiting else Lane(device)
-    try:
-        with torch.cuda.device(device), torch.cuda.stream(own.stream):
-            yield own
-    finally:
-        with _lock:
-            _busy[device] -= 1
-            waiting.append(own)
+STREAMS = StreamPool()  # those of this process

@@ -1,0 +1,64 @@
+"""The kernel for CPUs: dense or structured frequencies behind the interface of `ckm._kernels`."""
+
+from typing import Any
+
+import numpy as np
+
+from ckm._core.frequencies import Frequencies
+from ckm._core.pool import Pool
+from ckm._core.tally import Tally
+from ckm._kernels import Plan
+from ckm._kernels.cpu import dense, structured
+from ckm._util.arrays import Array
+from ckm._util.device import DeviceRows, is_tensor
+
+
+class CpuKernel:
+    """The specified arithmetic on the CPU; rows on a GPU are copied, one block at a time."""
+
+    def tally(self, frequencies: Frequencies, rows: Any, weights: Array | None = None) -> Tally:
+        """The exact sums over these rows, with their bounds and moments."""
+        rows = on_host(rows)
+        if frequencies.signs is not None:
+            return structured.tally(frequencies, rows, weights)
+        return dense.tally(frequencies, rows, weights)
+
+    def plan(self, n_features: int, n_threads: int, on_device: bool = False) -> Plan | None:
+        """No preference: blocks of the usual size."""
+        return None
+
+    def draw_pool(
+        self,
+        rng: np.random.Generator,
+        rows: Any,
+        weights: Array | None,
+        capacity: int,
+        frequencies: Frequencies,
+    ) -> Pool:
+        """A sample of at most `capacity` of these rows, outliers more likely than others."""
+        rows = on_host(rows)
+        return Pool.draw(rng, rows, weights, capacity, importance(rows, frequencies))
+
+
+def on_host(rows: Any) -> Array:
+    """Rows as a float32 or float64 array on the CPU; copied only if they are not one already."""
+    if is_tensor(rows):
+        rows = DeviceRows(rows)
+    if not isinstance(rows, DeviceRows):
+        array: Array = rows
+        return array
+    array = np.asarray(rows)
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+
+
+def importance(rows: Array, frequencies: Frequencies) -> Array | None:
+    """How much each row may matter to the SSE: one on average, half of it the same for every row
+    and half in proportion to its squared distance from the origin.
+
+    A few outliers may decide the SSE, and a uniform sample would miss them (Bachem, Lucic and
+    Krause, 2018). None if the variance of the data is not known.
+    """
+    if frequencies.spread is None:
+        return None
+    squares = (frequencies.relative(rows) ** 2).mean(axis=1)
+    return np.asarray(0.5 + 0.5 * squares * (frequencies.scale / frequencies.spread))
