@@ -1,4 +1,4 @@
-"""A sketch that grows batch by batch is the sketch of all rows."""
+"""`Sketcher`: batches of rows add up to the sketch of all rows."""
 
 import warnings
 from typing import Any
@@ -14,7 +14,7 @@ from ckm.errors import DataError, HeadWarning, MismatchError, NonFiniteError, Pa
 X = np.random.default_rng(0).normal(size=(50_000, 3))
 
 
-def grow(batches: Any, **options: Any) -> ckm.Sketcher:
+def sketcher_of(batches: Any, **options: Any) -> ckm.Sketcher:
     sketcher = ckm.Sketcher(**options)
     for batch in batches:
         sketcher.update(batch)
@@ -22,18 +22,18 @@ def grow(batches: Any, **options: Any) -> ckm.Sketcher:
 
 
 @pytest.mark.parametrize("size", [1, 7, 5000, 20_000, 50_000])
-def test_it_is_the_sketch_of_all_rows(size: int) -> None:
+def test_batches_give_the_sketch_of_all_rows(size: int) -> None:
     rows = X if size > 100 else X[:500]
     like = ckm.sketch(X, sketch_size=20, random_state=0)
-    grown = grow(
+    sketcher = sketcher_of(
         (rows[i : i + size] for i in range(0, len(rows), size)), like=like, pool=10, random_state=1
     )
-    assert grown.count == len(rows)
-    assert grown.result() == ckm.sketch(rows, like=like)
-    assert len(grown.result().pool) == 10
+    assert sketcher.count == len(rows)
+    assert sketcher.result() == ckm.sketch(rows, like=like)
+    assert len(sketcher.result().pool) == 10
 
 
-def test_the_first_rows_choose_the_frequencies_and_it_says_so() -> None:
+def test_the_first_rows_determine_the_frequencies_with_a_warning() -> None:
     sketcher = ckm.Sketcher(n_clusters=4, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -46,15 +46,15 @@ def test_the_first_rows_choose_the_frequencies_and_it_says_so() -> None:
     assert sketcher.result().count == 17_000 + HEAD_ROWS
 
 
-def test_few_rows_are_not_a_head_but_all_there_is() -> None:
-    sketcher = grow([X[:100]], n_clusters=2, random_state=0)
+def test_a_few_rows_give_no_warning_until_others_follow() -> None:
+    sketcher = sketcher_of([X[:100]], n_clusters=2, random_state=0)
     assert sketcher.result() == ckm.sketch(X[:100], n_clusters=2, random_state=0)
     with pytest.warns(HeadWarning, match="first 100 rows"):
         assert sketcher.update(X[100:300]).result().count == 300
 
 
-def test_results_are_values() -> None:
-    sketcher = grow([X[:HEAD_ROWS]], n_clusters=2, random_state=0)
+def test_later_batches_do_not_change_a_result() -> None:
+    sketcher = sketcher_of([X[:HEAD_ROWS]], n_clusters=2, random_state=0)
     before = sketcher.result()
     with pytest.warns(HeadWarning):
         after = sketcher.update(X[HEAD_ROWS:]).result()
@@ -62,8 +62,9 @@ def test_results_are_values() -> None:
     assert np.array_equal((after - before).z, ckm.sketch(X[HEAD_ROWS:], like=before).z)
 
 
-def test_the_caller_may_use_its_memory_again() -> None:
-    like, buffer = ckm.sketch(X, sketch_size=20, random_state=0), np.empty((100, 3))
+def test_the_memory_of_a_batch_can_be_reused() -> None:
+    like = ckm.sketch(X, sketch_size=20, random_state=0)
+    buffer = np.empty((100, 3))
     sketcher = ckm.Sketcher(like=like)
     for i in range(0, 1000, 100):
         buffer[:] = X[i : i + 100]
@@ -71,12 +72,14 @@ def test_the_caller_may_use_its_memory_again() -> None:
     assert sketcher.result() == ckm.sketch(X[:1000], like=like)
 
 
-def test_frames_weights_and_columns() -> None:
+def test_data_frames_weights_and_columns() -> None:
     frame = pd.DataFrame(X[:300], columns=list("abc")).assign(w=2.0)
     like = ckm.sketch(frame[["a", "b", "c"]], sketch_size=20, random_state=0)
-    grown = grow([frame[:100], frame[["w", "c", "b", "a"]][100:]], like=like, weight_column="w")
-    assert grown.result() == ckm.sketch(frame, like=like, weight_column="w")
-    assert (grown.result().weight, grown.result().columns) == (600, ("a", "b", "c"))
+    sketcher = sketcher_of(
+        [frame[:100], frame[["w", "c", "b", "a"]][100:]], like=like, weight_column="w"
+    )
+    assert sketcher.result() == ckm.sketch(frame, like=like, weight_column="w")
+    assert (sketcher.result().weight, sketcher.result().columns) == (600, ("a", "b", "c"))
     mixed = (
         ckm.Sketcher(like=like)
         .update(X[:10])
@@ -85,11 +88,11 @@ def test_frames_weights_and_columns() -> None:
     )
     assert mixed.weight == 40
     with pytest.raises(MismatchError, match="'a'"):
-        grown.update(frame[["b", "c", "w"]])
+        sketcher.update(frame[["b", "c", "w"]])
 
 
-def test_a_batch_that_is_refused_adds_nothing() -> None:
-    sketcher = grow([X[:100]], n_clusters=2, random_state=0)
+def test_a_refused_batch_adds_nothing() -> None:
+    sketcher = sketcher_of([X[:100]], n_clusters=2, random_state=0)
     spoilt = X[:50].copy()
     spoilt[7, 2] = np.nan
     with pytest.raises(NonFiniteError, match="Row 7, column 2"):
@@ -97,10 +100,10 @@ def test_a_batch_that_is_refused_adds_nothing() -> None:
     with pytest.raises(DataError, match="2 columns where those before had 3"):
         sketcher.update(X[:5, :2])
     assert sketcher.count == 100
-    assert grow([X[:100], spoilt], n_clusters=2, nan="drop", random_state=0).count == 149
+    assert sketcher_of([X[:100], spoilt], n_clusters=2, nan="drop", random_state=0).count == 149
 
 
-def test_what_is_wrong_is_told_at_once() -> None:
+def test_wrong_arguments_are_refused_at_once() -> None:
     with pytest.raises(ParameterError, match="The size of the sketch is not known"):
         ckm.Sketcher()
     with pytest.raises(DataError, match="call update first"):
