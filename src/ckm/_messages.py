@@ -23,6 +23,13 @@ class _NoValue:
 NO_VALUE = _NoValue()
 
 
+class Expression(str):
+    """Python code as the value of an argument: worded without quotes, as in `like=first`."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 @dataclass(frozen=True)
 class Argument:
     """An argument of the library, as a message names it.
@@ -42,6 +49,8 @@ class Argument:
     n_clusters like= sketch_size=500
     >>> print(Argument("nan", "drop", function="ckm.sketch"))
     ckm.sketch(..., nan='drop')
+    >>> print(Argument("like", Expression("first")))
+    like=first
     """
 
     name: str

@@ -25,7 +25,7 @@ from test_kernels import (
 
 import ckm
 from ckm import Frequencies, draw_frequencies
-from ckm._core.hadamard import factors, padded, row_length, rows, shrinkage, signs_shape
+from ckm._core.hadamard import factors, padded_length, row_length, rows, shrinkage, signs_shape
 from ckm._core.laws import adapted_radii, draw_structure
 from ckm._core.storage import deserialise, serialise
 from ckm._core.tally import Tally
@@ -66,7 +66,7 @@ def phase_error(f: Frequencies, X: np.ndarray) -> float:
     by at most (3 k + 2) u times the length of its row of B, uncut, times |x|."""
     if not len(X):
         return 0.0
-    p = padded(f.n)
+    p = padded_length(f.n)
     length = float(np.abs(f.turns).max()) * row_length(f.n, whole=True)
     farthest = np.linalg.norm(
         (X.astype(np.float64) - f.origin) / (1 if f.units is None else f.units), axis=1
@@ -151,7 +151,7 @@ def test_a_reach_makes_every_other_frequency_low() -> None:
 
 @given(n=st.integers(1, 5000))
 def test_the_length_of_the_transform(n: int) -> None:
-    p = padded(n)
+    p = padded_length(n)
     assert p >= max(n, 64)
     assert p == 64 or p < 2 * n
     assert p & (p - 1) == 0

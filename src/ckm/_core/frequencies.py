@@ -1,22 +1,23 @@
 """The frequencies Omega: m vectors of R^n with an origin, as one frozen value.
 
-The one convention of the library, written here and nowhere contradicted: data X is (N, n),
-frequencies `omega` (m, n), and
+The sign and the normalisation of a sketch are those of equation (3) everywhere in the library: for
+data X (N, n) with weights beta (N,) and frequencies omega (m, n),
 
     z_j = sum_l beta_l exp(-i omega_j^T (x_l - origin)) / sum_l beta_l
-    (equation 3)
 """
 
 import hashlib
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from ckm._core import hadamard
 from ckm._core.laws import DEFAULT_DISTRIBUTION, draw_structure, find_law, multiscale
-from ckm._util.arrays import Array, Frozen, read_only
+from ckm._messages import Argument
+from ckm._util.arrays import Float32Array, FloatArray, Frozen, SignArray, read_only
 from ckm._util.checks import check_variance, check_whole_number
 from ckm._util.random import seed_of, stream
 from ckm.errors import ParameterError
@@ -24,98 +25,122 @@ from ckm.errors import ParameterError
 
 @dataclass(frozen=True, eq=False)
 class Frequencies(Frozen):
-    """Where the characteristic function is sampled.
+    """The points of R^n at which a sketch samples the characteristic function of the data.
+
+    `draw_frequencies` makes them. Two values are equal if their frequencies and origin are
+    bit-identical; `fingerprint` identifies both.
 
     Parameters
     ----------
     turns : float32 array (m, n), or (m,) with `signs`
-        Omega divided by 2 pi. Phases are counted in turns and in float32, and `omega` is *defined*
-        as 2 pi times this, so that a sketch means the same thing on every machine. Of structured
-        frequencies, the lengths alone.
+        The frequencies divided by 2 pi. Phases are computed in turns and in float32, and `omega` is
+        defined as 2 pi times this, so that a sketch has the same meaning on every machine. For
+        structured frequencies, their lengths only.
     origin : float64 array (n,)
-        What is subtracted from every row first, so that float32 phases lose nothing on data far
-        from zero.
+        Subtracted from every row first, so that float32 phases are precise for data far from zero.
     scale : float
-        The variance sigma^2 the law was scaled to.
+        The variance sigma^2 that the distribution was scaled to.
     distribution : str
-        The law's name, see `ckm._core.laws`.
-    seed : int or None
-        The seed it was drawn with, for the record.
-    spread : float or None
-        The data's mean squared distance from the origin along an axis, where it is known: a pool is
-        sampled by it.
-    units : float64 array (n,) or None
-        The unit of each column, where columns were standardised: distances, `scale` and `spread`
-        are then measured in these units.
-    signs : int8 array (1 + 2 blocks, p) or None
-        What makes frequencies structured: frequency j is 2 pi turns[j] times row j of the matrices
-        that `ckm._core.hadamard` makes of these.
+        The name of the distribution, as in `draw_frequencies`.
+    seed : int, optional
+        The seed the frequencies were drawn with, for the record.
+    spread : float, optional
+        The variance of the data along an axis: its mean squared distance from the origin, divided
+        by n. It decides how rows are sampled for a pool.
+    units : float64 array (n,), optional
+        The unit of each column, if columns were standardised. Distances, `scale` and `spread` are
+        then measured in these units.
+    signs : int8 array (1 + 2 blocks, p), optional
+        The random signs of structured frequencies: frequency j is 2 pi turns[j] times row j of a
+        product of Hadamard matrices with these signs.
 
-    Two values are equal when their frequencies and origin are, bit for bit; `fingerprint` names
-    that equality.
+    See Also
+    --------
+    draw_frequencies : Draw frequencies from a distribution.
+
+    Examples
+    --------
+    >>> import ckm
+    >>> f = ckm.draw_frequencies(100, 3, scale=2.0, seed=1)
+    >>> f.m, f.n, f.distribution
+    (100, 3, 'multiscale')
+    >>> f.omega.shape
+    (100, 3)
+    >>> f == ckm.draw_frequencies(100, 3, scale=2.0, seed=1)
+    True
     """
 
-    turns: Array
-    origin: Array
+    turns: Float32Array
+    origin: FloatArray
     scale: float
     distribution: str
     seed: int | None = None
     spread: float | None = None
-    units: Array | None = None
-    signs: Array | None = None
+    units: FloatArray | None = None
+    signs: SignArray | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "turns", read_only(self.turns, np.float32))
-        object.__setattr__(self, "origin", read_only(self.origin, np.float64))
-        object.__setattr__(self, "scale", check_variance(self.scale))
-        object.__setattr__(self, "seed", None if self.seed is None else int(self.seed))
-        object.__setattr__(
-            self, "spread", None if self.spread is None else check_variance(self.spread)
-        )
-        object.__setattr__(
-            self, "units", None if self.units is None else read_only(self.units, np.float64)
+        self._set(
+            turns=read_only(self.turns, np.float32),
+            origin=read_only(self.origin, np.float64),
+            scale=check_variance(self.scale, "scale"),
+            seed=None if self.seed is None else int(self.seed),
+            spread=None if self.spread is None else check_variance(self.spread, "spread"),
+            units=None if self.units is None else read_only(self.units, np.float64),
         )
         if self.signs is not None:
-            object.__setattr__(self, "signs", read_only(self.signs, np.int8))
-            self._check_structure(self.signs)
-        elif (
-            self.turns.ndim != 2
-            or self.origin.shape != self.turns.shape[1:]
-            or 0 in self.turns.shape
-        ):
-            raise ParameterError(
-                f"Frequencies need turns of shape (m, n) and an origin of shape (n,), both at least 1; "
-                f"got {self.turns.shape} and {self.origin.shape}."
-            )
+            self._set(signs=read_only(self.signs, np.int8))
+        self._check_shapes()
         if not (np.isfinite(self.turns).all() and np.isfinite(self.origin).all()):
             raise ParameterError(
                 "Frequencies must be finite numbers in float32; rescale the data so that they are."
             )
+        self._check_units()
+
+    def _set(self, **values: Any) -> None:
+        """Set fields of this frozen value while it is made."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _check_shapes(self) -> None:
+        shapes = (self.turns.shape, self.origin.shape)
+        is_dense = self.signs is None
+        if (
+            self.turns.ndim != (2 if is_dense else 1)
+            or self.origin.ndim != 1
+            or (is_dense and self.origin.shape != self.turns.shape[1:])
+            or 0 in (*self.turns.shape, *self.origin.shape)
+        ):
+            raise ParameterError(
+                "Frequencies need " if is_dense else "Structured frequencies need ",
+                Argument("turns"),
+                f" of shape {'(m, n)' if is_dense else '(m,)'} and an ",
+                Argument("origin"),
+                f" of shape (n,), both at least 1; got {shapes[0]} and {shapes[1]}.",
+            )
+        if self.signs is None:
+            return
+        expected = hadamard.signs_shape(self.m, self.n)
+        if self.signs.shape != expected or not (np.abs(self.signs) == 1).all():
+            raise ParameterError(
+                f"{self.m} structured frequencies in dimension {self.n} need ",
+                Argument("signs"),
+                f" of shape {expected}, each 1 or -1.",
+            )
+
+    def _check_units(self) -> None:
         if self.units is not None and not (
             self.units.shape == self.origin.shape
             and np.isfinite(self.units).all()
             and (self.units > 0).all()
         ):
-            raise ParameterError(f"Units must be {self.n} positive numbers, one for each column.")
+            raise ParameterError(
+                Argument("units"), f" must be {self.n} positive numbers, one for each column."
+            )
         if self.signs is not None and not (np.isfinite(self.factors).all() and self.factors.all()):
             raise ParameterError(
-                "Units must be numbers that float32 can divide by; rescale the data so that they are."
-            )
-
-    def _check_structure(self, signs: Array) -> None:
-        if (
-            self.turns.ndim != 1
-            or self.origin.ndim != 1
-            or 0 in (self.turns.size, self.origin.size)
-        ):
-            raise ParameterError(
-                f"Structured frequencies need turns of shape (m,) and an origin of shape (n,), both at least 1; "
-                f"got {self.turns.shape} and {self.origin.shape}."
-            )
-        expected = hadamard.signs_shape(self.m, self.n)
-        if signs.shape != expected or not (np.abs(signs) == 1).all():
-            raise ParameterError(
-                f"{self.m} structured frequencies in dimension {self.n} need signs of shape {expected}, each 1 or -1."
+                Argument("units"),
+                " must be numbers that float32 can divide by; rescale the data so that they are.",
             )
 
     @property
@@ -125,26 +150,63 @@ class Frequencies(Frozen):
 
     @property
     def n(self) -> int:
-        """The dimension of the data."""
+        """The dimension: the number of columns of the data."""
         return len(self.origin)
 
     @cached_property
-    def step(self) -> Array:
-        """One standard deviation of a cluster along each column (n,), in the data's own units."""
-        return read_only(
-            math.sqrt(self.scale) * (np.ones(self.n) if self.units is None else self.units)
-        )
+    def step(self) -> FloatArray:
+        """One standard deviation of a cluster along each column, in the data's units (n,)."""
+        units = np.ones(self.n) if self.units is None else self.units
+        return read_only(math.sqrt(self.scale) * units)
 
-    def relative(self, points: Array) -> Array:
-        """Points of the data in the coordinates of the decoders: relative to the origin, in steps."""
+    def relative(self, points: FloatArray) -> FloatArray:
+        """Convert points of the data to the coordinates of decoders.
+
+        Parameters
+        ----------
+        points : float64 array (..., n)
+            Points in the coordinates of the data.
+
+        Returns
+        -------
+        float64 array (..., n)
+            Their difference from the origin, in multiples of `step`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ckm
+        >>> f = ckm.draw_frequencies(10, 2, scale=4.0, origin=np.array([1.0, 0.0]))
+        >>> f.relative(np.array([3.0, 2.0]))
+        array([1., 1.])
+        """
         return np.asarray((points - self.origin) / self.step)
 
-    def absolute(self, points: Array) -> Array:
-        """Points in the coordinates of the decoders back in the data's own."""
+    def absolute(self, points: FloatArray) -> FloatArray:
+        """Convert points in the coordinates of decoders to those of the data.
+
+        Parameters
+        ----------
+        points : float64 array (..., n)
+            Differences from the origin, in multiples of `step`.
+
+        Returns
+        -------
+        float64 array (..., n)
+            Points in the coordinates of the data: the inverse of `relative`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ckm
+        >>> f = ckm.draw_frequencies(10, 2, scale=4.0, origin=np.array([1.0, 0.0]))
+        >>> f.absolute(np.array([1.0, 1.0]))
+        array([3., 2.])
+        """
         return np.asarray(self.origin + self.step * points)
 
     @cached_property
-    def omega(self) -> Array:
+    def omega(self) -> FloatArray:
         """The frequencies in radians, float64 (m, n)."""
         turns = self.turns.astype(np.float64)
         if self.signs is not None:
@@ -152,33 +214,50 @@ class Frequencies(Frozen):
         return read_only(2 * np.pi * turns)
 
     @cached_property
-    def factors(self) -> Array:
-        """Of structured frequencies, what numbers are multiplied by before each round, float32 (1 +
-        2 blocks, p).
-        """
+    def factors(self) -> Float32Array:
+        """For structured frequencies, the diagonal of each round, float32 (1 + 2 blocks, p)."""
         assert self.signs is not None
         return read_only(hadamard.factors(self.signs, self.units))
 
     @cached_property
-    def _widest(self) -> Array:
-        """The largest turn of any frequency along each column."""
+    def _largest_turns(self) -> FloatArray:
+        """The largest absolute value of each column of `turns` (n,)."""
         return read_only(np.abs(self.turns).max(axis=0), np.float64)
 
-    def max_turns(self, reach: Array, enough: float = 0.0) -> float:
-        """An upper bound of the phases, in turns, of rows no farther from the origin than `reach`
-        (n,) along each column.
+    def max_turns(self, reach: FloatArray, enough: float = 0.0) -> float:
+        """An upper bound of the phases of rows within a given distance from the origin.
 
-        A rough one takes no time, and will do where it is at most `enough`.
+        Parameters
+        ----------
+        reach : float64 array (n,)
+            The largest distance of a row from the origin along each column.
+        enough : float, default=0.0
+            A coarser bound, which is faster to compute, is returned if it is at most this.
+
+        Returns
+        -------
+        float
+            The bound, in turns.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ckm
+        >>> f = ckm.draw_frequencies(10, 2, seed=0)
+        >>> reach = np.array([5.0, 5.0])
+        >>> rows = np.random.default_rng(0).uniform(-5, 5, size=(100, 2))
+        >>> bool(np.abs(rows @ f.omega.T / (2 * np.pi)).max() <= f.max_turns(reach))
+        True
         """
         if self.signs is None:
-            rough = float(self._widest @ reach)
+            rough = float(self._largest_turns @ reach)
             return rough if rough <= enough else float((np.abs(self.turns) @ reach).max())
         farthest = np.linalg.norm(reach if self.units is None else reach / self.units)
         return float(np.abs(self.turns).max() * hadamard.row_length(self.n, whole=True) * farthest)
 
     @cached_property
     def fingerprint(self) -> str:
-        """A name for these frequencies and this origin: 64 hexadecimal digits."""
+        """SHA-256 of the frequencies and the origin: 64 hexadecimal digits."""
         kind = "frequencies" if self.signs is None else "structured frequencies"
         digest = hashlib.sha256(f"ckm {kind} {self.m} {self.n}\n".encode())
         digest.update(self.turns.astype("<f4").tobytes())
@@ -195,8 +274,8 @@ class Frequencies(Frozen):
 
     def __repr__(self) -> str:
         return (
-            f"Frequencies(m={self.m}, n={self.n}, distribution={self.distribution!r}, scale={self.scale:.6g}, "
-            f"fingerprint={self.fingerprint[:8]})"
+            f"Frequencies(m={self.m}, n={self.n}, distribution={self.distribution!r}, "
+            f"scale={self.scale:.6g}, fingerprint={self.fingerprint[:8]})"
         )
 
 
@@ -206,29 +285,70 @@ def draw_frequencies(
     *,
     scale: float = 1.0,
     distribution: str = DEFAULT_DISTRIBUTION,
-    origin: Array | None = None,
+    origin: FloatArray | None = None,
     spread: float | None = None,
-    units: Array | None = None,
+    units: FloatArray | None = None,
     seed: int = 0,
 ) -> Frequencies:
-    """Draw m frequencies in dimension n from a law scaled to the variance `scale`; "multiscale" and
-    "structured" also see variances up to `spread`. Where columns have `units`, both are measured in
-    them.
+    """Draw m random frequencies in dimension n.
 
-    Parties that may not share rows can agree on these first: the same arguments give the same
-    frequencies.
+    `ckm.sketch` draws frequencies by itself. Draw them first where several parties, who may not
+    share rows, have to agree on them: the same arguments give the same frequencies everywhere.
 
-    >>> draw_frequencies(100, 3, scale=2.0, seed=1) == draw_frequencies(100, 3, scale=2.0, seed=1)
-    True
+    Parameters
+    ----------
+    m : int
+        The number of frequencies: the size of the sketch.
+    n : int
+        The dimension: the number of columns of the data.
+    scale : float, default=1.0
+        The variance sigma^2 within a cluster, along an axis.
+    distribution : str, default="multiscale"
+        The distribution of the frequencies.
+
+        - "adapted-radius" is the one of the paper.
+        - "multiscale" draws from it at variances around `scale`, and up to `spread` if the data is
+          much wider than its clusters.
+        - "structured" is "multiscale" in directions that a fast transform multiplies by, for data
+          of many columns.
+        - "folded-gaussian" and "gaussian" are there for comparison.
+    origin : float64 array (n,), optional
+        Subtracted from every row first; zero by default. The mean of the data is a good choice.
+    spread : float, optional
+        The variance of the data along an axis, if it is known.
+    units : float64 array (n,), optional
+        The unit of each column, to standardise the columns; `scale` and `spread` are measured in
+        these units.
+    seed : int, default=0
+        The seed of the random numbers.
+
+    Returns
+    -------
+    Frequencies
+        The frequencies, to be used as in ``ckm.sketch(X, like=ckm.Sketch.empty(frequencies))``.
+
+    Raises
+    ------
+    ckm.errors.ParameterError
+        An argument is out of range, or the frequencies would not be finite in float32.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ckm
+    >>> agreed = ckm.Sketch.empty(ckm.draw_frequencies(100, 3, scale=2.0, seed=1))
+    >>> rng = np.random.default_rng(0)
+    >>> one = ckm.sketch(rng.normal(size=(500, 3)), like=agreed)
+    >>> other = ckm.sketch(rng.normal(size=(800, 3)), like=agreed)
+    >>> (one + other).count
+    1300
     """
-    m, n, seed, scale = (
-        check_whole_number(m, "m", 1),
-        check_whole_number(n, "n", 1),
-        seed_of(seed),
-        check_variance(scale),
-    )
+    m = check_whole_number(m, "m", 1)
+    n = check_whole_number(n, "n", 1)
+    seed = seed_of(seed)
+    scale = check_variance(scale, "scale")
     rng = stream(seed, "frequencies")
-    reach = 1.0 if spread is None else check_variance(spread) / scale
+    reach = 1.0 if spread is None else check_variance(spread, "spread") / scale
     signs = None
     if distribution == "structured":
         unit, signs = draw_structure(rng, m, n, reach)
@@ -236,13 +356,14 @@ def draw_frequencies(
         unit = multiscale(rng, m, n, reach)
     else:
         unit = find_law(distribution)(rng, m, n)
+    # The units of structured frequencies are in the first of their diagonals.
+    turns = scaled_turns(unit, scale, None if signs is not None else units)
     origin = np.zeros(n) if origin is None else origin
-    turns = scaled_turns(unit, scale, None if distribution == "structured" else units)
     return Frequencies(turns, origin, scale, distribution, seed, spread, units, signs)
 
 
-def scaled_turns(unit: Array, scale: float, units: Array | None = None) -> Array:
-    """Turns of frequencies (or of their lengths) that were drawn at sigma^2 = 1."""
+def scaled_turns(unit: FloatArray, scale: float, units: FloatArray | None = None) -> Float32Array:
+    """The turns of frequencies (m, n), or of their lengths (m,), that were drawn at sigma^2 = 1."""
     with np.errstate(over="ignore"):
-        turns = unit / (2 * np.pi * math.sqrt(check_variance(scale)))
+        turns = unit / (2 * np.pi * math.sqrt(check_variance(scale, "scale")))
         return np.asarray((turns if units is None else turns / units).astype(np.float32))

@@ -1,8 +1,10 @@
 """The laws that frequencies are drawn from, at unit scale (sigma^2 = 1).
 
-Each law maps (rng, m, n) to an (m, n) array. A frequency is a radius times a direction that is
-uniform on the sphere: omega = R phi / sigma (Section 3.1 of the paper). "multiscale" and
-"structured" are ours; the others are those of Keriven et al. (2016).
+A frequency is a radius times a direction that is uniform on the unit sphere: omega = R phi / sigma
+(Section 3.1 of the paper). A law maps (rng, m, n) to an array of m frequencies (m, n).
+
+"adapted-radius" is the law of the paper, "folded-gaussian" and "gaussian" are those it is compared
+with (Keriven et al., 2016). "multiscale" and "structured" are additions of this library.
 """
 
 from collections.abc import Callable
@@ -11,96 +13,103 @@ import numpy as np
 from scipy.special import gammaincc, gammainccinv
 
 from ckm._core import hadamard
-from ckm._util.arrays import Array
+from ckm._util.arrays import FloatArray, SignArray
 from ckm.errors import ParameterError
 
-Law = Callable[[np.random.Generator, int, int], Array]
+Law = Callable[[np.random.Generator, int, int], FloatArray]
 
-SCALES = (0.5, 8.0)  # of "multiscale", around the variance of a cluster
-# variances of a cluster that make up the data's, from which on clusters are specks in it
+DEFAULT_DISTRIBUTION = "multiscale"
+
+# Range of the variance that a "multiscale" frequency is drawn for, in units of the variance within
+# clusters. It extends farther upwards, to low frequencies, which see where whole clusters are.
+VARIANCE_RANGE = (0.5, 8.0)
+# Ratio of the variance of the data to that within clusters, above which half the frequencies are
+# drawn coarse. Below it, VARIANCE_RANGE contains frequencies that see the whole data.
 COARSE_RATIO = 128.0
-# how much finer than the spacing of clusters the coarse half of the frequencies sees
-_COARSE = 12.0
+# How many times smaller than the variance of the data the smallest coarse variance is, when there
+# are 5 frequencies per dimension; it falls further as there are more.
+COARSE_DEPTH = 12.0
 
 
-def uniform_directions(rng: np.random.Generator, m: int, n: int) -> Array:
-    """m directions, uniform on the unit sphere of R^n."""
+def uniform_directions(rng: np.random.Generator, m: int, n: int) -> FloatArray:
+    """m directions (m, n), uniform on the unit sphere of R^n."""
     g = rng.standard_normal((m, n))
-    directions: Array = g / np.linalg.norm(g, axis=1, keepdims=True)
+    directions: FloatArray = g / np.linalg.norm(g, axis=1, keepdims=True)
     return directions
 
 
-def adapted_radii(rng: np.random.Generator, m: int) -> Array:
-    """m radii with density proportional to sqrt(R^2 + R^4/4) exp(-R^2/2), sampled exactly.
+def adapted_radii(rng: np.random.Generator, m: int) -> FloatArray:
+    """m radii with density proportional to sqrt(R^2 + R^4 / 4) exp(-R^2 / 2).
 
-    With x = 2 + R^2/2 the density becomes that of a Gamma(3/2) conditioned on x > 2, inverted in
-    closed form.
+    With x = 2 + R^2 / 2, this is the density of a Gamma(3/2) variable given x > 2. It is sampled
+    exactly, by the inverse of its distribution function.
     """
     u = rng.random(m)
     x = gammainccinv(1.5, (1 - u) * gammaincc(1.5, 2.0))
-    radii: Array = 2 * np.sqrt(np.maximum(x - 2, 0) / 2)
+    radii: FloatArray = 2 * np.sqrt(np.maximum(x - 2, 0) / 2)
     return radii
 
 
-def adapted_radius(rng: np.random.Generator, m: int, n: int) -> Array:
-    """The paper's law: radii where the characteristic function of a Gaussian varies most."""
+def adapted_radius(rng: np.random.Generator, m: int, n: int) -> FloatArray:
+    """The law of the paper: radii where the characteristic function of a Gaussian varies most."""
     directions = uniform_directions(rng, m, n)
     return directions * adapted_radii(rng, m)[:, None]
 
 
-def multiscale(rng: np.random.Generator, m: int, n: int, reach: float = 1.0) -> Array:
-    """The paper's law, with a variance of its own for each frequency, log-uniform in `SCALES`.
+def multiscale(rng: np.random.Generator, m: int, n: int, reach: float = 1.0) -> FloatArray:
+    """The law of the paper, with a variance of its own for each frequency (`_draw_variances`).
 
-    Low frequencies say where the bulk and the tails are, high ones what a cluster looks like; with
-    both, sigma^2 need not be right. Where the data reaches so far (`reach` is its variance along an
-    axis) that clusters are specks in it, every other frequency is low enough to tell where they
-    are.
+    Low frequencies see where the bulk and the tails of the data are, high ones see the shape of a
+    cluster. With both, an error in sigma^2 matters less.
     """
-    variances = _variances(rng, m, n, reach)
+    variances = _draw_variances(rng, m, n, reach)
     return adapted_radius(rng, m, n) * variances[:, None] ** -0.5
 
 
-def _variances(rng: np.random.Generator, m: int, n: int, reach: float) -> Array:
-    low, high = SCALES
-    variances: Array = low * (high / low) ** rng.random(m)
+def _draw_variances(rng: np.random.Generator, m: int, n: int, reach: float) -> FloatArray:
+    """The variance of each frequency (m,), log-uniform in `VARIANCE_RANGE`.
+
+    `reach` is the variance of the data along an axis, in units of the variance within clusters.
+    Where it exceeds `COARSE_RATIO`, every other frequency is drawn with a variance up to `reach`:
+    low enough to locate clusters that are small and far apart.
+    """
+    low, high = VARIANCE_RANGE
+    variances: FloatArray = low * (high / low) ** rng.random(m)
     if reach > COARSE_RATIO:
         coarse = variances[::2]
-        lowest = max(high, reach / _COARSE / max(1.0, m / (5 * n)) ** (2 / n))
+        lowest = max(high, reach / COARSE_DEPTH / max(1.0, m / (5 * n)) ** (2 / n))
         coarse[:] = lowest * (reach / lowest) ** rng.random(len(coarse))
     return variances
 
 
-def draw_structure(rng: np.random.Generator, m: int, n: int, reach: float = 1.0) -> tuple[Array, Array]:
-    """Lengths (m,) and signs of structured frequencies (`ckm._core.hadamard`): radii of
-    "multiscale", corrected for what padding cuts off.
+def draw_structure(
+    rng: np.random.Generator, m: int, n: int, reach: float = 1.0
+) -> tuple[FloatArray, SignArray]:
+    """Lengths (m,) and signs of structured frequencies (`ckm._core.hadamard`).
+
+    The lengths are the radii of "multiscale", divided by the lengths of the rows they multiply.
     """
-    radii = adapted_radii(rng, m) * _variances(rng, m, n, reach) ** -0.5
+    radii = adapted_radii(rng, m) * _draw_variances(rng, m, n, reach) ** -0.5
     signs = hadamard.draw_signs(rng, m, n)
     return radii / hadamard.row_lengths(signs, m, n), signs
 
 
-def structured(rng: np.random.Generator, m: int, n: int, reach: float = 1.0) -> Array:
-    """As "multiscale", with directions that a fast transform multiplies by: for data of many
-    columns.
-    """
+def structured(rng: np.random.Generator, m: int, n: int, reach: float = 1.0) -> FloatArray:
+    """As "multiscale", in directions that a fast transform multiplies by: for many columns."""
     lengths, signs = draw_structure(rng, m, n, reach)
     return lengths[:, None] * hadamard.rows(hadamard.factors(signs), m, n)
 
 
-def folded_gaussian(rng: np.random.Generator, m: int, n: int) -> Array:
+def folded_gaussian(rng: np.random.Generator, m: int, n: int) -> FloatArray:
     """Radii |N(0, 1)|, whatever the dimension."""
     directions = uniform_directions(rng, m, n)
     return directions * np.abs(rng.standard_normal(m))[:, None]
 
 
-def gaussian(rng: np.random.Generator, m: int, n: int) -> Array:
+def gaussian(rng: np.random.Generator, m: int, n: int) -> FloatArray:
     """omega ~ N(0, I): the random Fourier features of a Gaussian kernel."""
     return rng.standard_normal((m, n))
 
-
-DEFAULT_DISTRIBUTION = "multiscale"
-# laws whose radii follow the variance of clusters and the reach of the data
-MULTISCALE = ("multiscale", "structured")
 
 DISTRIBUTIONS: dict[str, Law] = {
     "multiscale": multiscale,
@@ -109,6 +118,9 @@ DISTRIBUTIONS: dict[str, Law] = {
     "gaussian": gaussian,
     "structured": structured,
 }
+
+# Laws whose radii depend on the variance within clusters and on that of the data.
+MULTISCALE = ("multiscale", "structured")
 
 
 def find_law(name: str) -> Law:

@@ -1,5 +1,7 @@
-"""A pool: a small sample of rows, of known chances, that merges as sketches do, by keeping the
-smallest random keys.
+"""A pool: a small random sample of rows that merges as sketches do.
+
+Each row gets a random key, and a pool keeps the rows with the smallest keys. The pool of two sets
+of rows is therefore found from their two pools.
 """
 
 from dataclasses import dataclass
@@ -7,25 +9,39 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ckm._util.arrays import Array, Frozen, read_only
+from ckm._util.arrays import Array, FloatArray, Frozen, IntArray, read_only
 
 
 @dataclass(frozen=True, eq=False)
 class Pool(Frozen):
-    """At most `capacity` of the `seen` rows, those with the smallest keys, in the order of their
-    keys.
+    """The rows with the smallest keys, at most `capacity` of the `seen` ones, sorted by key.
 
-    A row gets the key E / odds with E exponential, which makes the pool a sample without
+    The key of a row is E / odds, where E is exponential. This makes the pool a sample without
     replacement with probabilities that follow the odds (Efraimidis and Spirakis, 2006). The odds
-    are the row's weight times how much it may matter, see `runners.local`. Given the largest key
-    kept, the others are in the pool by independent chances that are known: so each stands for as
-    much as one over its own.
+    are the weight of the row times its importance, see `ckm._sketching.accumulate`. Given the
+    largest key in the pool, the other rows were included independently of each other, with known
+    probabilities; each represents one over its probability.
+
+    Parameters
+    ----------
+    rows : float64 array (size, n)
+        The rows.
+    weights : float64 array (size,)
+        Their weights in the data.
+    odds : float64 array (size,)
+        Weights times importance.
+    keys : float64 array (size,)
+        Their keys, in increasing order.
+    capacity : int
+        The largest size.
+    seen : int
+        The number of rows of the data.
     """
 
-    rows: Array
-    weights: Array
-    odds: Array
-    keys: Array
+    rows: FloatArray
+    weights: FloatArray
+    odds: FloatArray
+    keys: FloatArray
     capacity: int
     seen: int
 
@@ -35,7 +51,7 @@ class Pool(Frozen):
 
     @classmethod
     def empty(cls, capacity: int, n: int) -> "Pool":
-        """A pool that has seen nothing."""
+        """The pool of zero rows."""
         return cls(np.empty((0, n)), np.empty(0), np.empty(0), np.empty(0), capacity, 0)
 
     @classmethod
@@ -47,7 +63,7 @@ class Pool(Frozen):
         capacity: int,
         importance: Array | None = None,
     ) -> "Pool":
-        """The pool of one piece of data; every weight and importance must be positive."""
+        """The pool of some rows (N, n); weights (N,) and importance (N,) must be positive."""
         beta = np.ones(len(rows)) if weights is None else np.asarray(weights, np.float64)
         odds = beta if importance is None else beta * importance
         keys = rng.standard_exponential(len(rows)) / odds
@@ -56,7 +72,7 @@ class Pool(Frozen):
 
     @property
     def is_complete(self) -> bool:
-        """Whether no row has been left out so far."""
+        """Whether the pool holds every row of the data."""
         return len(self.rows) == self.seen
 
     def __len__(self) -> int:
@@ -67,14 +83,17 @@ class Pool(Frozen):
             return NotImplemented
         capacity = min(self.capacity, other.capacity)
         kept = _smallest(np.concatenate([self.keys, other.keys]), capacity)
-        rows, weights, odds, keys = (
-            np.concatenate([getattr(self, name), getattr(other, name)])[kept]
-            for name in ("rows", "weights", "odds", "keys")
+        return Pool(
+            np.concatenate([self.rows, other.rows])[kept],
+            np.concatenate([self.weights, other.weights])[kept],
+            np.concatenate([self.odds, other.odds])[kept],
+            np.concatenate([self.keys, other.keys])[kept],
+            capacity,
+            self.seen + other.seen,
         )
-        return Pool(rows, weights, odds, keys, capacity, self.seen + other.seen)
 
     def scaled(self, factor: float) -> "Pool":
-        """Every row with its weight times `factor`: as if it had been drawn so."""
+        """The pool of the same rows with their weights times `factor`."""
         return Pool(
             self.rows,
             factor * self.weights,
@@ -85,46 +104,66 @@ class Pool(Frozen):
         )
 
     def estimate(self) -> "Estimate":
-        """The data as this pool knows it."""
+        """The data as far as this pool represents it."""
         if self.is_complete:
             rows, weights = distinct_rows(self.rows, self.weights)
             return Estimate(rows, weights, np.ones(len(rows)), float(len(self)))
         if len(self) == 1:
             return Estimate(self.rows, self.weights, np.zeros(1), 1.0)
-        # The last row only marks where the pool ends.
+        # The last row only marks where the pool ends: given its key, the others are independent.
         chances = -np.expm1(-self.odds[:-1] * self.keys[-1])
-        rows, inverse = np.unique(self.rows[:-1], axis=0, return_inverse=True)
-        most = np.zeros(len(rows))
-        np.maximum.at(most, inverse.ravel(), chances)
         weights = self.weights[:-1] / chances
-        size = float(weights.sum() ** 2 / (weights**2).sum())
+        rows, inverse = np.unique(self.rows[:-1], axis=0, return_inverse=True)
+        largest_chances = np.zeros(len(rows))
+        np.maximum.at(largest_chances, inverse.ravel(), chances)
         return Estimate(
-            rows, np.bincount(inverse.ravel(), weights, minlength=len(rows)), most, size
+            rows,
+            _sum_groups(inverse, weights, len(rows)),
+            largest_chances,
+            float(weights.sum() ** 2 / (weights**2).sum()),
         )
 
 
 class Estimate(NamedTuple):
-    """Distinct rows in sorted order, the weight each stands for, the chance each had to be sampled
-    (the largest of equal rows), and how many rows drawn evenly would say as much.
+    """A weighted sample that stands for the data.
+
+    Parameters
+    ----------
+    rows : float64 array (size, n)
+        Distinct rows, sorted.
+    weights : float64 array (size,)
+        The weight that each represents.
+    chances : float64 array (size,)
+        The probability that each was sampled; the largest one of equal rows.
+    size : float
+        The effective sample size: (sum w)^2 / sum w^2.
     """
 
-    rows: Array
-    weights: Array
-    chances: Array
+    rows: FloatArray
+    weights: FloatArray
+    chances: FloatArray
     size: float
 
 
-def distinct_rows(rows: Array, weights: Array) -> tuple[Array, Array]:
-    """The distinct rows in sorted order, with summed weights: the same for any order, and for
-    repetition or weights.
+def distinct_rows(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The distinct rows, sorted, and the sum of the weights of each.
+
+    The order of rows does not matter, nor whether a row is repeated or has a larger weight.
     """
     order = np.argsort(rows[:, 0])
     first = rows[order, 0]
-    if (first[1:] > first[:-1]).all():  # they are distinct, and sorted by the first column
+    # Rows whose first values all differ are distinct, and sorted by the first column.
+    if (first[1:] > first[:-1]).all():
         return np.ascontiguousarray(rows[order]), np.array(weights[order], np.float64)
     unique, inverse = np.unique(rows, axis=0, return_inverse=True)
-    return unique, np.bincount(inverse.ravel(), weights=weights, minlength=len(unique))
+    return unique, _sum_groups(inverse, weights, len(unique))
 
 
-def _smallest(keys: Array, capacity: int) -> Array:
+def _sum_groups(groups: IntArray, weights: FloatArray, count: int) -> FloatArray:
+    """The sum of the weights of each of `count` groups."""
+    return np.asarray(np.bincount(groups.ravel(), weights, minlength=count), np.float64)
+
+
+def _smallest(keys: FloatArray, capacity: int) -> IntArray:
+    """The positions of the `capacity` smallest keys, in increasing order."""
     return np.argsort(keys, kind="stable")[:capacity]

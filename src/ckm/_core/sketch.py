@@ -1,6 +1,4 @@
-"""`Sketch`: a data set's characteristic function at m frequencies, with what rides along. A frozen
-value that adds.
-"""
+"""`Sketch`: the characteristic function of a data set at m frequencies, with bounds and moments."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -13,36 +11,53 @@ from ckm._core.frequencies import Frequencies
 from ckm._core.moments import SecondMoment
 from ckm._core.pool import Pool
 from ckm._core.tally import UNIT, Tally
-from ckm._util.arrays import Array, Frozen, read_only
+from ckm._messages import Argument, Expression
+from ckm._util.arrays import ComplexArray, FloatArray, Frozen, read_only
 from ckm.errors import DataError, MismatchError, ParameterError
 
 
 @dataclass(frozen=True, eq=False)
 class Sketch(Frozen):
-    """What one pass over the data leaves behind; its size does not depend on the number of rows.
+    """A summary of a data set, of a size that does not depend on the number of rows.
 
-    Sketches of different rows with the same frequencies add up to the sketch of all the rows: `a +
-    b`, or `ckm.merge`. `a + b - b` has the sums of `a`.
+    A sketch holds the characteristic function of the data at m frequencies, the number of rows,
+    and the bounds, mean and covariance of the columns. `ckm.sketch` makes one in a single pass, and
+    `ckm.decode` finds clusters from it without the data.
+
+    Sketches with the same frequencies can be added: ``a + b`` is the sketch of the rows of both.
+    They can be subtracted: ``a + b - b`` has the same sums as ``a``. Two sketches are equal if
+    their frequencies, columns, sums, weight, count and bounds are bit-identical; moments and pools
+    are not compared. A sketch cannot be modified.
 
     Parameters
     ----------
     frequencies : Frequencies
-        Where the characteristic function is sampled.
+        The frequencies at which the characteristic function is sampled.
     tally : Tally
-        The sums, counts, bounds and moments.
+        Sums, counts, bounds and moments.
     columns : tuple of str, optional
-        The data's column names.
+        The names of the data's columns.
     pool : Pool, optional
-        A sample of rows, only when it was asked for.
+        A random sample of rows, if one was requested.
+
+    See Also
+    --------
+    ckm.sketch : Sketch data.
+    ckm.decode : Find clusters from a sketch.
+    ckm.merge : Add up many sketches.
+    ckm.load : Read a sketch from a file.
 
     Examples
     --------
-    >>> import ckm, numpy as np
+    >>> import numpy as np
+    >>> import ckm
     >>> X = np.random.default_rng(0).normal(size=(1000, 3))
     >>> monday = ckm.sketch(X[:400], sketch_size=50, random_state=0)
     >>> tuesday = ckm.sketch(X[400:], like=monday)
     >>> (monday + tuesday).count
     1000
+    >>> monday + tuesday == ckm.sketch(X, like=monday)
+    True
     """
 
     frequencies: Frequencies
@@ -52,14 +67,34 @@ class Sketch(Frozen):
 
     @classmethod
     def empty(cls, frequencies: Frequencies, columns: Iterable[str] | None = None) -> "Sketch":
-        """The sketch of no rows: the identity of `+`."""
+        """Make the sketch of zero rows, which is the identity of ``+``.
+
+        Parameters
+        ----------
+        frequencies : Frequencies
+            The frequencies, see `ckm.draw_frequencies`.
+        columns : iterable of str, optional
+            The names of the columns.
+
+        Returns
+        -------
+        Sketch
+            The empty sketch. As ``like=`` of `ckm.sketch` it determines the frequencies.
+
+        Examples
+        --------
+        >>> import ckm
+        >>> ckm.Sketch.empty(ckm.draw_frequencies(100, 3)).count
+        0
+        """
         names = None if columns is None else tuple(columns)
         return cls(frequencies, Tally.empty(frequencies.m, frequencies.n), names)
 
     @cached_property
-    def z(self) -> Array:
-        """The normalised sketch, m complex numbers: z_j = sum_l beta_l exp(-i omega_j^T (x_l -
-        origin)) / sum_l beta_l.
+    def z(self) -> ComplexArray:
+        """The sketch proper, complex (m,).
+
+        z_j = sum_l beta_l exp(-i omega_j^T (x_l - origin)) / sum_l beta_l (equation 3).
         """
         self._require_rows("has no z")
         cosines, sines = self.tally.sums.astype(np.float64) * (UNIT / self.weight)
@@ -67,67 +102,105 @@ class Sketch(Frozen):
 
     @property
     def count(self) -> int:
-        """The number of rows (rows of weight zero are not counted)."""
+        """The number of rows; rows of weight zero are not counted."""
         return self.tally.count
 
     @property
     def weight(self) -> float:
-        """The total weight: the number of rows when they were unweighted."""
+        """The total weight of the rows: their number if they are unweighted."""
         return self.tally.weight
 
     @property
     def exact(self) -> bool:
-        """Whether the sums are exact integers: the same bits for any order, split and merge of the
-        rows.
-        """
+        """Whether the sums are integers: identical for any order, split and merge of the rows."""
         return self.tally.exact
 
     @property
-    def lower(self) -> Array:
-        """Smallest value of each column (+inf without rows); an outer bound once rows were
-        subtracted.
+    def lower(self) -> FloatArray:
+        """The smallest value of each column (n,); +inf without rows.
+
+        An outer bound once rows were subtracted.
         """
         return self.tally.lower
 
     @property
-    def upper(self) -> Array:
-        """Largest value of each column (-inf without rows); an outer bound once rows were
-        subtracted.
+    def upper(self) -> FloatArray:
+        """The largest value of each column (n,); -inf without rows.
+
+        An outer bound once rows were subtracted.
         """
         return self.tally.upper
 
     @cached_property
-    def mean(self) -> Array:
+    def mean(self) -> FloatArray:
         """The weighted mean of the rows (n,)."""
         self._require_rows("has no mean")
         return read_only(self.frequencies.origin + self.tally.first / self.weight)
 
     @cached_property
-    def covariance(self) -> Array:
-        """The weighted covariance: (n, n), or its diagonal (n,) where n is large against m."""
+    def covariance(self) -> FloatArray:
+        """The weighted covariance of the rows (n, n).
+
+        Only its diagonal (n,), the variances, if n (n + 1) > m.
+        """
         return read_only(self.central_moment.values)
 
     @cached_property
     def central_moment(self) -> SecondMoment:
-        """The weighted covariance as a value that is full or diagonal."""
+        """The covariance as a value that is full or diagonal."""
         self._require_rows("has no covariance")
         shift = self.tally.first / self.weight
         return (self.tally.second_moment / self.weight).minus_outer(shift)
 
     @property
     def nbytes(self) -> int:
-        """The size of the sketch proper: m complex numbers of 16 bytes."""
+        """The size of the sketch proper in bytes: 16 for each of its m complex numbers."""
         return 16 * self.frequencies.m
 
     def without_pool(self) -> "Sketch":
-        """The same sketch, holding no rows."""
+        """Remove the pool of sampled rows.
+
+        Returns
+        -------
+        Sketch
+            The same sketch, holding no rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ckm
+        >>> s = ckm.sketch(np.eye(4), sketch_size=8, scale=1.0, pool=2, random_state=0)
+        >>> len(s.pool), s.without_pool().pool
+        (2, None)
+        """
         return self if self.pool is None else replace(self, pool=None)
 
     def save(self, path: str | Path) -> None:
-        """Write the sketch to one self-contained file, see `ckm.load`. Rows are written only if it
-        has a pool.
+        """Write the sketch to one self-contained file, which `ckm.load` reads.
+
+        The file holds rows of the data only if the sketch has a pool. It is written completely or
+        not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; an existing one is replaced.
+
+        Raises
+        ------
+        ckm.errors.OutputError
+            The file cannot be written.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import numpy as np
+        >>> import ckm
+        >>> s = ckm.sketch(np.eye(3), sketch_size=8, scale=1.0, random_state=0)
+        >>> s.save(os.path.join(tempfile.mkdtemp(), "s.ckm"))
         """
-        from ckm._core.storage import save  # storage knows sketches, not the other way round
+        # Imported late: storage imports this module.
+        from ckm._core.storage import save
 
         save(self, path)
 
@@ -138,20 +211,37 @@ class Sketch(Frozen):
         return Sketch(self.frequencies, self.tally + other.tally, columns, self._joint_pool(other))
 
     def __sub__(self, other: "Sketch") -> "Sketch":
-        """Forget rows that were added before. The pool is dropped, and bounds become outer bounds."""
+        """Remove rows that were added before; the pool is dropped, and bounds become outer ones."""
         if not isinstance(other, Sketch):
             return NotImplemented
         columns = self._agreed_columns(other)
         return Sketch(self.frequencies, self.tally - other.tally, columns)
 
     def scaled(self, factor: float) -> "Sketch":
-        """The same rows with their weights times `factor`, above 0 and at most 1: `today +
-        past.scaled(0.99)` forgets bit by bit.
+        """Multiply the weights of all rows by a factor.
 
-        The sums are float64 from then on, `count` is the share of rows that is left (rounded up),
-        and bounds are outer bounds: they never shrink.
+        ``today + past.scaled(0.99)`` forgets older rows gradually.
 
-        >>> import ckm, numpy as np
+        Parameters
+        ----------
+        factor : float
+            Above 0 and at most 1.
+
+        Returns
+        -------
+        Sketch
+            The sketch of the reweighted rows. Its sums are float64, its `count` is that share of
+            the rows, rounded up, and its bounds are outer bounds.
+
+        Raises
+        ------
+        ckm.errors.ParameterError
+            The factor is out of range.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ckm
         >>> s = ckm.sketch(np.eye(4), sketch_size=8, scale=1.0, random_state=0)
         >>> s.scaled(0.5).weight, s.scaled(0.5).count
         (2.0, 2)
@@ -161,30 +251,33 @@ class Sketch(Frozen):
             or not isinstance(factor, (int, float, np.integer, np.floating))
             or not 0 < factor <= 1
         ):
-            raise ParameterError(f"scaled takes a factor above 0 and at most 1; got {factor!r}.")
+            raise ParameterError(
+                "scaled takes a ",
+                Argument("factor"),
+                f" above 0 and at most 1; got {factor!r}.",
+            )
         pool = None if self.pool is None else self.pool.scaled(float(factor))
         return replace(self, tally=self.tally.scaled(float(factor)), pool=pool)
 
     def __eq__(self, other: object) -> bool:
-        """Same frequencies, sums, weight, count and bounds, bit for bit. Moments and the pool are
-        left out.
-        """
         return isinstance(other, Sketch) and self._identity() == other._identity()
 
     def __hash__(self) -> int:
         return hash(self._identity())
 
     def _identity(self) -> tuple[object, ...]:
+        """What equality compares: everything that is exact. Moments and the pool are left out."""
         t = self.tally
         arrays = (t.sums.dtype.kind, t.sums.tobytes(), t.lower.tobytes(), t.upper.tobytes())
         return (self.frequencies.fingerprint, self.columns, t.weight, t.count, *arrays)
 
     def __repr__(self) -> str:
         f = self.frequencies
+        pool_size = 0 if self.pool is None else len(self.pool)
         return (
-            f"Sketch(m={f.m}, n={f.n}, count={self.count}, weight={self.weight:.12g}, exact={self.exact}, "
-            f"distribution={f.distribution!r}, scale={f.scale:.6g}, pool={0 if self.pool is None else len(self.pool)}, "
-            f"frequencies={f.fingerprint[:8]})"
+            f"Sketch(m={f.m}, n={f.n}, count={self.count}, weight={self.weight:.12g}, "
+            f"exact={self.exact}, distribution={f.distribution!r}, scale={f.scale:.6g}, "
+            f"pool={pool_size}, frequencies={f.fingerprint[:8]})"
         )
 
     def _require_rows(self, consequence: str) -> None:
@@ -194,31 +287,41 @@ class Sketch(Frozen):
             )
 
     def _joint_pool(self, other: "Sketch") -> Pool | None:
-        """Both pools together: a sample of some of the rows is not a sample of all, but no rows
-        need no sample.
+        """The pool of the rows of both sketches.
+
+        There is none if one has rows without a pool: a sample of some rows does not represent all.
         """
         if self.pool is not None and other.pool is not None:
             return self.pool + other.pool
-        return self.pool if other.count == 0 else other.pool if self.count == 0 else None
+        if other.count == 0:
+            return self.pool
+        return other.pool if self.count == 0 else None
 
     def _agreed_columns(self, other: "Sketch") -> tuple[str, ...] | None:
-        mine, theirs = self.frequencies.fingerprint, other.frequencies.fingerprint
+        """The column names of a combination; MismatchError if the sketches cannot be combined."""
+        mine = self.frequencies.fingerprint
+        theirs = other.frequencies.fingerprint
         if mine != theirs:
             raise MismatchError(
-                f"These sketches use different frequencies ({mine[:8]}... and {theirs[:8]}...: {_differences(self, other)}) "
-                f"and cannot be combined; sketch both with like=first."
+                f"These sketches use different frequencies ({mine[:8]}... and {theirs[:8]}...: "
+                f"{_difference(self, other)}) and cannot be combined; sketch both with ",
+                Argument("like", Expression("first")),
+                ".",
             )
         if self.columns is not None and other.columns is not None and self.columns != other.columns:
             raise MismatchError(
-                f"These sketches have different columns ({', '.join(self.columns)} and {', '.join(other.columns)}) "
-                f"and cannot be combined; sketch both with the same columns= in the same order."
+                f"These sketches have different columns ({', '.join(self.columns)} and "
+                f"{', '.join(other.columns)}) and cannot be combined; sketch both with the same ",
+                Argument("columns", ...),
+                " in the same order.",
             )
         return self.columns if self.columns is not None else other.columns
 
 
-def _differences(a: Sketch, b: Sketch) -> str:
-    """What sets the frequencies of two sketches apart, in words."""
-    f, g = a.frequencies, b.frequencies
+def _difference(a: Sketch, b: Sketch) -> str:
+    """The first thing that differs between the frequencies of two sketches, in words."""
+    f = a.frequencies
+    g = b.frequencies
     if a.columns is not None and b.columns is not None and a.columns != b.columns:
         return f"columns {', '.join(a.columns)} and {', '.join(b.columns)}"
     if f.n != g.n:
@@ -228,20 +331,43 @@ def _differences(a: Sketch, b: Sketch) -> str:
     if f.distribution != g.distribution:
         return f"{f.distribution} and {g.distribution}"
     if (f.units is None) != (g.units is None):
-        return "columns of one are standardised, those of the other as they were"
+        return "the columns of one are standardised, those of the other are not"
     if f.seed != g.seed:
         return f"seeds {f.seed} and {g.seed}"
     return f"each was drawn for its own rows, at the scales {f.scale:.6g} and {g.scale:.6g}"
 
 
 def merge(sketches: Iterable[Sketch]) -> Sketch:
-    """The sketch of all the rows behind `sketches`, which must share their frequencies: the same as
-    adding them up.
+    """Add up sketches: the result is the sketch of all their rows.
 
-    >>> import ckm, numpy as np
+    Parameters
+    ----------
+    sketches : iterable of Sketch
+        At least one, all with the same frequencies. Sketch the first data set, and the others with
+        ``like=`` that sketch.
+
+    Returns
+    -------
+    Sketch
+        ``sketches[0] + sketches[1] + ...``
+
+    Raises
+    ------
+    ckm.errors.MismatchError
+        Two sketches have different frequencies or columns.
+    ckm.errors.DataError
+        There are no sketches.
+    ckm.errors.ParameterError
+        Something else than sketches was given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ckm
     >>> a = ckm.sketch(np.eye(3), sketch_size=8, scale=1.0, random_state=0)
-    >>> ckm.merge([a, a, a]).count
-    9
+    >>> b = ckm.sketch(2 * np.eye(3), like=a)
+    >>> ckm.merge([a, b]).count
+    6
     """
     if isinstance(sketches, Sketch):
         raise ParameterError(
@@ -253,7 +379,8 @@ def merge(sketches: Iterable[Sketch]) -> Sketch:
     for part in parts:
         if not isinstance(part, Sketch):
             raise ParameterError(
-                f"merge takes sketches; got {type(part).__name__} ({str(part)[:60]!r}); ckm.load reads one from a file."
+                f"merge takes sketches; got {type(part).__name__} ({str(part)[:60]!r}); "
+                f"ckm.load reads one from a file."
             )
     total = parts[0]
     for part in parts[1:]:

@@ -17,7 +17,7 @@ from ckm._core.frequencies import Frequencies
 from ckm._core.moments import second_moment_shape
 from ckm._core.pool import Pool
 from ckm._core.sketch import Sketch
-from ckm._core.tally import UNIT, Tally
+from ckm._core.tally import SUM_TOLERANCE, UNIT, Tally
 from ckm._util.checks import check_whole_number
 from ckm._util.files import write_atomically
 from ckm._util.random import seed_of
@@ -32,9 +32,6 @@ SKETCH = ContainerKind(
     error=SketchFileError,
     remedy="make it again with ckm.sketch(...).save or `ckm sketch -o`.",
 )
-
-# Cosines are rounded, so that a sum may exceed the weight by this share of it.
-SUM_TOLERANCE = 1e-6
 
 
 def save(sketch: Sketch, path: str | Path) -> None:
@@ -116,7 +113,7 @@ def _tensors(sketch: Sketch, version: int) -> Tensors:
     f = sketch.frequencies
     t = sketch.tally
     pool = sketch.pool
-    tensors = {
+    tensors: Tensors = {
         "turns": f.turns,
         "origin": f.origin,
         "sums": t.sums,

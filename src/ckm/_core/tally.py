@@ -1,6 +1,4 @@
-"""What one piece of data adds up to: the part of a sketch that kernels compute and workers send
-back.
-"""
+"""Sums over rows: the part of a sketch that kernels compute and workers send back."""
 
 import math
 from dataclasses import dataclass
@@ -8,44 +6,52 @@ from dataclasses import dataclass
 import numpy as np
 
 from ckm._core.moments import SecondMoment, second_moment_shape
-from ckm._util.arrays import Array, Frozen, read_only
+from ckm._util.arrays import Array, FloatArray, Frozen, read_only
 from ckm.errors import MismatchError
 
 # Cosines and sines are rounded to multiples of this unit, so that their sums are sums of integers:
 # exact in any order.
 UNIT = 2.0**-22
 
+# Weights are rounded when they are summed, so that a total may fall below a part by this share.
+WEIGHT_TOLERANCE = 1e-9
+# Cosines are rounded, so that a sum may exceed the total weight by this share of it.
+SUM_TOLERANCE = 1e-6
+
 
 @dataclass(frozen=True, eq=False)
 class Tally(Frozen):
-    """Sums over rows x with weights beta, for frequencies that are known elsewhere. Adding tallies
-    merges data.
+    """Sums over rows x with weights beta, for frequencies that are stored elsewhere.
+
+    Adding the tallies of two sets of rows gives the tally of all the rows.
 
     Parameters
     ----------
     sums : int64 or float64 array (2, m)
-        Sums of beta cos(omega^T (x - origin)) and beta sin(...), in multiples of `UNIT`. Integers
-        when the rows were unweighted and the kernel exact; float64 otherwise (whole-number weights
-        still add up exactly below 2**31 of total weight).
-    weight, count : float, int
-        Total weight and number of rows.
+        Sums of beta cos(omega^T (x - origin)) and beta sin(omega^T (x - origin)), in multiples of
+        `UNIT`. Integers if the rows are unweighted and the kernel is exact, else float64 (in which
+        whole-number weights still add up exactly, below 2**31 of total weight).
+    weight : float
+        Total weight.
+    count : int
+        Number of rows.
     lower, upper : float64 arrays (n,)
-        Smallest and largest value of each column; +inf and -inf when there are no rows.
+        Smallest and largest value of each column; +inf and -inf without rows.
     first : float64 array (n,)
         Sum of beta (x - origin).
     second : float64 array (n, n) or (n,)
-        Sum of beta (x - origin)(x - origin)^T, or only its diagonal where n is large against m.
+        Sum of beta (x - origin)(x - origin)^T, or its diagonal, see `ckm._core.moments`.
     tight : bool
-        False once rows were subtracted: `lower` and `upper` are then outer bounds.
+        Whether `lower` and `upper` are attained. They are outer bounds once rows were subtracted.
     """
 
     sums: Array
     weight: float
     count: int
-    lower: Array
-    upper: Array
-    first: Array
-    second: Array
+    lower: FloatArray
+    upper: FloatArray
+    first: FloatArray
+    second: FloatArray
     tight: bool = True
 
     def __post_init__(self) -> None:
@@ -60,8 +66,7 @@ class Tally(Frozen):
 
     @classmethod
     def empty(cls, m: int, n: int) -> "Tally":
-        """The tally of no rows: the exact identity of `+`."""
-        second = np.zeros(second_moment_shape(m, n))
+        """The tally of zero rows: the exact identity of `+`."""
         return cls(
             np.zeros((2, m), np.int64),
             0.0,
@@ -69,7 +74,7 @@ class Tally(Frozen):
             np.full(n, np.inf),
             np.full(n, -np.inf),
             np.zeros(n),
-            second,
+            np.zeros(second_moment_shape(m, n)),
         )
 
     @classmethod
@@ -78,13 +83,14 @@ class Tally(Frozen):
         sums: Array,
         weight: float,
         count: int,
-        lower: Array,
-        upper: Array,
-        first: Array,
-        second: Array,
+        lower: FloatArray,
+        upper: FloatArray,
+        first: FloatArray,
+        second: FloatArray,
     ) -> "Tally":
-        """A tally of these very arrays, for the fastest kernels: read-only, nobody else's, of its
-        types and without -0.0.
+        """A tally of these arrays themselves, without copies or checks: for the fastest kernels.
+
+        The arrays must be read-only, shared with nobody, of the right types, and without -0.0.
         """
         tally = cls.__new__(cls)
         tally.__dict__.update(
@@ -101,7 +107,7 @@ class Tally(Frozen):
 
     @property
     def exact(self) -> bool:
-        """Whether the sums are integers, the same bits for any order, split and merge of the rows."""
+        """Whether the sums are integers: identical for any order, split and merge of the rows."""
         return self.sums.dtype.kind == "i"
 
     @property
@@ -124,31 +130,25 @@ class Tally(Frozen):
         )
 
     def __sub__(self, other: "Tally") -> "Tally":
+        """The tally without rows that were added before; MismatchError if they cannot have been."""
         if not isinstance(other, Tally):
             return NotImplemented
-        # weights are rounded when they are summed
-        if other.count > self.count or other.weight > self.weight * (1 + 1e-9):
+        if other.count > self.count or other.weight > self.weight * (1 + WEIGHT_TOLERANCE):
             raise MismatchError(
-                f"Cannot take {other.count} rows of weight {other.weight:g} away from {self.count} of weight {self.weight:g}: "
-                f"subtract only rows that were added before."
+                f"Cannot take {other.count} rows of weight {other.weight:g} away from {self.count} "
+                f"of weight {self.weight:g}: subtract only rows that were added before."
             )
-        left, weight = self.sums - other.sums, self.weight - other.weight
-        # A cosine is at most one, give or take its rounding: larger sums cannot be what is left of
-        # these rows.
-        slack = 1e-6 * self.weight
-        outside = other.count and (
-            (other.lower < self.lower).any() or (other.upper > self.upper).any()
-        )
-        too_much = (np.abs(left) * UNIT > max(weight, 0.0) + slack).any()
-        if outside or too_much or (other.count == self.count and abs(weight) > slack):
+        sums = self.sums - other.sums
+        weight = self.weight - other.weight
+        if not self._can_contain(other, sums, weight):
             raise MismatchError(
                 "These rows were not all in the sketch: subtract only rows that were added before."
             )
-        # what is left weighs less than the rounding of what was added
+        # A weight of zero or below is what rounding left of the weights that were added.
         if other.count == self.count or weight <= 0:
             return Tally.empty(self.sums.shape[1], len(self.first))
         return Tally(
-            left,
+            sums,
             weight,
             self.count - other.count,
             self.lower,
@@ -158,20 +158,30 @@ class Tally(Frozen):
             self.tight and other.count == 0,
         )
 
+    def _can_contain(self, other: "Tally", sums: Array, weight: float) -> bool:
+        """Whether `other` may be part of these rows, given the sums and the weight of the rest."""
+        slack = SUM_TOLERANCE * self.weight
+        if other.count and ((other.lower < self.lower).any() or (other.upper > self.upper).any()):
+            return False
+        # A cosine is at most one: larger sums cannot be those of the remaining rows.
+        if (np.abs(sums) * UNIT > max(weight, 0.0) + slack).any():
+            return False
+        return other.count != self.count or abs(weight) <= slack
+
     def scaled(self, factor: float) -> "Tally":
-        """Every row with its weight times `factor`. What is left counts as that share of the rows,
-        rounded up; bounds become outer ones.
+        """The same rows with their weights times `factor`.
+
+        The count becomes that share of the rows, rounded up, and bounds become outer bounds.
         """
         if factor == 1 or self.count == 0:
             return self
-        sums, first, second = (factor * array for array in (self.sums, self.first, self.second))
         return Tally(
-            sums,
+            factor * self.sums,
             factor * self.weight,
             math.ceil(factor * self.count),
             self.lower,
             self.upper,
-            first,
-            second,
+            factor * self.first,
+            factor * self.second,
             tight=False,
         )

@@ -10,6 +10,7 @@ Array = NDArray[Any]  # where numbers of any type will do
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 LabelArray = NDArray[np.int32]
+SignArray = NDArray[np.int8]
 FloatArray = NDArray[np.float64]
 Float32Array = NDArray[np.float32]
 ComplexArray = NDArray[np.complex128]

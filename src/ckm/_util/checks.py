@@ -1,4 +1,4 @@
-"""Checks of arguments and values that several rooms share."""
+"""Checks of arguments and values that several packages share."""
 
 import math
 import operator
@@ -6,50 +6,60 @@ from typing import Any
 
 import numpy as np
 
-from ckm._util.arrays import Array
+from ckm._messages import Argument
+from ckm._util.arrays import Array, Float32Array
 from ckm.errors import NonFiniteError, ParameterError
 
-FREQUENCIES_PER_PARAMETER = 5  # m = 5 K n is enough (Section 4.3)
+# The default sketch size is m = 5 K n, which is enough in the paper's experiments (Section 4.3).
+FREQUENCIES_PER_PARAMETER = 5
 
 
 def check_whole_number(value: Any, name: str, least: int) -> int:
-    """`value` as an integer that is at least `least`, or an error that names the argument."""
+    """`value` as an integer of at least `least`; ParameterError for the argument `name` if not."""
     try:
         number = operator.index(value)
     except TypeError:
         number = least - 1
     if number < least or isinstance(value, bool):
-        raise ParameterError(f"{name} must be a whole number, at least {least}; got {value!r}.")
+        raise ParameterError(
+            Argument(name), f" must be a whole number, at least {least}; got {value!r}."
+        )
     return number
 
 
-def check_variance(value: Any, name: str = "The scale") -> float:
-    """`value` as a variance, or an error that names the argument."""
+def check_variance(value: Any, name: str = "scale") -> float:
+    """`value` as a positive, finite number; ParameterError for the argument `name` if not."""
     try:
-        scale = math.nan if isinstance(value, (str, bytes, bool)) else float(value)
+        variance = math.nan if isinstance(value, (str, bytes, bool)) else float(value)
     except (TypeError, ValueError, OverflowError):
-        scale = math.nan
-    if not (math.isfinite(scale) and scale > 0):
-        raise ParameterError(f"{name} must be a positive, finite variance; got {value!r}.")
-    return scale
+        variance = math.nan
+    if not (math.isfinite(variance) and variance > 0):
+        raise ParameterError(
+            Argument(name), f" must be a positive, finite variance; got {value!r}."
+        )
+    return variance
 
 
 def check_nan_policy(nan: Any) -> str:
-    """What to do with missing values: "error" or "drop"."""
+    """The treatment of missing values, known to be "error" or "drop"."""
     if nan not in ("error", "drop"):
-        raise ParameterError(f"nan must be 'error' or 'drop'; got {nan!r}.")
+        raise ParameterError(Argument("nan"), f" must be 'error' or 'drop'; got {nan!r}.")
     return str(nan)
 
 
 def require_enough_frequencies(m: int, n_clusters: int, n_features: int) -> None:
-    """Refuse to look for more unknowns (K centroids and weights) than the sketch has numbers (m
-    complex ones).
+    """Require at least as many numbers in a sketch as there are unknowns to decode.
+
+    A sketch has m complex numbers; K centroids with their weights are K (n + 1) real ones.
     """
     unknowns = n_clusters * (n_features + 1)
     if 2 * m < unknowns:
+        enough = FREQUENCIES_PER_PARAMETER * n_clusters * n_features
         raise ParameterError(
-            f"A sketch of m = {m} frequencies is too small for {n_clusters} clusters in dimension {n_features} ({unknowns} unknowns); "
-            f"sketch with sketch_size={FREQUENCIES_PER_PARAMETER * n_clusters * n_features} (5 K n), or ask for fewer clusters."
+            f"A sketch of m = {m} frequencies is too small for {n_clusters} clusters in dimension "
+            f"{n_features} ({unknowns} unknowns); sketch with ",
+            Argument("sketch_size", enough),
+            f" ({FREQUENCIES_PER_PARAMETER} K n), or ask for fewer clusters.",
         )
 
 
@@ -69,7 +79,7 @@ def require_float32(x: Array) -> None:
         raise NonFiniteError(*place, float(x[place]))
 
 
-def as_float32(x: Array) -> Array:
-    """Cast, letting large values become infinite without a word."""
+def as_float32(x: Array) -> Float32Array:
+    """Cast to float32; values that are too large become infinite without a warning."""
     with np.errstate(over="ignore"):
         return x.astype(np.float32)

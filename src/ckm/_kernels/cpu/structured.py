@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from ckm._core.frequencies import Frequencies
-from ckm._core.hadamard import ROUNDS, padded
+from ckm._core.hadamard import ROUNDS, padded_length
 from ckm._core.moments import has_full_moment
 from ckm._core.tally import Tally
 from ckm._kernels.cpu import butterflies as b
@@ -46,7 +46,7 @@ def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -
     second = np.zeros((n, n) if full else (0, 0))
     origin = np.concatenate([frequencies.origin, np.zeros(columns - n)])
     beta = None if weights is None else _sealed(np.ascontiguousarray(weights, np.float64))
-    room = _room(padded(n), columns if full else LANES, exact=weights is None)
+    room = _room(padded_length(n), columns if full else LANES, exact=weights is None)
     bad = _sweep(
         _plan(frequencies),
         origin,
