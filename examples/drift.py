@@ -1,5 +1,6 @@
-"""A stream that drifts: keep a sketch of each hour, decode a sliding window, or forget the past bit
-by bit. Draws drift.png.
+"""A stream that drifts: keep a sketch per hour, decode a sliding window, or let the past decay.
+
+Draws drift.png.
 """
 
 import tempfile
@@ -19,36 +20,42 @@ rng = np.random.default_rng(0)
 
 
 def means(hour: int) -> np.ndarray:
-    """Three clusters that go around in a circle, once in two days."""
+    """Return the means of three clusters that move around a circle, once in two days."""
     angles = 2 * np.pi * (np.arange(K) / K + hour / 48)
     return 10 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
 def arrive(hour: int) -> np.ndarray:
-    """The rows of one hour."""
+    """Return the rows of one hour."""
     return means(hour)[rng.integers(K, size=ROWS)] + rng.normal(size=(ROWS, 2))
 
 
 def miss(sketch: ckm.Sketch, hour: int) -> float:
-    """How far the true means are from the nearest decoded centroid, on average."""
+    """Return the mean distance from the true means to the nearest decoded centroid."""
     found = ckm.decode(sketch, K, random_state=0).centroids
     return float(np.linalg.norm(means(hour)[:, None] - found, axis=2).min(axis=1).mean())
 
 
-# Frequencies for the whole journey: the ring that the clusters move on, and clusters of variance
-# one.
+# Frequencies for the whole stream: the circle of the means (spread), clusters of variance one.
 frequencies = ckm.draw_frequencies(60, 2, scale=1.0, spread=50.0, seed=0)
-hours, everything, window, faded = [], *[ckm.Sketch.empty(frequencies)] * 3
-misses = {"everything so far": [], f"the last {WINDOW} hours": [], "fading by a third an hour": []}
+hours: list[ckm.Sketch] = []
+everything = ckm.Sketch.empty(frequencies)
+window = ckm.Sketch.empty(frequencies)
+decayed = ckm.Sketch.empty(frequencies)
+misses = {
+    "everything so far": [],
+    f"the last {WINDOW} hours": [],
+    "decaying by a third per hour": [],
+}
 for hour in range(HOURS):
-    hours.append(ckm.sketch(arrive(hour), like=frequencies))  # this is kept; the rows are not
+    hours.append(ckm.sketch(arrive(hour), like=frequencies))  # only the sketch is kept
     everything = everything + hours[-1]
     window = window + hours[-1]
     if hour >= WINDOW:
-        window = window - hours[-1 - WINDOW]  # forgets that hour exactly
-    faded = faded.scaled(2 / 3) + hours[-1]
+        window = window - hours[-1 - WINDOW]  # removes that hour exactly
+    decayed = decayed.scaled(2 / 3) + hours[-1]
     if hour % EVERY == EVERY - 1:
-        for name, sketch in zip(misses, (everything, window, faded), strict=True):
+        for name, sketch in zip(misses, (everything, window, decayed), strict=True):
             misses[name].append(miss(sketch, hour))
 
 for name, values in misses.items():

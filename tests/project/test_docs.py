@@ -1,5 +1,5 @@
-"""The examples of the documentation run as they stand, from top to bottom, where the files they
-speak of are.
+"""The examples of the documentation run unchanged, from top to bottom, beside the files that they
+read, and its links lead to files that exist.
 """
 
 import re
@@ -19,7 +19,9 @@ import pytest
 import zarr
 from every_source import OnlyArrow
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "sources.md"
+ROOT = Path(__file__).parents[2]
+DOCUMENT = ROOT / "docs" / "sources.md"
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")])
 EXAMPLES = re.findall(r"```(python|sh)\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
 
 
@@ -61,7 +63,8 @@ def run_python(code: str, names: dict[str, Any]) -> None:
 
 
 def run_shell(code: str, folder: Path) -> None:
-    command = f"ckm() {{ '{sys.executable}' -c 'from ckm._cli.app import main; main()' \"$@\"; }}\nset -e -o pipefail\n{code}"
+    main = "from ckm._cli.app import main; main()"
+    command = f"ckm() {{ '{sys.executable}' -c '{main}' \"$@\"; }}\nset -e -o pipefail\n{code}"
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
@@ -109,3 +112,18 @@ def test_every_kind_of_file_is_documented() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     for ending in READERS:
         assert ending in text or ending in (".arrows", ".ipc", ".hdf5")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files_that_exist(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8"))
+    files = [target for target in targets if "://" not in target]
+    assert [target for target in files if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_modules_in_commands_exist(page: Path) -> None:
+    modules = re.findall(
+        r"\b((?:benchmarks|experiments)\.\w+)\b(?!\.)", page.read_text(encoding="utf-8")
+    )
+    assert [name for name in modules if not (ROOT / f"{name.replace('.', '/')}.py").exists()] == []
