@@ -19,7 +19,6 @@ distributed = pytest.importorskip("distributed")
 import dask.array as da  # noqa: E402
 import dask.bag as db  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
-from ckm.runners import local  # noqa: E402
 from partitions import (  # noqa: E402
     CUTS,
     NAMES,
@@ -35,6 +34,7 @@ from partitions import (  # noqa: E402
 import ckm  # noqa: E402
 from ckm import CompressiveKMeans  # noqa: E402
 from ckm._sources.engines.base import FAN_IN  # noqa: E402
+from ckm._util import parallel  # noqa: E402
 from ckm.errors import (  # noqa: E402
     ColumnsWarning,
     DataError,
@@ -256,7 +256,7 @@ def test_a_task_uses_the_thread_it_runs_in(monkeypatch: pytest.MonkeyPatch) -> N
     def refuse(*arguments: Any, **options: Any) -> None:
         raise AssertionError("a task started threads of its own")
 
-    monkeypatch.setattr(local, "ThreadPoolExecutor", refuse)
+    monkeypatch.setattr(parallel, "ThreadPoolExecutor", refuse)
     ckm.sketch(da.from_array(X, chunks=(300, 3)), like=LOCAL.frequencies)
 
 

@@ -27,10 +27,10 @@ from pyspark.sql import functions as F  # noqa: E402
 
 import ckm  # noqa: E402
 from ckm import CompressiveKMeans  # noqa: E402
-from ckm._sketching.jobs import SketchJob, unpack  # noqa: E402
+from ckm._sketching.jobs import SketchJob  # noqa: E402
 from ckm._sources import open_source  # noqa: E402
 from ckm._sources.engines.base import FAN_IN  # noqa: E402
-from ckm._sources.engines.spark import _widths  # noqa: E402
+from ckm._sources.engines.spark import _merge_widths  # noqa: E402
 from ckm.errors import ColumnsWarning, DataError, MissingRowsWarning, NonFiniteError, ParameterError  # noqa: E402
 
 # Spark's own code, which is not ours to mend.
@@ -99,13 +99,13 @@ def test_past_a_few_partitions_results_are_merged_in_rounds() -> None:
     many.
     """
     for partitions in (1, FAN_IN, FAN_IN + 1, 5000, 10**6):
-        widths, before = _widths(partitions), partitions
+        widths, before = _merge_widths(partitions), partitions
         for width in widths:
             assert width == -(-before // FAN_IN)
             before = width
         assert before <= FAN_IN
-    assert _widths(FAN_IN) == []
-    assert _widths(None)
+    assert _merge_widths(FAN_IN) == []
+    assert _merge_widths(None)
 
 
 @pytest.mark.parametrize("kind", ["vector", "array"])
@@ -170,10 +170,8 @@ def test_frequencies_come_from_the_data_and_the_seed(spark: Any) -> None:
 
 def test_a_survey_reads_only_some_partitions(spark: Any) -> None:
     job = SketchJob(LOCAL.frequencies)
-    _, state = unpack(
-        open_source(as_frame(spark, CUTS["skewed"])).run(job, np.array([1, 3])), LOCAL.frequencies
-    )
-    assert state.rows == 2 + 100
+    found = open_source(as_frame(spark, CUTS["skewed"])).run(job, np.array([1, 3]))
+    assert job.state_of(found).rows == 2 + 100
 
 
 def test_the_driver_receives_sums_and_no_row(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ from ckm._sources import open_rows as open_source_of_rows
 from ckm._sources.adapters import in_units
 from ckm._sources.columns import ColumnChoice, listed
 from ckm._sources.engines.base import PartitionReader
-from ckm._sources.paths import needed
+from ckm._sources.paths import import_optional
 from ckm._util.arrays import LabelArray
 from ckm._util.checks import check_nan_policy
 from ckm._util.parallel import thread_count
@@ -185,7 +185,7 @@ def _open_on_engine(
         raise typer.BadParameter(
             "Workers cannot read standard input; give it files.", param_hint="--engine"
         )
-    needed(
+    import_optional(
         _ENGINE_PACKAGES[engine],
         f"files with --engine {engine}",
         f"pip install 'compressive-kmeans[{engine}]'",

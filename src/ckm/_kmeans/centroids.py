@@ -13,7 +13,7 @@ from ckm._sources import Chunk, ColumnRequest, Source, open_source
 from ckm._sources.adapters import in_units
 from ckm._sources.blocks import Block, split_blocks
 from ckm._sources.engines.base import Job, Labeller, PartitionedSource
-from ckm._util.arrays import Array
+from ckm._util.arrays import Array, FloatArray
 from ckm._util.checks import check_nan_policy
 from ckm._util.parallel import thread_count
 from ckm.errors import MismatchError, ParameterError
@@ -109,20 +109,20 @@ class MeasureJob(Job):
 
     nearest: NearestCentroid
 
-    def of_partition(self, number: int, chunks: Iterator[Chunk]) -> bytes:
-        """What one partition adds."""
+    def of_partition(self, number: int, chunks: Iterator[Chunk]) -> FloatArray:
+        """What one partition adds, of shape (3, 1 + K)."""
         K = len(self.nearest.centroids)
         found = np.zeros((3, 1 + K))
         for block, labels, squares in self.nearest.blocks(chunks):
             found += sums_of(block, labels, squares, K)
-        return b"=" + found.tobytes()
+        return found
 
-    def merge(self, parts: Sequence[bytes]) -> bytes:
+    def merge(self, parts: Sequence[FloatArray]) -> FloatArray:
         """What several add."""
-        found: Array = np.sum([np.frombuffer(part[1:]) for part in parts], axis=0)
-        return b"=" + found.tobytes()
+        total: FloatArray = np.sum(parts, axis=0)
+        return total
 
 
 def measure_partitions(source: PartitionedSource, nearest: NearestCentroid) -> Labelling:
     """Rows, weight and SSE of each cluster, from one more pass by the engine."""
-    return Labelling.of(np.frombuffer(source.run(MeasureJob(nearest))[1:]).reshape(3, -1))
+    return Labelling.of(source.run(MeasureJob(nearest)))

@@ -1,6 +1,5 @@
 """Which frequencies a sketch gets: those of an earlier one, or new ones at the scale of a pilot."""
 
-import json
 import logging
 import os
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,6 @@ from ckm._core.laws import DEFAULT_DISTRIBUTION, find_law
 from ckm._core.pool import Pool
 from ckm._core.sketch import Sketch
 from ckm._core.storage import load
-from ckm._sketching.jobs import pack_pool, unpack_pool
 from ckm._sketching.pilot import PILOT_ROWS, Pilot, draw_pilot, pilot_from_rows
 from ckm._sketching.scale import estimate_scale
 from ckm._sources import Chunk, Source
@@ -176,32 +174,25 @@ class SurveyJob(Job):
     seed: int
     columns: tuple[str, ...] | None = None
 
-    def of_partition(self, number: int, chunks: Iterator[Chunk]) -> bytes:
+    def of_partition(self, number: int, chunks: Iterator[Chunk]) -> Pool:
         """A sample of one partition, known to be finite."""
-        rng, pool = stream(self.seed, "pilot", number), Pool.empty(PILOT_ROWS, self.n)
+        rng = stream(self.seed, "pilot", number)
+        pool = Pool.empty(PILOT_ROWS, self.n)
         for chunk in chunks:
             _require_finite(chunk, self.columns)
             pool = pool + Pool.draw(rng, *chunk.rows_with_weight(), PILOT_ROWS)
-        return pack_pool(pool)
+        return pool
 
-    def merge(self, parts: Sequence[bytes]) -> bytes:
+    def merge(self, parts: Sequence[Pool]) -> Pool:
         """One sample of several."""
-        pools = [unpack_pool(part) for part in parts]
-        return pack_pool(sum(pools[1:], pools[0]))
+        return sum(parts[1:], parts[0])
 
-    def finish(self, merged: bytes) -> bytes:
-        """The survey of the sample, as JSON."""
-        pool = unpack_pool(merged)
-        pilot = pilot_from_rows(pool.rows, pool.weights if pool.is_complete else np.ones(len(pool)))
-        found = survey(pilot, self.choice, self.n, self.m, self.seed)._asdict() | {
-            "rows": pool.seen
-        }
-        return json.dumps(
-            {
-                name: value.tolist() if isinstance(value, np.ndarray) else value
-                for name, value in found.items()
-            }
-        ).encode()
+    def finish(self, merged: Pool) -> Survey:
+        """The survey of the sample."""
+        weights = merged.weights if merged.is_complete else np.ones(len(merged))
+        pilot = pilot_from_rows(merged.rows, weights)
+        found = survey(pilot, self.choice, self.n, self.m, self.seed)
+        return found._replace(rows=merged.seen)
 
 
 def survey_partitions(source: PartitionedSource, job: SurveyJob) -> Survey:
@@ -210,11 +201,10 @@ def survey_partitions(source: PartitionedSource, job: SurveyJob) -> Survey:
     """
     count = source.n_partitions
     which = None if count is None else pick_evenly(count, SURVEYED, stream(job.seed, "pilot"))
-    found = json.loads(source.run(job, which))
-    if count is not None and count > SURVEYED and found["rows"] < PILOT_ROWS:
-        found = json.loads(source.run(job))
-    units = None if found["units"] is None else np.array(found["units"])
-    return Survey(**found | {"origin": np.array(found["origin"]), "units": units})
+    found: Survey = source.run(job, which)
+    if count is not None and count > SURVEYED and found.rows < PILOT_ROWS:
+        found = source.run(job)
+    return found
 
 
 def _require_finite(chunk: Chunk, columns: tuple[str, ...] | None) -> None:

@@ -67,7 +67,7 @@ def stream_source(
     what: str = "the data",
 ) -> StreamSource:
     """Rows of the record batches that `begin` gives for the chosen columns."""
-    choice = choose(request, held(schema), name or what, index=index_of(schema))
+    choice = choose(request, describe_schema(schema), name or what, index=index_of(schema))
 
     def batches() -> Iterator[Batch]:
         return batches_of(begin(choice), choice, name or what)
@@ -84,7 +84,7 @@ class DatasetSource(StreamSource):
 
     def __init__(self, dataset: Any, request: ColumnRequest) -> None:
         self._choice = choose(
-            request, held(dataset.schema), "the dataset", index=index_of(dataset.schema)
+            request, describe_schema(dataset.schema), "the dataset", index=index_of(dataset.schema)
         )
         self._dataset = dataset
         n = len(self._choice.names)
@@ -170,7 +170,7 @@ def matrix_batches(batches: Iterable[Any], choice: ColumnChoice, where: str) -> 
         yield Batch(numbers.reshape(batch.num_rows, -1), weights)
 
 
-def held(schema: Any) -> list[tuple[str, str | None]]:
+def describe_schema(schema: Any) -> list[tuple[str, str | None]]:
     """The columns of an Arrow schema, with what they hold: None for numbers."""
     return [
         (field.name, None if _is_numeric(field.type) else _words(field.type)) for field in schema

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ckm._sources.columns import ColumnRequest
-from ckm._sources.paths import needed, split_inner
+from ckm._sources.paths import import_optional, split_inner
 from ckm._sources.stored import Part, StoredSource
 from ckm.errors import InputFileError
 
@@ -17,7 +17,7 @@ INSTALL = "pip install 'compressive-kmeans[hdf5]'"
 def open_files(paths: Sequence[Path], request: ColumnRequest) -> StoredSource:
     """The rows of one dataset in each file, named after `::` where there are several."""
     request.refuse_names("An HDF5 dataset")
-    h5py = needed("h5py", "HDF5 files", INSTALL)
+    h5py = import_optional("h5py", "HDF5 files", INSTALL)
     return StoredSource([_part(_dataset(h5py, path)) for path in paths])
 
 

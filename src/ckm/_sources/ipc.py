@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ckm._sources.arrow import ERRORS, held, index_of, stream_source, unreadable
+from ckm._sources.arrow import ERRORS, describe_schema, index_of, stream_source, unreadable
 from ckm._sources.base import Source
 from ckm._sources.columns import ColumnChoice, ColumnRequest, choose, require_numbers
 from ckm._sources.tables import TableFile, TableSource
@@ -27,7 +27,7 @@ class ArrowFile(TableFile):
             with pa.memory_map(str(path)) as file:
                 reader = pa.ipc.open_file(file)
                 self._schema = reader.schema
-                self.held, self.index = held(self._schema), index_of(self._schema)
+                self.held, self.index = describe_schema(self._schema), index_of(self._schema)
                 # One column is enough to see how many rows a batch has: mapped, it is not even
                 # read.
                 reader = pa.ipc.open_file(
@@ -83,7 +83,7 @@ def _open_streams(paths: Sequence[Path], request: ColumnRequest) -> Source:
         for path in paths:
             with pa.OSFile(str(path)) as file:
                 reader = _open_stream(file, path)
-                require_numbers(choice, held(reader.schema), str(path))
+                require_numbers(choice, describe_schema(reader.schema), str(path))
                 yield from reader
 
     with pa.OSFile(str(paths[0])) as file:

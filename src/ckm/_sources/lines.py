@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from ckm._sources.arrow import ERRORS, held, to_batch, unreadable
+from ckm._sources.arrow import ERRORS, describe_schema, to_batch, unreadable
 from ckm._sources.columns import ColumnChoice
 from ckm._sources.streaming import Batch
 from ckm.errors import InputFileError
@@ -120,7 +120,9 @@ def _first_rows(body: bytes, names: list[str], dialect: Dialect) -> tuple[Any, D
         dialect._replace(decimal=mark) for mark in ("." if dialect.delimiter == "," else ".,")
     ]
     found = [(_read(body, names, dialect, {}), dialect) for dialect in dialects]
-    return max(found, key=lambda pair: sum(holds is None for _, holds in held(pair[0].schema)))
+    return max(
+        found, key=lambda pair: sum(holds is None for _, holds in describe_schema(pair[0].schema))
+    )
 
 
 def _held(table: Any) -> list[tuple[str, str | None]]:
@@ -128,7 +130,7 @@ def _held(table: Any) -> list[tuple[str, str | None]]:
     in one.
     """
     found = list[tuple[str, str | None]]()
-    for (name, holds), column in zip(held(table.schema), table.columns, strict=True):
+    for (name, holds), column in zip(describe_schema(table.schema), table.columns, strict=True):
         if holds == "text":
             holds += _example(column)
         if holds is not None and table.num_columns == 1 and " " in name:

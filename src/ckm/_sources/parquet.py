@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ckm._sources.arrow import ERRORS, held, index_of, unreadable
+from ckm._sources.arrow import ERRORS, describe_schema, index_of, unreadable
 from ckm._sources.columns import ColumnRequest, choose, require_numbers
 from ckm._sources.tables import TableFile, TableSource
 
@@ -30,7 +30,7 @@ class ParquetFile(TableFile):
             schema = metadata.schema.to_arrow_schema()
         except ERRORS as error:
             raise unreadable(error, str(path)) from error
-        self.held, self.index = held(schema), index_of(schema)
+        self.held, self.index = describe_schema(schema), index_of(schema)
         self.group_rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         self.keys = keys_in(path)
 

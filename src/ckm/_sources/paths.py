@@ -143,7 +143,7 @@ def _files_in(path: Path) -> list[Path]:
     return [p for p in found if not any(parent.suffix.lower() == ".zarr" for parent in p.parents)]
 
 
-def needed(package: str, what: str, install: str) -> Any:
+def import_optional(package: str, what: str, install: str) -> Any:
     """A package that is only needed for some sources; or a sentence that says how to get it."""
     try:
         return import_module(package)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ckm._sources.columns import ColumnRequest
 from ckm._sources.hdf5 import pick
-from ckm._sources.paths import needed, split_inner
+from ckm._sources.paths import import_optional, split_inner
 from ckm._sources.stored import Part, StoredSource
 from ckm.errors import InputFileError
 
@@ -18,7 +18,7 @@ INSTALL = "pip install 'compressive-kmeans[zarr]'"
 def open_files(paths: Sequence[Path], request: ColumnRequest) -> StoredSource:
     """The rows of one array in each store, named after `::` where there are several."""
     request.refuse_names("A Zarr array")
-    zarr = needed("zarr", "Zarr stores", INSTALL)
+    zarr = import_optional("zarr", "Zarr stores", INSTALL)
     return StoredSource([_part(_array(zarr, path), str(path)) for path in paths])
 
 

@@ -1,4 +1,4 @@
-"""Ray: datasets, through `map_batches`. Blocks are read, added up and let go as they stream past."""
+"""Ray: datasets, through `map_batches`. Blocks are read, added up and released as they stream."""
 
 import os
 import zlib
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import ray
 
-from ckm._sources.arrow import held
+from ckm._sources.arrow import describe_schema
 from ckm._sources.base import Chunk
 from ckm._sources.columns import ColumnChoice, ColumnRequest, choose, choose_matrix
 from ckm._sources.engines.base import (
@@ -21,13 +21,15 @@ from ckm._sources.engines.base import (
     Labeller,
     PartitionedSource,
     PartitionReader,
+    from_bytes,
+    to_bytes,
 )
-from ckm._util.arrays import Array
+from ckm._util.arrays import IntArray
 from ckm.errors import DataError
 
-LABEL = "cluster"  # the column that labels go to
-_BLOCK = "a block"  # Ray does not number them
-_NAMED = 64  # rows that a block is told from others by
+LABEL = "cluster"  # the column of labels
+_BLOCK = "a block"  # the name of each block in errors, since Ray does not number them
+_HASHED_ROWS = 64  # rows from which the number of a block is made
 
 
 class RaySource(PartitionedSource):
@@ -37,82 +39,74 @@ class RaySource(PartitionedSource):
 
     def __init__(self, dataset: Any, reader: PartitionReader, files: Files | None = None) -> None:
         super().__init__(reader)
-        self._dataset, self._files = dataset, files
+        self._dataset = dataset
+        self._files = files
 
     def with_reader(self, reader: PartitionReader) -> Self:
         return type(self)(self._dataset, reader, self._files)
 
-    def _run(self, job: Job, which: Array | None) -> bytes | None:
-        """A result for each block, then a tree of tasks that merge `FAN_IN` tables of them: the
-        driver asks for its root alone.
+    def _run(self, job: Job, which: IntArray | None) -> Any:
+        """Compute a result per block, then build a tree of tasks that merge `FAN_IN` tables each.
+
+        The driver gets the root of the tree alone. `which` is ignored: blocks have no numbers.
         """
         sent = ray.put(job)
-        results = _mapped(
-            self._narrowed(), _Partition(job, self.reader, self._files)
-        ).to_arrow_refs()
+        partition = _Partition(job, self.reader, self._files)
+        results = _map_blocks(self._used_columns(), partition).to_arrow_refs()
         merge = ray.remote(_merge)
         while len(results) > FAN_IN:
             results = [
                 merge.remote(sent, *results[low : low + FAN_IN])
                 for low in range(0, len(results), FAN_IN)
             ]
-        found: bytes | None = (
-            ray.get(ray.remote(_finish).remote(sent, *results)) if results else None
-        )
-        return found
+        return ray.get(ray.remote(_finish).remote(sent, *results)) if results else None
 
     def label_rows(self, labeller: Labeller) -> Any:
-        """The dataset with one more column, `cluster`."""
-        return _mapped(self._dataset, _Label(labeller, self.reader))
+        """Return the dataset with one more column, `cluster`."""
+        return _map_blocks(self._dataset, _Label(labeller, self.reader))
 
-    def _narrowed(self) -> Any:
-        """The dataset with the columns that are used, so that a reader need not read the others."""
-        return (
-            self._dataset
-            if self.reader.choice is None or self._files
-            else self._dataset.select_columns(self.reader.choice.all)
-        )
+    def _used_columns(self) -> Any:
+        """The dataset without columns that are not used, so that none of them is read."""
+        if self.reader.choice is None or self._files:
+            return self._dataset
+        return self._dataset.select_columns(self.reader.choice.all)
 
 
 def open_data(data: Any, request: ColumnRequest) -> RaySource:
-    """The rows of a dataset: its columns of numbers, or one column of tensors."""
+    """Open a dataset: its columns of numbers, or one column of tensors."""
     schema = data.schema()
     if schema is None:
         raise DataError("The Ray dataset has no columns; give it at least one.")
     fields = pa.schema(
         [(name, _arrow_type(kind)) for name, kind in zip(schema.names, schema.types, strict=True)]
     )
-    matrix = choose_matrix(
-        request, held(fields), [field.name for field in fields if _width(field.type)]
-    )
+    present = describe_schema(fields)
+    tensors = [field.name for field in fields if _width(field.type)]
+    matrix = choose_matrix(request, present, tensors)
     if matrix is not None:
-        return RaySource(
-            data,
-            PartitionReader(
-                _width(fields.field(matrix).type),
-                ColumnChoice([matrix], request.weight),
-                matrix=True,
-            ),
-        )
-    choice = choose(request, held(fields), "the Ray dataset")
+        width = _width(fields.field(matrix).type)
+        choice = ColumnChoice([matrix], request.weight)
+        return RaySource(data, PartitionReader(width, choice, is_matrix=True))
+    choice = choose(request, present, "the Ray dataset")
     return RaySource(data, PartitionReader(len(choice.names), choice))
 
 
 def open_files(paths: Sequence[str], reader: PartitionReader, address: str | None) -> RaySource:
-    """Files that the workers can read, each of them a block; `address` is the cluster's, None for a
-    new one on this machine (or the one that the environment variable RAY_ADDRESS names).
+    """Open files that the workers can read, each of them a block.
+
+    `address` is the cluster's; None for the one that the environment variable RAY_ADDRESS names, or
+    a new one on this machine.
     """
     if not ray.is_initialized():
         # Without an address Ray would look for a cluster that was started here, and wait for it
-        # even where it is gone.
+        # even if it is gone.
         ray.init(address=address or os.environ.get("RAY_ADDRESS", "local"), log_to_driver=False)
-    return RaySource(
-        ray.data.range(len(paths), override_num_blocks=len(paths)), reader, Files(tuple(paths))
-    )
+    numbers = ray.data.range(len(paths), override_num_blocks=len(paths))
+    return RaySource(numbers, reader, Files(tuple(paths)))
 
 
 def _arrow_type(kind: Any) -> Any:
-    """The type of a column; blocks of pandas tell it in NumPy's terms, or in their own."""
+    """The Arrow type of a column; blocks of pandas report NumPy's types, or their own."""
     if isinstance(kind, pa.DataType):
         return kind
     try:
@@ -122,14 +116,14 @@ def _arrow_type(kind: Any) -> Any:
 
 
 def _width(kind: Any) -> int:
-    """How many numbers each cell holds where all hold as many; 0 for other columns."""
+    """How many numbers each cell of a column of this type holds; 0 if that is not fixed."""
     shape = getattr(kind, "shape", None)
     if shape is not None and len(shape) == 1:
         return int(shape[0])
     return int(kind.list_size) if pa.types.is_fixed_size_list(kind) else 0
 
 
-def _mapped(dataset: Any, function: Callable[[Any], Any]) -> Any:
+def _map_blocks(dataset: Any, function: Callable[[Any], Any]) -> Any:
     return dataset.map_batches(function, batch_size=None, batch_format="pyarrow")
 
 
@@ -138,30 +132,27 @@ def _mapped(dataset: Any, function: Callable[[Any], Any]) -> Any:
 
 @dataclass(frozen=True)
 class _Partition:
-    """Makes a table of one result from the table of a block."""
+    """Turns the table of a block into a table with one result."""
 
     job: Job
     reader: PartitionReader
     files: Files | None
 
     def __call__(self, block: Any) -> Any:
-        batches: Iterable[Any] = (
-            [block] if self.files is None else self.files.named(block.column("id").to_pylist())
-        )
-        number, chunks = _numbered(self.reader.chunks(_BLOCK, batches))
-        return pa.table(
-            {"part": pa.array([self.job.of_partition(number, chunks)], pa.large_binary())}
-        )
+        batches: Iterable[Any] = [block]
+        if self.files is not None:
+            batches = self.files.with_numbers(block.column("id").to_pylist())
+        number, chunks = _number_block(self.reader.chunks(_BLOCK, batches))
+        return _to_table([self.job.of_partition(number, chunks)])
 
 
-def _numbered(chunks: Iterator[Chunk]) -> tuple[int, Iterator[Chunk]]:
-    """A block's number, made from its first rows: the same whenever and wherever it is computed."""
+def _number_block(chunks: Iterator[Chunk]) -> tuple[int, Iterator[Chunk]]:
+    """Make a block's number from its first rows: the same whenever and wherever it is computed."""
     first = next(chunks, None)
     if first is None:
         return 0, iter(())
-    return zlib.crc32(np.ascontiguousarray(first.rows[:_NAMED]).tobytes()) + (
-        len(first.rows) << 32
-    ), chain([first], chunks)
+    checksum = zlib.crc32(np.ascontiguousarray(first.rows[:_HASHED_ROWS]).tobytes())
+    return checksum + (len(first.rows) << 32), chain([first], chunks)
 
 
 @dataclass(frozen=True)
@@ -172,19 +163,31 @@ class _Label:
     reader: PartitionReader
 
     def __call__(self, block: Any) -> Any:
-        return block.append_column(
-            LABEL, pa.array(self.labeller(self.reader.chunks(_BLOCK, [block])), pa.int32())
-        )
+        labels = self.labeller(self.reader.chunks(_BLOCK, [block]))
+        return block.append_column(LABEL, pa.array(labels, pa.int32()))
+
+
+def _to_table(results: list[Any]) -> Any:
+    """A table with a pickled result in each row."""
+    return pa.table({"part": pa.array([to_bytes(result) for result in results], pa.large_binary())})
+
+
+def _merge_tables(job: Job, tables: Sequence[Any]) -> list[Any]:
+    """The merged result of all rows of the tables, in a list; an empty list if there is no row."""
+    # Ray's empty tables have no columns.
+    parts = [
+        from_bytes(part)
+        for table in tables
+        if table.num_rows
+        for part in table.column("part").to_pylist()
+    ]
+    return [job.merge(parts)] if parts else []
 
 
 def _merge(job: Job, *tables: Any) -> Any:
-    # Ray's empty ones have no columns
-    parts = [
-        part for table in tables if table.num_rows for part in table.column("part").to_pylist()
-    ]
-    return pa.table({"part": pa.array([job.merge(parts)] if parts else [], pa.large_binary())})
+    return _to_table(_merge_tables(job, tables))
 
 
-def _finish(job: Job, *tables: Any) -> bytes | None:
-    merged = _merge(job, *tables).column("part").to_pylist()
+def _finish(job: Job, *tables: Any) -> Any:
+    merged = _merge_tables(job, tables)
     return job.finish(merged[0]) if merged else None

@@ -1,5 +1,5 @@
-"""Spark: data frames, classic and Connect, through `mapInArrow`; one result a partition, and labels
-as a column.
+"""Spark: data frames, classic and Connect. `mapInArrow` computes a result per partition, and an
+Arrow function the column of labels.
 """
 
 import os
@@ -22,14 +22,16 @@ from ckm._sources.engines.base import (
     Labeller,
     PartitionedSource,
     PartitionReader,
+    from_bytes,
+    to_bytes,
 )
-from ckm._util.arrays import Array
+from ckm._util.arrays import IntArray
 from ckm.errors import DataError
 
-LABEL = "cluster"  # the column that labels go to
-_PART = "part binary"
-# tasks that merge in the first round, where Spark does not tell how many results there are
-_UNCOUNTED = 8
+LABEL = "cluster"  # the column of labels
+_SCHEMA = "part binary"  # of a table of pickled results
+# Tasks of the first round of merging if the number of partitions is not known.
+_DEFAULT_MERGE_TASKS = 8
 
 
 class SparkSource(PartitionedSource):
@@ -41,116 +43,113 @@ class SparkSource(PartitionedSource):
 
     def __init__(self, frame: Any, reader: PartitionReader, files: Files | None = None) -> None:
         super().__init__(reader)
-        self._frame, self._files = frame, files
+        self._frame = frame
+        self._files = files
 
     def with_reader(self, reader: PartitionReader) -> Self:
         return type(self)(self._frame, reader, self._files)
 
     @cached_property
     def n_partitions(self) -> int | None:  # type: ignore[override]
-        """How many there are, which Connect does not tell."""
+        """The number of partitions; None with Spark Connect, which does not report it."""
         return int(self._frame.rdd.getNumPartitions()) if hasattr(self._frame, "_jdf") else None
 
-    def _run(self, job: Job, which: Array | None) -> bytes | None:
-        """One result a partition, which later stages merge, `FAN_IN` or so a task: the driver
-        collects the last alone.
-        """
-        reader, files, choice = (
-            self.reader,
-            self._files,
-            None if which is None else frozenset(map(int, which)),
-        )
+    def _run(self, job: Job, which: IntArray | None) -> Any:
+        """Compute a result per partition; later stages merge about `FAN_IN` of them per task.
 
-        def each(batches: Iterator[Any]) -> Iterator[Any]:
-            number = _number()
-            if choice is None or number in choice:
-                data = batches if files is None else files.named(_numbers(batches))
-                yield _table(job.of_partition(number, reader.chunks(f"partition {number}", data)))
+        The driver collects the last result alone.
+        """
+        reader = self.reader
+        files = self._files
+        numbers = None if which is None else frozenset(map(int, which))
+
+        def of_partition(batches: Iterator[Any]) -> Iterator[Any]:
+            number = _partition_number()
+            if numbers is None or number in numbers:
+                data = batches if files is None else files.with_numbers(_file_numbers(batches))
+                chunks = reader.chunks(f"partition {number}", data)
+                yield _to_table(job.of_partition(number, chunks))
 
         def merge(batches: Iterator[Any]) -> Iterator[Any]:
-            parts = _parts(batches)
+            parts = _from_tables(batches)
             if parts:
-                yield _table(job.merge(parts))
+                yield _to_table(job.merge(parts))
 
         def finish(batches: Iterator[Any]) -> Iterator[Any]:
-            parts = _parts(batches)
+            parts = _from_tables(batches)
             if parts:
-                yield _table(job.finish(job.merge(parts)))
+                yield _to_table(job.finish(job.merge(parts)))
 
-        results = self._columns().mapInArrow(each, _PART)
-        for width in _widths(self.n_partitions):
-            results = results.repartition(width).mapInArrow(merge, _PART)
-        rows = results.repartition(1).mapInArrow(finish, _PART).collect()
-        return bytes(rows[0]["part"]) if rows else None
+        results = self._used_columns().mapInArrow(of_partition, _SCHEMA)
+        for width in _merge_widths(self.n_partitions):
+            results = results.repartition(width).mapInArrow(merge, _SCHEMA)
+        rows = results.repartition(1).mapInArrow(finish, _SCHEMA).collect()
+        return from_bytes(bytes(rows[0]["part"])) if rows else None
 
     def label_rows(self, labeller: Labeller) -> Any:
-        """The data frame with one more column, `cluster`."""
-        reader, choice = self.reader, self.reader.choice
+        """Return the data frame with one more column, `cluster`."""
+        reader = self.reader
+        choice = self.reader.choice
         assert choice is not None
 
-        def label(*columns: pa.Array) -> pa.Array:  # Spark reads these types
+        # Spark reads the annotations of this function.
+        def label(*columns: pa.Array) -> pa.Array:
             batch = pa.RecordBatch.from_arrays(list(columns), choice.names)
             return pa.array(labeller(reader.chunks("a batch", [batch])), pa.int32())
 
-        names = (_column(self._frame, name) for name in choice.names)
-        return self._frame.withColumn(LABEL, F.arrow_udf(label, T.IntegerType())(*names))
+        columns = (_column(self._frame, name) for name in choice.names)
+        return self._frame.withColumn(LABEL, F.arrow_udf(label, T.IntegerType())(*columns))
 
-    def _columns(self) -> Any:
-        """The columns that are used: readers need not read the others."""
+    def _used_columns(self) -> Any:
+        """The data frame without columns that are not used, so that none of them is read."""
         choice = self.reader.choice
-        return (
-            self._frame
-            if choice is None or self._files
-            else self._frame.select(*(_column(self._frame, name) for name in choice.all))
-        )
+        if choice is None or self._files:
+            return self._frame
+        return self._frame.select(*(_column(self._frame, name) for name in choice.all))
 
 
 def open_data(data: Any, request: ColumnRequest) -> SparkSource:
-    """The rows of a data frame: its columns of numbers, or one column of vectors or arrays."""
-    frame = data.to_spark() if hasattr(type(data), "to_spark") else data  # pandas on Spark
+    """Open a data frame: its columns of numbers, or one column of vectors or arrays."""
+    is_pandas_on_spark = hasattr(type(data), "to_spark")
+    frame = data.to_spark() if is_pandas_on_spark else data
     fields = frame.schema.fields
-    present = [(field.name, _words(field.dataType)) for field in fields]
-    matrix = choose_matrix(
-        request, present, [field.name for field in fields if _is_matrix(field.dataType)]
-    )
+    present = [(field.name, _describe(field.dataType)) for field in fields]
+    matrices = [field.name for field in fields if _is_matrix(field.dataType)]
+    matrix = choose_matrix(request, present, matrices)
     if matrix is None:
         choice = choose(request, present, "the Spark data frame")
         return SparkSource(frame, PartitionReader(len(choice.names), choice))
     first = frame.select(F.size(_column(frame, matrix)).alias("width")).head(1)
     if not first or first[0]["width"] < 1:
         raise DataError(
-            f"Column {matrix!r} has no first row to tell its width from; give the data frame some rows, or plain columns."
+            f"Column {matrix!r} has no first row to tell its width from; give the data frame some "
+            f"rows, or plain columns."
         )
-    return SparkSource(
-        frame,
-        PartitionReader(
-            int(first[0]["width"]), ColumnChoice([matrix], request.weight), matrix=True
-        ),
-    )
+    choice = ColumnChoice([matrix], request.weight)
+    return SparkSource(frame, PartitionReader(int(first[0]["width"]), choice, is_matrix=True))
 
 
 def open_files(paths: Sequence[str], reader: PartitionReader, address: str | None) -> SparkSource:
-    """Files that the workers can read, each of them a partition; `address` is the master's, or a
-    Connect server's (sc://...).
+    """Open files that the workers can read, each of them a partition.
+
+    `address` is the master's, or that of a Connect server (sc://...).
     """
     if address is None or address.startswith("local"):
-        # Spark would take the first python3 it finds
+        # Spark would take the first python3 on the path.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder
-    if address is not None:
-        builder = (
-            builder.remote(address) if address.startswith("sc://") else builder.master(address)
-        )
+    if address is not None and address.startswith("sc://"):
+        builder = builder.remote(address)
+    elif address is not None:
+        builder = builder.master(address)
     session = builder.getOrCreate()
     return SparkSource(session.range(0, len(paths), 1, len(paths)), reader, Files(tuple(paths)))
 
 
-def _widths(partitions: int | None) -> list[int]:
-    """How many results each round of merging leaves, but for the last; where partitions are not
-    counted, as for many.
-    """
+def _merge_widths(partitions: int | None) -> list[int]:
+    """How many results each round of merging leaves, without the last round."""
     if partitions is None:
-        return [_UNCOUNTED]
+        return [_DEFAULT_MERGE_TASKS]
     widths = list[int]()
     while partitions > FAN_IN:
         partitions = -(-partitions // FAN_IN)
@@ -159,7 +158,7 @@ def _widths(partitions: int | None) -> list[int]:
 
 
 def _column(frame: Any, name: str) -> Any:
-    """A column, whatever its name; vectors become arrays, which Arrow knows."""
+    """A column of any name; vectors become arrays, which Arrow knows."""
     column = frame["`" + name.replace("`", "``") + "`"]
     if not _is_vector(frame.schema[name].dataType):
         return column
@@ -168,16 +167,13 @@ def _column(frame: Any, name: str) -> Any:
     return vector_to_array(column).alias(name)
 
 
-def _words(kind: Any) -> str | None:
+def _describe(kind: Any) -> str | None:
+    """Describe what columns of this type hold; None for numbers."""
     if isinstance(kind, (T.NumericType, T.BooleanType)):
         return None
-    return (
-        "text"
-        if isinstance(kind, T.StringType)
-        else "vectors"
-        if _is_vector(kind)
-        else kind.simpleString()
-    )
+    if isinstance(kind, T.StringType):
+        return "text"
+    return "vectors" if _is_vector(kind) else kind.simpleString()
 
 
 def _is_vector(kind: Any) -> bool:
@@ -185,6 +181,7 @@ def _is_vector(kind: Any) -> bool:
 
 
 def _is_matrix(kind: Any) -> bool:
+    """Whether each cell holds a whole row."""
     return _is_vector(kind) or (
         isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.NumericType)
     )
@@ -193,19 +190,21 @@ def _is_matrix(kind: Any) -> bool:
 # What follows runs on workers.
 
 
-def _number() -> int:
+def _partition_number() -> int:
     context = TaskContext.get()
     assert context is not None
     return int(context.partitionId())
 
 
-def _numbers(batches: Iterable[Any]) -> Iterator[int]:
+def _file_numbers(batches: Iterable[Any]) -> Iterator[int]:
     return (number for batch in batches for number in batch.column("id").to_pylist())
 
 
-def _table(part: bytes) -> Any:
-    return pa.RecordBatch.from_pydict({"part": pa.array([part], pa.binary())})
+def _to_table(result: Any) -> Any:
+    """A record batch with one pickled result."""
+    return pa.RecordBatch.from_pydict({"part": pa.array([to_bytes(result)], pa.binary())})
 
 
-def _parts(batches: Iterable[Any]) -> list[bytes]:
-    return [part for batch in batches for part in batch.column("part").to_pylist()]
+def _from_tables(batches: Iterable[Any]) -> list[Any]:
+    """The results in all rows of the record batches."""
+    return [from_bytes(part) for batch in batches for part in batch.column("part").to_pylist()]
