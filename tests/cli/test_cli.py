@@ -358,12 +358,16 @@ def test_closed_pipe_is_quiet(folder: Path) -> None:
     assert (done.returncode, done.stderr) == (141, "")
 
 
-def test_interrupt_ends_with_130(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*args: object, **kwargs: object) -> None:
+class InterruptedInput(io.BytesIO):
+    """Standard input on which Ctrl-C is pressed while it is read."""
+
+    def read(self, size: int | None = -1) -> bytes:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ckm, "sketch", interrupted)
-    assert run("fit", "data.npy", "-k", 3, expect=130) == ("", "Interrupted.\n")
+
+def test_interrupt_ends_with_130(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", InterruptedInput())
+    assert run("fit", "-", "-k", 3, expect=130) == ("", "Interrupted.\n")
 
 
 def test_warnings_are_one_line(folder: Path) -> None:

@@ -1,7 +1,8 @@
-"""`CompressiveKMeans` does what plain NumPy says, and keeps scikit-learn's habits (its own checks
-are in test_sklearn.py).
+"""`CompressiveKMeans` agrees with plain NumPy and follows scikit-learn's conventions (scikit-learn's
+own checks are in test_sklearn.py).
 """
 
+import logging
 import pickle
 import warnings
 from contextlib import nullcontext
@@ -24,6 +25,7 @@ from sklearn.preprocessing import StandardScaler
 
 import ckm
 from ckm import CompressiveKMeans
+from ckm._sources.arrays import ArraySource
 from ckm._sources.blocks import BLOCK_ROWS
 from ckm.errors import (
     ClustersWarning,
@@ -141,13 +143,13 @@ def test_batches_make_the_sketch_of_the_whole(clusters: np.ndarray) -> None:
     for batch in batches:
         m.partial_fit(batch)
     assert m.sketch_ == ckm.sketch(clusters, n_clusters=3, pool=1000, random_state=0), (
-        "few rows wait, and choose the frequencies together"
+        "the first rows wait, and determine the frequencies together"
     )
     assert m.sketch_.count == len(clusters)
     assert not hasattr(m, "labels_")
     for name, remedy in (("labels_", "predict"), ("inertia_", "score"), ("n_iter_", "polishes")):
         with pytest.raises(
-            AttributeError, match=f"This model has no {name}: fit leaves it.*{remedy}"
+            AttributeError, match=f"This model has no {name}: fit sets it.*{remedy}"
         ):
             getattr(m, name)
     assert np.array_equal(
@@ -155,23 +157,22 @@ def test_batches_make_the_sketch_of_the_whole(clusters: np.ndarray) -> None:
     )
 
 
-def test_batches_are_decoded_when_asked(
-    clusters: np.ndarray, monkeypatch: pytest.MonkeyPatch
+def test_batches_are_decoded_when_centroids_are_used(
+    clusters: np.ndarray, caplog: pytest.LogCaptureFixture
 ) -> None:
-    calls = []
-    real = ckm.estimators.decode
-    monkeypatch.setattr(
-        "ckm.estimators.decode", lambda *args, **kwargs: calls.append(1) or real(*args, **kwargs)
-    )
+    def decodings() -> int:
+        return sum(record.message.startswith("decoded in") for record in caplog.records)
+
+    caplog.set_level(logging.INFO, "ckm")
     m = model().partial_fit(clusters[:500]).partial_fit(clusters[500:])
-    assert calls == []
+    assert decodings() == 0
     m.cluster_centers_, m.weights_, m.solution_, m.predict(clusters)
-    assert calls == [1]
+    assert decodings() == 1
     m.partial_fit(clusters)
-    assert calls == [1]
+    assert decodings() == 1
     with pytest.warns(HeadWarning, match=r"come from the first 2,000 rows.*like="):
         m.weights_
-    assert calls == [1, 1]
+    assert decodings() == 2
 
 
 def test_the_order_of_batches_changes_the_pool_only(clusters: np.ndarray) -> None:
@@ -244,7 +245,7 @@ def test_batches_after_a_sketch_with_another_width(clusters: np.ndarray) -> None
         m.partial_fit(clusters[:, :1])
 
 
-# Habits
+# Conventions
 
 
 def test_unfitted() -> None:
@@ -256,7 +257,7 @@ def test_unfitted() -> None:
         with pytest.raises(NotFittedError, match="not fitted"):
             getattr(m, method)(np.zeros((2, 2)))
     with pytest.raises(
-        NotFittedError, match="This model has no labels_ before fit; call that first"
+        NotFittedError, match="This model has no labels_ before fit; call fit first"
     ):
         m.labels_
 
@@ -301,7 +302,7 @@ def test_threads_change_nothing() -> None:
         assert np.array_equal(m.transform(X), one.transform(X))
 
 
-def test_starts_from_rows_need_no_pool_in_fit(clusters: np.ndarray) -> None:
+def test_starting_from_rows_needs_no_pool_in_fit(clusters: np.ndarray) -> None:
     for init in ("sample", "k++"):
         m = model(pool=0, init=init).fit(clusters)
         assert m.cluster_centers_.shape == (3, 2)
@@ -322,8 +323,8 @@ def test_the_input_is_left_alone(clusters: np.ndarray) -> None:
     assert np.array_equal(X, clusters)
 
 
-def test_centres_cannot_be_changed_in_vain(fitted: CompressiveKMeans) -> None:
-    """They are read off the sketch: writing to them would be lost, so it is refused."""
+def test_cluster_centers_are_read_only(fitted: CompressiveKMeans) -> None:
+    """They come from the sketch: changes to them would be lost."""
     with pytest.raises(ValueError, match="read-only"):
         fitted.cluster_centers_[:] = 0
 
@@ -336,7 +337,7 @@ def test_a_fit_that_fails_leaves_nothing_of_the_old_one(clusters: np.ndarray) ->
         m.transform(np.ones((1, 50)))
 
 
-def test_more_replicates_help_where_all_rows_are_at_hand() -> None:
+def test_more_decodings_help_if_the_pool_holds_all_rows() -> None:
     X = np.random.default_rng(0).normal(size=(900, 3))
     one, ten = (
         CompressiveKMeans(40, n_init=n_init, random_state=0).fit(X).inertia_ for n_init in (1, 10)
@@ -344,7 +345,7 @@ def test_more_replicates_help_where_all_rows_are_at_hand() -> None:
     assert ten < one
 
 
-def test_partial_fit_says_at_once_what_decoding_would_refuse(clusters: np.ndarray) -> None:
+def test_partial_fit_reports_at_once_what_decoding_would_report(clusters: np.ndarray) -> None:
     m = model(init="k++").fit(clusters)
     with pytest.raises(ParameterError, match="starts from rows"):
         m.partial_fit(clusters)
@@ -352,7 +353,7 @@ def test_partial_fit_says_at_once_what_decoding_would_refuse(clusters: np.ndarra
         model().fit(clusters).set_params(n_clusters=500).partial_fit(clusters)
 
 
-def test_numpys_global_seed_is_honoured(clusters: np.ndarray) -> None:
+def test_the_global_seed_of_numpy_is_used(clusters: np.ndarray) -> None:
     fitted = []
     for _ in range(2):
         np.random.seed(3)
@@ -442,7 +443,7 @@ def test_text_columns_are_refused(clusters: np.ndarray) -> None:
         model().fit(frame)
 
 
-# In company
+# With other tools of scikit-learn
 
 
 def test_pipeline(clusters: np.ndarray) -> None:
@@ -501,12 +502,15 @@ def test_bad_parameters(clusters: np.ndarray, options: dict[str, Any], message: 
         model(**options).partial_fit(clusters)
 
 
-def test_bad_parameters_are_found_before_the_pass(
-    clusters: np.ndarray, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        "ckm.estimators.make_sketch", lambda *args, **kwargs: pytest.fail("the data was read")
-    )
+class UnreadableSource(ArraySource):
+    """Rows whose number and width are known; reading them fails the test."""
+
+    def rows(self, which: Any) -> np.ndarray:
+        pytest.fail("the data was read")
+
+
+def test_bad_parameters_are_found_before_the_pass(clusters: np.ndarray) -> None:
+    source = UnreadableSource(clusters)
     for options in (
         {"decoder": "x"},
         {"init": "x"},
@@ -515,7 +519,7 @@ def test_bad_parameters_are_found_before_the_pass(
         {"sketch_size": 2},
     ):
         with pytest.raises((ParameterError, DataError)):
-            model(**options).fit(clusters)
+            model(**options).fit(source)
 
 
 def test_bad_rows(clusters: np.ndarray) -> None:
@@ -554,7 +558,7 @@ def test_no_warnings_on_ordinary_data(clusters: np.ndarray) -> None:
         model().fit(clusters).predict(clusters)
 
 
-def test_fewer_clusters_than_asked_for_are_said() -> None:
+def test_fewer_clusters_than_requested_are_reported() -> None:
     X = np.repeat(np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]]), 500, axis=0)
     with pytest.warns(ClustersWarning, match="ask for fewer"):
         CompressiveKMeans(6, random_state=0).fit(X)
@@ -597,28 +601,28 @@ def test_a_constant_column_has_a_unit(clusters: np.ndarray) -> None:
 # scikit-learn's callbacks
 
 
-def test_callbacks_hear_of_every_stage(clusters: np.ndarray) -> None:
+def test_callbacks_are_called_at_every_stage(clusters: np.ndarray) -> None:
     pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
 
     class Listener:
         def __init__(self) -> None:
-            self.heard: list[str] = []
+            self.calls: list[str] = []
 
         def setup(self, estimator: Any, context: Any) -> None:
-            self.heard.append("setup")
+            self.calls.append("setup")
 
         def teardown(self, estimator: Any, context: Any) -> None:
-            self.heard.append("teardown")
+            self.calls.append("teardown")
 
         def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-            self.heard.append(f"{context.task_name} begins")
+            self.calls.append(f"{context.task_name} begins")
 
         def on_fit_task_end(self, estimator: Any, context: Any) -> None:
-            self.heard.append(f"{context.task_name} ends")
+            self.calls.append(f"{context.task_name} ends")
 
     listener = Listener()
     model().set_callbacks(listener).fit(clusters)
     stages = [
         f"{name} {what}" for name in ("sketch", "decode", "label") for what in ("begins", "ends")
     ]
-    assert listener.heard == ["setup", "fit begins", *stages, "fit ends", "teardown"]
+    assert listener.calls == ["setup", "fit begins", *stages, "fit ends", "teardown"]

@@ -6,7 +6,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from ckm import CompressiveKMeans
 
 
-# Some checks fit eight clusters to four distinct rows, and are told so.
+# Some checks fit eight clusters to four distinct rows, which causes this warning.
 @pytest.mark.filterwarnings("ignore::ckm.errors.ClustersWarning")
 @parametrize_with_checks([CompressiveKMeans()])
 def test_scikit_learn_convention(estimator, check):

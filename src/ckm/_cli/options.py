@@ -166,7 +166,7 @@ Device = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="Where to compute: auto (for files, the CPU), cpu, cuda (a GPU), cuda:1 (the second).",
+        help="Where to compute: auto (the CPU), cpu, cuda (every GPU), or one GPU, as cuda:1.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]

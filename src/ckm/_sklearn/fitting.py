@@ -1,0 +1,275 @@
+"""The state of a fit and the steps that change it: sketch, decode, polish, label."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ckm._core.pool import Pool
+from ckm._core.sketch import Sketch
+from ckm._decoding.api import Solution, decode, require_rows, resolve_decoder
+from ckm._decoding.diagnosis import Status
+from ckm._decoding.starts import FROM_ROWS, require_init
+from ckm._kmeans._shim import Centroids
+from ckm._kmeans.polish import polish
+from ckm._messages import Argument
+from ckm._sketching.api import sketch
+from ckm._sketching.choose import resolve_size
+from ckm._sketching.stream import Sketcher
+from ckm._sklearn.rows import ValidatedRows, validate_rows
+from ckm._sources.adapters import in_units
+from ckm._sources.engines.base import PartitionedSource
+from ckm._util.arrays import Array, FloatArray, read_only
+from ckm._util.checks import check_whole_number, require_enough_frequencies
+from ckm._util.device import resolve_device, to_host, use_gpu
+from ckm._util.parallel import thread_count
+from ckm._util.progress import rows_bar
+from ckm._util.random import seed_of, stream
+from ckm._util.warn import warn_user
+from ckm.errors import ClustersWarning, ParameterError
+
+# Rows that init="sample" and "k++" draw from in `fit` if pool=0: as many as the default pool.
+_POOL_TO_START_FROM = 1000
+# What a fit leaves behind, and the part of it that further rows invalidate.
+_STATE = ("_sketcher", "_base", "_pool")
+_RESULTS = ("_sketch", "_solution", "_polished", "labels_", "inertia_", "n_iter_")
+
+
+class SketchedEstimator:
+    """Base of the estimator: the state of a fit, and the steps that change it."""
+
+    n_clusters: int
+    sketch_size: int | str
+    scale: float | str
+    distribution: str
+    standardize: bool
+    decoder: str
+    init: str
+    n_init: int
+    pool: int
+    polish: int
+    device: str
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+    n_features_in_: int
+    labels_: Any
+    inertia_: Any
+    n_iter_: Any
+
+    # The sketch that batches are added to; None if all rows were sketched at once.
+    _sketcher: Sketcher | None
+    # The sketch before the first batch.
+    _base: Sketch | None
+    _sketch: Sketch
+    _pool: Pool | None
+    _solution: Solution
+    # Centroids and weights that replace those of the solution.
+    _polished: tuple[Array, FloatArray]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_sketcher" in self.__dict__
+
+    def _current_sketch(self) -> Sketch:
+        """Return the sketch of all rows so far, without sampled rows."""
+        if "_sketch" not in self.__dict__:
+            sketcher = self.__dict__.get("_sketcher")
+            if sketcher is None:
+                raise AttributeError(
+                    "This model has seen no rows yet; call fit or partial_fit, or begin with "
+                    "from_sketch."
+                )
+            new = sketcher.result()
+            total = new if self._base is None else self._base + new
+            self._pool = total.pool
+            self._sketch = total.without_pool()
+        return self._sketch
+
+    def _current_solution(self) -> Solution:
+        """Return what the decoder found in the sketch of all rows so far."""
+        check_is_fitted(self)
+        if "_solution" not in self.__dict__:
+            self._decode()
+        return self._solution
+
+    @property
+    def _centroids_and_weights(self) -> tuple[Array, FloatArray]:
+        """The polished centroids and weights if there are any, else the decoded ones."""
+        solution = self._current_solution()
+        return self.__dict__.get("_polished") or (solution.centroids, solution.weights)
+
+    @property
+    def _centroids(self) -> Centroids:
+        """The centroids in the precision of the data."""
+        values = self._centroids_and_weights[0]
+        if values.dtype != self._dtype:
+            values = read_only(values, self._dtype)
+        return Centroids(values, self._current_sketch().frequencies.units)
+
+    def _discard(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            self.__dict__.pop(name, None)
+
+    def _reset(self) -> None:
+        """Discard the previous fit, so that a fit that fails leaves no part of it."""
+        self._discard(_STATE + _RESULTS)
+
+    def _start(self, dtype: Any) -> None:
+        """Begin a fit of rows of this precision."""
+        self._reset()
+        # None draws from NumPy's global state, as everywhere in scikit-learn.
+        random_state = check_random_state(None) if self.random_state is None else self.random_state
+        self._seed = seed_of(random_state)
+        self._dtype = dtype
+        self._base = None
+
+    def _store(self, sketch: Sketch) -> None:
+        """Keep a sketch of all rows, and its sampled rows apart from it."""
+        self._sketcher = None
+        self._pool = sketch.pool
+        self._sketch = sketch.without_pool()
+
+    def _sketch_rows(self, rows: ValidatedRows) -> None:
+        """Sketch all rows at once."""
+        pool = self.pool or (_POOL_TO_START_FROM if self.init in FROM_ROWS else 0)
+        progress = self.verbose > 0
+        self._store(sketch(rows.source, progress=progress, **self._sketch_arguments(pool)))
+        # Some sources know their number of rows only now.
+        require_rows(self._sketch.count, self.n_clusters)
+
+    def _add_rows(self, rows: ValidatedRows) -> None:
+        """Add one batch to the sketch; what was found for fewer rows is discarded."""
+        if not self.__sklearn_is_fitted__():
+            self._start(rows.dtype)
+            self._sketcher = Sketcher(**self._sketch_arguments(self.pool))
+        elif self._sketcher is None:
+            self._sketcher = self._continue_sketch()
+        self._sketcher.update(rows.source)
+        self._discard(_RESULTS)
+
+    def _continue_sketch(self) -> Sketcher:
+        """Return a sketcher that adds to a sketch of all rows so far."""
+        # A stream of its own: the pool must not repeat the draws of the one in the sketch.
+        seed = int(stream(self._seed, "pool", self._current_sketch().count).integers(2**63))
+        self._base = replace(self._current_sketch(), pool=self._pool)
+        return Sketcher(
+            like=self._base,
+            pool=self.pool,
+            device=self.device,
+            n_jobs=self.n_jobs,
+            random_state=seed,
+        )
+
+    def _sketch_arguments(self, pool: int) -> dict[str, Any]:
+        """Return the arguments of `ckm.sketch` for a new sketch."""
+        return {
+            "n_clusters": self.n_clusters,
+            "sketch_size": None if self.sketch_size == "auto" else self.sketch_size,
+            "scale": self.scale,
+            "distribution": self.distribution,
+            "standardize": self.standardize,
+            "pool": pool,
+            "device": self.device,
+            "n_jobs": self.n_jobs,
+            "random_state": self._seed,
+        }
+
+    def _decode(self, rows_device: Any = None) -> None:
+        """Decode the sketch, on the CPU or on the GPU that the rows are on."""
+        is_with_rows = self.device == "auto" and rows_device is not None
+        with use_gpu(rows_device):
+            self._solution = decode(
+                replace(self._current_sketch(), pool=self._pool),
+                self.n_clusters,
+                decoder=self.decoder,
+                init=self.init,
+                n_init=self.n_init,
+                n_jobs=self.n_jobs,
+                device=str(rows_device) if is_with_rows else self.device,
+                random_state=self._seed,
+            )
+        for finding in self._solution.findings:
+            # `decode` itself warns of a sketch that is too small.
+            if finding.status is not Status.SMALL_SKETCH:
+                warn_user(finding.sentence, ClustersWarning)
+
+    def _polish_and_label(self, rows: ValidatedRows) -> None:
+        """Run the polish passes, then label rows in memory; the solution stays as decoded."""
+        passes = check_whole_number(self.polish, "polish", 0)
+        units = self._current_sketch().frequencies.units
+        step = 1.0 if units is None else units
+        source = in_units(rows.source, units)
+        total = None if source.n_rows is None else passes * source.n_rows
+        with rows_bar("Polishing", total, enabled=self.verbose > 0 and passes > 0) as on_rows:
+            polished = polish(
+                source,
+                self._current_solution().centroids / step,
+                passes,
+                n_threads=thread_count(self.n_jobs),
+                on_rows=on_rows,
+            )
+        self.n_iter_ = len(polished.sse)
+        # In the precision in which `predict` will use them.
+        centroids = Centroids(read_only(polished.centroids * step, self._dtype), units)
+        if rows.is_in_memory:
+            self.labels_, self.inertia_ = centroids.assign(rows.source, n_jobs=self.n_jobs)
+        if not passes:
+            return
+        if rows.is_in_memory:
+            n_clusters = len(centroids.values)
+            mass = np.bincount(to_host(self.labels_), rows.weights, minlength=n_clusters)
+        else:
+            summary = centroids.summarise(rows.source, n_jobs=self.n_jobs)
+            mass = summary.mass
+            self.inertia_ = float(summary.sse.sum())
+        self._polished = (centroids.values, read_only(mass / mass.sum()))
+
+    def _validate_for_use(self, X: Any, sample_weight: Any = None) -> ValidatedRows:
+        """Check rows to be labelled; labelling itself reports values that are not finite."""
+        check_is_fitted(self)
+        return validate_rows(self, X, sample_weight, reset=False, require_finite=False)
+
+
+def check_polish(polish: Any, is_rereadable: bool) -> None:
+    """Refuse polish where the rows cannot be read again."""
+    if check_whole_number(polish, "polish", 0) and not is_rereadable:
+        raise ParameterError(
+            Argument("polish", polish),
+            " visits all rows again, and neither partial_fit nor from_sketch has them; set ",
+            Argument("polish", 0),
+            ", or use fit.",
+        )
+
+
+def check_parameters(
+    model: Any, rows: ValidatedRows | None, sketch: Any = None, has_pool: bool = False
+) -> None:
+    """Report, before the pass over the data, what decoding would report after it.
+
+    `rows` are those that `fit` can read again; `partial_fit` has none, but may have a `sketch`
+    whose frequencies are fixed, and sampled rows (`has_pool`).
+    """
+    n_clusters = check_whole_number(model.n_clusters, "n_clusters", 1)
+    check_whole_number(model.n_init, "n_init", 1)
+    check_whole_number(model.pool, "pool", 0)
+    check_polish(model.polish, rows is not None and rows.source.is_rereadable)
+    size = None if model.sketch_size == "auto" else model.sketch_size
+    resolve_size(n_clusters, size, model.n_features_in_)
+    resolve_decoder(model.decoder)
+    resolve_device(model.device)
+    require_init(model.init, has_rows=rows is not None or has_pool)
+    if sketch is not None:
+        require_enough_frequencies(sketch.frequencies.m, n_clusters, model.n_features_in_)
+    if rows is None:
+        return
+    if isinstance(rows.source, PartitionedSource) and model.polish:
+        raise ParameterError(
+            Argument("polish", model.polish),
+            f" visits all rows again, and these stay with {rows.source.engine}; set ",
+            Argument("polish", 0),
+            ".",
+        )
+    if rows.n_rows is not None:
+        require_rows(rows.n_rows, n_clusters)

@@ -1,0 +1,132 @@
+"""The input of the estimator's methods, checked and opened as a source of rows."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
+
+from ckm._sources import IN_MEMORY, ColumnRequest, Source, kind_of, open_rows, open_source
+from ckm._sources.arrays import ArraySource
+from ckm._sources.frames import as_frame, frame_rows
+from ckm._sources.sparse import SparseSource
+from ckm._util.arrays import FloatArray
+from ckm._util.device import DeviceRows, as_tensor, to_host
+from ckm.errors import DataError, MismatchError
+
+
+class ValidatedRows(NamedTuple):
+    """Rows that have passed the checks.
+
+    Parameters
+    ----------
+    source : Source
+    dtype : dtype
+        The precision of the rows: float32 or float64.
+    weights : array (n_samples,), optional
+        The weights of rows in memory.
+    is_in_memory : bool
+    """
+
+    source: Source
+    dtype: np.dtype
+    weights: FloatArray | None = None
+    is_in_memory: bool = False
+
+    @property
+    def n_rows(self) -> int | None:
+        """The number of rows whose weight is not zero; None where it is not known."""
+        if self.weights is None:
+            return self.source.n_rows
+        return int(np.count_nonzero(self.weights))
+
+
+def validate_rows(
+    model: Any, X: Any, sample_weight: Any, *, reset: bool, require_finite: bool = True
+) -> ValidatedRows:
+    """Check rows and weights.
+
+    Rows in memory pass scikit-learn's own checks of shape, type and names, and of finite values if
+    `require_finite`; other rows are checked while they are read.
+    """
+    kind = "source" if isinstance(X, Source) else kind_of(X)
+    if kind not in IN_MEMORY:
+        return _open(model, X, sample_weight, reset)
+    if kind == "tensors":
+        return _open_tensor(model, X, sample_weight, reset)
+    rows = _validate_array(model, X, kind, reset)
+    weights = None
+    if sample_weight is not None:
+        weights = _check_sample_weight(
+            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+        )
+    names = tuple(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
+    make_source = SparseSource if kind == "sparse" else ArraySource
+    source = make_source(rows, names, weights)
+    if require_finite:
+        _require_finite(rows, source)
+    return ValidatedRows(source, rows.dtype, weights, True)
+
+
+def _validate_array(model: Any, X: Any, kind: str, reset: bool) -> Any:
+    """Return an array, sparse matrix or data frame as a float array or sparse matrix."""
+    checks: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
+    if kind != "frames":
+        return validate_data(model, X, reset=reset, accept_sparse="csr", **checks)
+    frame = as_frame(X)
+    assert frame is not None
+    rows = frame_rows(frame)
+    validate_data(model, X, reset=reset, skip_check_array=True)
+    return check_array(rows, estimator=model, input_name="X", **checks)
+
+
+def _require_finite(rows: Any, source: Source) -> None:
+    """Refuse values that are not finite. scikit-learn finds fast that there are some, but not where
+    they are.
+    """
+    try:
+        assert_all_finite(rows)
+    except ValueError:
+        for chunk in source.chunks():
+            chunk.require_finite(source.columns)
+
+
+def _open(model: Any, X: Any, sample_weight: Any, reset: bool) -> ValidatedRows:
+    """Open rows that are not in memory. The columns that the model was fitted to are found by name,
+    in any order.
+    """
+    names = None
+    if not reset and hasattr(model, "feature_names_in_"):
+        names = tuple(model.feature_names_in_)
+    source = open_rows(X, ColumnRequest(like=names, made="this model"), sample_weight)
+    if reset:
+        model.n_features_in_ = source.n_features
+        model.__dict__.pop("feature_names_in_", None)
+        if source.columns is not None:
+            model.feature_names_in_ = np.array(source.columns, dtype=object)
+    elif source.n_features != model.n_features_in_:
+        raise MismatchError(
+            f"X has {source.n_features} columns where this model has {model.n_features_in_}; give "
+            "the same columns."
+        )
+    return ValidatedRows(source, np.dtype(np.float64))
+
+
+def _open_tensor(model: Any, X: Any, sample_weight: Any, reset: bool) -> ValidatedRows:
+    """Open rows on a GPU, which stay there."""
+    source = _open(model, X, sample_weight, reset).source
+    is_single = DeviceRows(as_tensor(X)).dtype == np.float32
+    dtype = np.dtype(np.float32 if is_single else np.float64)
+    weights = None if sample_weight is None else np.asarray(to_host(sample_weight), np.float64)
+    return ValidatedRows(source, dtype, weights, True)
+
+
+def open_rereadable(X: Any) -> Any:
+    """Open data that is not in memory, and refuse it if it can be read only once."""
+    source = X if isinstance(X, Source) or kind_of(X) in IN_MEMORY else open_source(X)
+    if isinstance(source, Source) and not source.is_rereadable:
+        raise DataError(
+            "Labels of all rows take a second pass, and this data can be read once only; use fit, "
+            "or write it to a file."
+        )
+    return source
