@@ -16,13 +16,10 @@ import numpy as np
 from ckm._cli.errors import in_options
 from ckm._decoding.api import Solution
 from ckm._display.tables import centroids_csv, coordinate_names
-from ckm._kmeans.assign import Labelling, label_rows
-from ckm._kmeans.centroids import open_for
-from ckm._sources.adapters import in_units
+from ckm._kmeans._shim import Centroids
 from ckm._sources.paths import resolve
 from ckm._util.arrays import LabelArray
 from ckm._util.files import atomic_file, check_writable, write_atomically
-from ckm._util.parallel import thread_count
 from ckm.errors import InputFileError, OutputError, ParameterError
 
 # The endings of names that each kind of output may have.
@@ -32,30 +29,6 @@ SKETCHES = (".ckm",)
 
 # Labels per row group of a Parquet file; smaller groups would cost more than they hold.
 _ROW_GROUP_LABELS = 2**20
-
-
-class Centroids(NamedTuple):
-    """SHIM"""
-
-    values: Any
-    units: Any = None
-    columns: tuple[str, ...] | None = None
-
-    def open(self, data: Any, made: str, where: str) -> Any:
-        return open_for(data, self.columns, self.values.shape[1], made, where)
-
-    def summarise(
-        self, source: Any, on_labels: Any, on_rows: Any, nan: Any, n_jobs: Any
-    ) -> Labelling:
-        values = self.values if self.units is None else self.values / self.units
-        return label_rows(
-            in_units(source, self.units),
-            values,
-            n_threads=thread_count(n_jobs),
-            on_labels=on_labels,
-            on_rows=on_rows,
-            nan=nan,
-        )
 
 
 class Output(NamedTuple):
