@@ -27,8 +27,9 @@ from ckm._cli.errors import in_options
 from ckm._core.laws import DISTRIBUTIONS
 from ckm._decoding.api import DECODERS
 from ckm._decoding.starts import INITS
-from ckm._kmeans.assign import assign
+from ckm._kmeans.assign import Centroids
 from ckm._messages import Argument, Aside, Message
+from ckm._sources.arrays import ArraySource
 
 COMMANDS = ("fit", "sketch", "merge", "decode", "predict", "inspect", "demo")
 
@@ -119,7 +120,9 @@ def test_json_is_one_object_and_a_file_of_centroids(folder: Path) -> None:
     assert record["rows"] == 3000
     assert np.shape(record["centroids"]) == (3, 2)
     rows = np.load("data.npy")
-    assert record["sse"] == pytest.approx(assign(rows, np.array(record["centroids"]))[1], rel=1e-12)
+    assert record["sse"] == pytest.approx(
+        Centroids(np.array(record["centroids"])).sse(ArraySource(rows)), rel=1e-12
+    )
 
 
 def test_sse_is_measured_only_when_asked(folder: Path) -> None:
@@ -221,7 +224,7 @@ def test_predict_gives_nearest_centroids(
     run("fit", "data.parquet", "-k", 3, "-o", centroids, "-q")
     found = json.loads(run("fit", "data.parquet", "-k", 3, "--json", "-q")[0])["centroids"]
     out, err = run("predict", data, "--centroids", centroids, "-o", "labels.npy", "--json")
-    expected, sse = assign(X, np.array(found))
+    expected, sse = Centroids(np.array(found)).assign(ArraySource(X))
     labels, record = np.load("labels.npy"), json.loads(out)
     np.testing.assert_array_equal(labels, expected)
     assert record["rows"] == 3000

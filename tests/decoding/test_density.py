@@ -26,14 +26,15 @@ from ckm._decoding.search import (
     make_prior,
     recover_mixture,
 )
-from ckm._kmeans.assign import assign
+from ckm._kmeans.assign import Centroids
 from ckm._kmeans.lloyd import _breathe, lloyd, place
 from ckm._kmeans.points import Cloud
+from ckm._sources.arrays import ArraySource
 
 
 def relative_sse(X: np.ndarray, centroids: np.ndarray) -> float:
     best = KMeans(len(centroids), n_init=5, random_state=0).fit(X)
-    return assign(X, centroids)[1] / best.inertia_
+    return Centroids(centroids).sse(ArraySource(X)) / best.inertia_
 
 
 # Trials on other seeds exceeded k-means by 0.0011, 0.0001, 0.0019 and 0.0001 at most;
@@ -149,7 +150,7 @@ def test_repeated_rows_keep_their_multiplicity() -> None:
     """A pool of whole numbers holds few distinct rows; how often each was drawn counts."""
     X = np.random.default_rng(0).poisson(1.0, size=(20_000, 2)).astype(float)
     found = ckm.decode(ckm.sketch(X, n_clusters=5, pool=3000, random_state=0), 5, random_state=0)
-    shares = np.bincount(assign(X, found.centroids)[0], minlength=5) / len(X)
+    shares = np.bincount(Centroids(found.centroids).label(ArraySource(X)), minlength=5) / len(X)
     np.testing.assert_allclose(found.weights, shares, atol=0.05)
 
 

@@ -9,7 +9,8 @@ import ckm
 from ckm._decoding.diagnosis import Status
 from ckm._decoding.objective import Problem, moment_misfit
 from ckm._decoding.outliers import _tail, imagine_rows
-from ckm._kmeans.assign import assign
+from ckm._kmeans.assign import Centroids
+from ckm._sources.arrays import ArraySource
 
 N = 20_000
 
@@ -90,7 +91,7 @@ def test_a_group_too_small_to_be_seen_gets_its_centroid() -> None:
     found = ckm.decode(s, 6, random_state=0)
     assert found.status is Status.FAR_OUT
     assert np.abs(found.centroids[:, 1]).max() == pytest.approx(999, rel=0.15)
-    assert assign(X, found.centroids)[1] < 0.1 * 6 * 999**2
+    assert Centroids(found.centroids).sse(ArraySource(X)) < 0.1 * 6 * 999**2
 
 
 def test_the_misfit_of_some_columns_has_its_gradient() -> None:

@@ -16,9 +16,12 @@ import ckm
 from ckm._core.frequencies import Frequencies
 from ckm._core.tally import UNIT, Tally
 from ckm._kernels import load_kernel
-from ckm._kmeans.assign import assign
+from ckm._kmeans.assign import Centroids
+from ckm._kmeans.index import CentroidIndex
+from ckm._kmeans.nearest_gpu import GpuSearch
 from ckm._sources import open_source
 from ckm._sources.adapters import Weighted
+from ckm._sources.arrays import ArraySource
 from ckm.errors import DataError, NonFiniteError
 
 torch = pytest.importorskip("torch")
@@ -313,8 +316,8 @@ def test_labels_are_those_of_distances_in_float64(n: int, K: int, dtype: torch.d
     )
     C[K // 2] = C[0]  # of equals, the first
     X[: K // 2] = torch.tensor((C[: K // 2] + C[-(K // 2) or K :]) / 2, dtype=dtype)  # halfway
-    labels, sse = assign(open_source(X), C)
-    expected, other = assign(X.cpu().numpy(), C)
+    labels, sse = Centroids(C).assign(open_source(X))
+    expected, other = Centroids(C).assign(ArraySource(X.cpu().numpy()))
     np.testing.assert_array_equal(labels.cpu().numpy(), expected)
     assert sse == pytest.approx(other, rel=1e-12)
 
@@ -328,11 +331,11 @@ def test_weighted_distances_and_labels_of_batches(n: int) -> None:
         rng.gamma(1.0, size=5000),
     )
     there = torch.tensor(X, device="cuda")
-    labels, sse = assign(Weighted(open_source(there), beta), C)
-    expected, other = assign(X, C, beta)
+    labels, sse = Centroids(C).assign(Weighted(open_source(there), beta))
+    expected, other = Centroids(C).assign(ArraySource(X, weights=beta))
     np.testing.assert_array_equal(labels.cpu().numpy(), expected)
     assert sse == pytest.approx(other, rel=1e-12)
-    labels, _ = assign(open_source(there.split(700)), C)
+    labels, _ = Centroids(C).assign(open_source(there.split(700)))
     np.testing.assert_array_equal(labels.cpu().numpy(), expected)
 
 
@@ -342,13 +345,12 @@ def test_a_row_without_a_nearest_centroid_is_named(n: int, value: float) -> None
     X = np.ones((5000, n), np.float32)
     X[4321, 2] = value
     with pytest.raises(NonFiniteError, match="Row 4321, column 2"):
-        assign(open_source(torch.tensor(X, device="cuda")), np.eye(n))
+        Centroids(np.eye(n)).assign(open_source(torch.tensor(X, device="cuda")))
 
 
-def test_a_card_without_triton_gives_the_same_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_card_without_triton_gives_the_same_labels() -> None:
     X, C = torch.randn(5000, 6, device="cuda"), np.random.default_rng(0).normal(size=(9, 6))
-    expected, sse = assign(open_source(X), C)
-    monkeypatch.setattr("ckm._kmeans.nearest_gpu.has_triton", lambda device: False)
-    labels, other = assign(open_source(X), C)
+    expected, sse = Centroids(C).assign(open_source(X))
+    labels, other = GpuSearch(CentroidIndex(C), use_triton=False).assign(open_source(X))
     assert torch.equal(labels, expected)
     assert sse == pytest.approx(other, rel=1e-12)

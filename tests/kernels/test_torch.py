@@ -19,7 +19,7 @@ from test_kernels import assert_same_bits, make_frequencies, make_rows
 import ckm
 from ckm._kernels import Kernel, kernel_for, load_kernel
 from ckm._kernels.cpu.kernel import importance
-from ckm._kmeans.assign import assign, label
+from ckm._kmeans.assign import Centroids
 from ckm._sketching.accumulate import State, run
 from ckm._sketching.jobs import SketchJob
 from ckm._sources.arrays import ArraySource
@@ -173,7 +173,8 @@ def test_labels_without_triton_are_those_of_the_cpu(dtype: type, weighted: bool)
     C[5] = C[2]  # of equals, the first
     X[:20] = ((C[0] + C[1]) / 2).astype(dtype)  # halfway
     beta = rng.gamma(1.0, size=len(X)) if weighted else None
-    (labels, sse), (expected, other) = assign(OnTheGpu(X, beta), C), assign(X, C, beta)
+    labels, sse = Centroids(C).assign(OnTheGpu(X, beta))
+    expected, other = Centroids(C).assign(ArraySource(X, weights=beta))
     assert isinstance(labels, torch.Tensor)
     assert labels.dtype == torch.int32
     np.testing.assert_array_equal(labels.numpy(), expected)
@@ -184,7 +185,7 @@ def test_labels_without_triton_name_what_is_not_finite() -> None:
     X = np.ones((3000, 2), np.float32)
     X[2345, 1] = np.nan
     with pytest.raises(NonFiniteError, match="Row 2345, column 1 holds NaN"):
-        label(OnTheGpu(X), np.eye(2))
+        Centroids(np.eye(2)).label(OnTheGpu(X))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

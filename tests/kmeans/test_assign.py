@@ -6,8 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckm._kmeans.assign import assign, distances
+from ckm._kmeans.assign import Centroids
+from ckm._sources.arrays import ArraySource
 from ckm._sources.blocks import BLOCK_ROWS
+
+
+def assign(
+    X: np.ndarray, C: np.ndarray, weights: np.ndarray | None = None, n_jobs: int = 1
+) -> tuple[np.ndarray, float]:
+    """Labels and SSE of an array."""
+    return Centroids(C).assign(ArraySource(X, weights=weights), n_jobs=n_jobs)
+
+
+def distances(X: np.ndarray, C: np.ndarray, n_jobs: int = 1) -> np.ndarray:
+    return Centroids(C).distances(ArraySource(X), n_jobs=n_jobs)
 
 
 @given(
@@ -49,12 +61,12 @@ def test_threads_change_nothing() -> None:
         rng.normal(size=(7, 2)),
         rng.uniform(size=3 * BLOCK_ROWS + 1),
     )
-    one = assign(X, C, w, n_threads=1)
-    for n_threads in (2, 4):
-        labels, sse = assign(X, C, w, n_threads=n_threads)
+    one = assign(X, C, w, n_jobs=1)
+    for n_jobs in (2, 4):
+        labels, sse = assign(X, C, w, n_jobs=n_jobs)
         assert np.array_equal(labels, one[0])
         assert sse == one[1]
-        assert np.array_equal(distances(X, C, n_threads=n_threads), distances(X, C))
+        assert np.array_equal(distances(X, C, n_jobs=n_jobs), distances(X, C))
 
 
 def test_distances_far_from_zero_lose_nothing() -> None:

@@ -12,8 +12,7 @@ import polars as pl
 import pytest
 
 import ckm
-from ckm._kmeans.assign import label_rows
-from ckm._kmeans.centroids import Clusters, MeasureJob, NearestCentroid
+from ckm._kmeans.assign import Centroids, _SummaryJob
 from ckm._sources import open_source
 from ckm._sources.arrays import ArraySource
 from ckm.errors import DataError, MismatchError, NonFiniteError, ParameterError
@@ -120,8 +119,12 @@ def test_missing_rows_count_in_no_cluster(clusters: np.ndarray) -> None:
     C, weights, kept = clusters[:3], np.arange(2000.0), ~np.isnan(gaps[:, 0])
     for beta in (None, weights):
         labels = list[np.ndarray]()
-        found = label_rows(ArraySource(gaps, weights=beta), C, on_labels=labels.append, nan="drop")
-        alone = label_rows(ArraySource(gaps[kept], weights=None if beta is None else beta[kept]), C)
+        found = Centroids(C).summarise(
+            ArraySource(gaps, weights=beta), on_labels=labels.append, nan="drop"
+        )
+        alone = Centroids(C).summarise(
+            ArraySource(gaps[kept], weights=None if beta is None else beta[kept])
+        )
         assert found.missing == 200
         assert alone.missing == 0
         assert np.array_equal(np.concatenate(labels) == -1, ~kept)
@@ -132,19 +135,18 @@ def test_missing_rows_count_in_no_cluster(clusters: np.ndarray) -> None:
 def test_workers_label_missing_rows_alike(clusters: np.ndarray) -> None:
     gaps = clusters.copy()
     gaps[5, 1] = np.nan
-    nearest = NearestCentroid(clusters[:3], nan="drop")
-    assert np.array_equal(
-        nearest(ArraySource(gaps).chunks()),
-        Clusters(clusters[:3], nan="drop").label(ArraySource(gaps)),
-    )
-    job = MeasureJob(nearest)
+    source = ArraySource(gaps)
+    centroids = Centroids(clusters[:3])
+    labeller = pickle.loads(pickle.dumps(centroids._labeller(source, "drop")))
+    assert np.array_equal(labeller(source.chunks()), centroids.label(source, nan="drop"))
+    job = _SummaryJob(labeller)
     parts = [
         job.of_partition(i, ArraySource(part).chunks())
         for i, part in enumerate(np.array_split(gaps, 3))
     ]
-    found = np.frombuffer(job.merge(parts)[1:]).reshape(3, -1)
-    assert found[0, 0] == 1
-    assert found[0].sum() == len(gaps)
+    found = job.finish(job.merge(parts))
+    assert found.missing == 1
+    assert found.counts.sum() + found.missing == len(gaps)
 
 
 def test_other_rows_than_it_was_made_for(rows: pd.DataFrame, solution: ckm.Solution) -> None:

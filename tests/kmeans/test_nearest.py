@@ -12,14 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckm._kmeans.nearest import PANEL, Targets, find_nearest
+from ckm._kmeans.index import PANEL, CentroidIndex
+from ckm._kmeans.nearest import find_nearest
 
 
 def look_up(X: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     labels, squares = np.full(len(X), -7, np.int32), np.full(len(X), np.nan)
-    assert find_nearest(X, Targets(C), labels, squares) is None
+    assert find_nearest(X, CentroidIndex(C), labels, squares) is None
     alone = np.full(len(X), -7, np.int32)
-    assert find_nearest(X, Targets(C), alone) is None
+    assert find_nearest(X, CentroidIndex(C), alone) is None
     assert np.array_equal(labels, alone), "labels do not depend on whether distances are asked for"
     return labels, squares
 
@@ -103,7 +104,7 @@ def test_the_first_row_without_a_distance_is_named(row: int, bad: float) -> None
     X = np.random.default_rng(0).normal(size=(200, 3))
     X[row, 1] = X[180, 2] = bad
     for squares in (None, np.empty(200)):
-        assert find_nearest(X, Targets(X[4:8]), np.empty(200, np.int32), squares) == row
+        assert find_nearest(X, CentroidIndex(X[4:8]), np.empty(200, np.int32), squares) == row
 
 
 def test_inputs_stay_as_they_are() -> None:
@@ -120,11 +121,12 @@ def test_inputs_stay_as_they_are() -> None:
 
 NARROW = """
 import numpy as np
-from ckm._kmeans.nearest import Targets, find_nearest
+from ckm._kmeans.index import CentroidIndex
+from ckm._kmeans.nearest import find_nearest
 rng = np.random.default_rng(0)
 X, C = rng.normal(size=(500, 21)), rng.normal(size=(23, 21))
 labels = np.empty(500, np.int32)
-find_nearest(X, Targets(C), labels)
+find_nearest(X, CentroidIndex(C), labels)
 assert np.array_equal(labels, ((X[:, None] - C) ** 2).sum(axis=2).argmin(axis=1))
 """
 

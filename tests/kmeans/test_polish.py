@@ -25,9 +25,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import ckm
 from ckm import CompressiveKMeans
 from ckm._cli.app import app
-from ckm._kmeans.assign import assign
+from ckm._kmeans.assign import Centroids
 from ckm._kmeans.polish import Polished, polish
 from ckm._sources import BEGINNING, Chunk, Place, Source, open_source
+from ckm._sources.arrays import ArraySource
 from ckm._sources.blocks import BLOCK_ROWS
 from ckm.errors import DataError, MismatchError, NonFiniteError, ParameterError
 
@@ -122,7 +123,7 @@ def test_no_pass_increases_the_sse(seed: int, K: int, weighted: bool) -> None:
     X = rng.standard_t(2, size=(500, 2)) * rng.lognormal(size=2)
     w = rng.exponential(size=500) if weighted else None
     found = polish(open_source(X), rng.normal(size=(K, 2)) * 3, 30, weights=w)
-    sse = [*found.sse, assign(X, found.centroids, w)[1]]
+    sse = [*found.sse, Centroids(found.centroids).sse(ArraySource(X, weights=w))]
     assert all(after <= before * (1 + 1e-12) for before, after in pairwise(sse))
     assert sse[-1] < sse[0]
 

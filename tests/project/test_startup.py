@@ -120,9 +120,10 @@ parts = [s.z, s.mean, s.covariance, *found, model.predict(X), np.array(model.sco
 LITTLE = (
     COUNTED
     % """
-from ckm._kmeans.nearest import Targets, find_nearest
+from ckm._kmeans.index import CentroidIndex
+from ckm._kmeans.nearest import find_nearest
 parts = [np.empty(len(X), np.int32), np.empty(len(X))]
-find_nearest(X, Targets(X[:9]), *parts)
+find_nearest(X, CentroidIndex(X[:9]), *parts)
 """
 )
 

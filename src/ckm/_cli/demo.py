@@ -17,10 +17,10 @@ from scipy.optimize import linear_sum_assignment
 import ckm
 from ckm._cli.errors import say
 from ckm._display.tables import console, readable_bytes, show_status
-from ckm._kmeans.assign import assign, distances
+from ckm._kmeans.assign import Centroids
+from ckm._sources.arrays import ArraySource
 from ckm._util.arrays import FloatArray, RowsArray
 from ckm._util.files import atomic_file, check_writable
-from ckm._util.parallel import thread_count
 from ckm.datasets import Mixture, gaussian_mixture
 from ckm.errors import OutputError
 
@@ -163,8 +163,9 @@ def _read(path: Path) -> RowsArray:
 
 def _evaluate(mixture: Mixture, centroids: FloatArray) -> tuple[float, FloatArray]:
     """Return the SSE of all rows and the distance from each true mean to its matched centroid."""
-    _, sse = assign(mixture.rows, centroids, n_threads=thread_count(None))
-    apart = distances(mixture.means, centroids)
+    found = Centroids(centroids)
+    sse = found.sse(ArraySource(mixture.rows))
+    apart = found.distances(ArraySource(mixture.means))
     return sse, apart[linear_sum_assignment(apart)]
 
 

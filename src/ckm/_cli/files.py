@@ -16,7 +16,7 @@ import numpy as np
 from ckm._cli.errors import in_options
 from ckm._decoding.api import Solution
 from ckm._display.tables import centroids_csv, coordinate_names
-from ckm._kmeans._shim import Centroids
+from ckm._kmeans.assign import Centroids
 from ckm._sources.paths import resolve
 from ckm._util.arrays import LabelArray
 from ckm._util.files import atomic_file, check_writable, write_atomically

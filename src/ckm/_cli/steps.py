@@ -30,7 +30,7 @@ from ckm._decoding.api import Solution, require_rows, resolve_decoder
 from ckm._decoding.diagnosis import Status
 from ckm._decoding.starts import require_init
 from ckm._display import tables
-from ckm._kmeans.assign import Labelling
+from ckm._kmeans.assign import Centroids, Labelling
 from ckm._kmeans.polish import polish
 from ckm._sketching.checkpoint import remove_checkpoint
 from ckm._sources import ColumnRequest, Source, open_source
@@ -266,7 +266,7 @@ def decode(
 
 
 def label(
-    centroids: file.Centroids,
+    centroids: Centroids,
     source: Source,
     jobs: int | None,
     report: ReportOptions,
@@ -297,7 +297,7 @@ def measure(
             n_threads=thread_count(compute.jobs),
             on_rows=on_rows,
         )
-    labelling = label(file.Centroids(polished.centroids), source, compute.jobs, report)
+    labelling = label(Centroids(polished.centroids), source, compute.jobs, report)
     sse = float(labelling.sse.sum())
     if not passes:
         return solution, {"sse": sse}

@@ -24,13 +24,11 @@ from ckm._decoding.objective import Problem, cost, gaussian_cost
 from ckm._decoding.outliers import imagine_rows
 from ckm._decoding.search import Prior, begin_mixture, make_prior, recover_mixture
 from ckm._decoding.starts import Rows, make_start, require_init
-from ckm._kmeans.assign import assign
-from ckm._kmeans.centroids import Clusters, open_for
+from ckm._kmeans.assign import Centroids
 from ckm._kmeans.lloyd import place
-from ckm._sources import Source
+from ckm._sources.arrays import ArraySource
 from ckm._util.arrays import Array, Frozen, read_only
 from ckm._util.checks import (
-    check_nan_policy,
     check_whole_number,
     require_enough_frequencies,
     require_float32,
@@ -221,7 +219,7 @@ def _beside_known(
         _STARTS_BESIDE,
         device=problem.device,
     )
-    labels, _ = assign(far.values, C)
+    labels = Centroids(C).label(ArraySource(far.values), n_jobs=1)
     return Found(
         C,
         alpha,
@@ -328,19 +326,19 @@ class Solution(Frozen):
         rows' places. Labels of rows on a card are a tensor there, and those of a cluster's data a
         collection of its own.
         """
-        return self._clusters(nan, n_jobs).label(self._rows(data))
+        centroids = self._clusters
+        return centroids.label(centroids.open(data), nan=nan, n_jobs=n_jobs)
 
     def score(self, data: Any, *, nan: str = "error", n_jobs: int | None = None) -> float:
         """Minus the sum of squared distances to the nearest centroid (equation 1), in `units` where
         there are some: larger is better.
         """
-        return -self._clusters(nan, n_jobs).sse(self._rows(data))
+        centroids = self._clusters
+        return -centroids.sse(centroids.open(data), nan=nan, n_jobs=n_jobs)
 
-    def _clusters(self, nan: str, n_jobs: int | None) -> Clusters:
-        return Clusters(self.centroids, self.units, check_nan_policy(nan), n_jobs)
-
-    def _rows(self, data: Any) -> Source:
-        return open_for(data, self.columns, self.centroids.shape[1], "this solution")
+    @property
+    def _clusters(self) -> Centroids:
+        return Centroids(self.centroids, self.units, self.columns)
 
     def __repr__(self) -> str:
         K, n = self.centroids.shape

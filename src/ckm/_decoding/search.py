@@ -25,8 +25,9 @@ from ckm._decoding.objective import (
     residual,
 )
 from ckm._decoding.starts import Rows
-from ckm._kmeans.assign import assign
+from ckm._kmeans.assign import Centroids
 from ckm._kmeans.lloyd import place
+from ckm._sources.arrays import ArraySource
 from ckm._util.arrays import Array
 
 # Draws a number of points from the most natural measure at hand: sampled rows, or the Gaussian of
@@ -72,7 +73,9 @@ class Mixture:
         """
         points, own = self._draw(rng, count)
         squares = float(((points - own) ** 2).sum())
-        return float(assign(points, self.C)[1] / squares) if squares > 0 else 1.0
+        if not squares > 0:
+            return 1.0
+        return Centroids(self.C).sse(ArraySource(points), n_jobs=1) / squares
 
     def better_split(self) -> bool:
         """Whether k-means may rather give the heaviest atom two centroids, and two atoms one: of

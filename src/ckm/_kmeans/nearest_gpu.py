@@ -1,11 +1,9 @@
-"""The nearest of K centroids on a card, as in `nearest.py`: float32 scores decide where they can
-without doubt, float64 the rest.
-
-On a card without Triton, float64 decides everything.
+"""The nearest of K centroids on a GPU: float32 scores where they are certain, else distances in
+float64 (see `index` for why that is exact). On a GPU without Triton, float64 decides everything.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import chain
 from math import isfinite
 from typing import Any, NamedTuple
@@ -13,173 +11,211 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from ckm._kmeans.nearest import Ready, Targets
+from ckm._kmeans.index import CentroidIndex, PreparedCentroids
+from ckm._kmeans.search import NearestSearch, check_width, no_distance
 from ckm._sources import Chunk, Source
-from ckm._util.arrays import Array
 from ckm._util.device import has_triton
 from ckm.errors import NonFiniteError
 
-_FEW_COLUMNS = 16  # so few are unrolled
-_TILES = 8  # that a program takes one after another
-_PAIRS = 2**24  # distances in float64 at a time
+# Columns up to which the kernel unrolls its loop over them.
+MAX_UNROLLED_COLUMNS = 16
+# Tiles of rows that one program labels, one after another.
+TILES_PER_PROGRAM = 8
+# Distances in float64 that are computed at a time: 128 MB.
+PAIRS_AT_ONCE = 2**24
 
 
-class _There(NamedTuple):
-    """Targets on a card: `scaled` (columns, blocks K) and `halves` filled up with what is never the
-    nearest.
+@dataclass(frozen=True)
+class GpuSearch(NearestSearch):
+    """Searches chunk by chunk where the rows are; labels and distances are tensors there.
+
+    `use_triton` is None to use it where it compiles for the GPU; False never does.
     """
 
-    centroids: Any
-    names: Any
+    index: CentroidIndex
+    pairs_at_once: int = PAIRS_AT_ONCE
+    use_triton: bool | None = None
+
+    def label(self, source: Source) -> Any:
+        """The label of each row (int32)."""
+        return self.assign(source)[0]
+
+    def assign(self, source: Source) -> tuple[Any, float]:
+        """The label of each row (int32), and the SSE."""
+        check_width(source.n_features, self.index.n_features)
+        copies = dict[Any, _DeviceCentroids]()
+        waiting = deque[_Launch]()
+        labels = list[Any]()
+        sse = 0.0
+        for chunk in chain(source.chunks(), [None]):
+            if chunk is not None:
+                waiting.append(self._launch(chunk, copies))
+            # The GPU works on the next chunk while the result of this one is fetched.
+            if waiting and (chunk is None or len(waiting) > 1):
+                done = waiting.popleft()
+                sse += self._finish(done, source.columns)
+                labels.append(done.labels)
+        return torch.cat(labels) if labels else torch.empty(0, dtype=torch.int32), sse
+
+    def distances(self, source: Source, dtype: Any) -> Any:
+        """Euclidean distances (N, K) from every row to every centroid."""
+        K = len(self.index.centroids)
+        kind = torch.float32 if dtype == np.float32 else torch.float64
+        parts = list[Any]()
+        for chunk in source.chunks():
+            x = chunk.rows.synchronized()  # type: ignore[attr-defined]
+            C = torch.tensor(self.index.centroids, dtype=torch.float64, device=x.device)
+            for piece in x.split(max(1, self.pairs_at_once // K)):
+                parts.append(_squared_distances(piece.double(), C).sqrt().to(kind))
+        return torch.cat(parts) if parts else torch.empty((0, K), dtype=kind)
+
+    def _launch(self, chunk: Chunk, copies: "dict[Any, _DeviceCentroids]") -> "_Launch":
+        """Start to label a chunk. Without Triton nothing is computed yet, and the SSE is NaN."""
+        x = chunk.rows.synchronized()  # type: ignore[attr-defined]
+        x = x if x.dtype in (torch.float32, torch.float64) else x.double()
+        key = (x.device, x.dtype)
+        if key not in copies:
+            dtype = np.float32 if x.dtype == torch.float32 else np.float64
+            copies[key] = _DeviceCentroids.of(self.index.prepared_for(dtype), x.device)
+        weights = None
+        if chunk.weights is not None:
+            weights = torch.tensor(chunk.weights, dtype=torch.float64, device=x.device)
+        labels = torch.empty(len(x), dtype=torch.int32, device=x.device)
+        triton = has_triton(x.device) if self.use_triton is None else self.use_triton
+        if triton:
+            partial_sse = _label_with_triton(x, copies[key], weights, labels)
+        else:
+            partial_sse = torch.tensor(torch.nan)
+        return _Launch(chunk, x, copies[key], weights, labels, partial_sse)
+
+    def _finish(self, launch: "_Launch", columns: tuple[str, ...] | None) -> float:
+        """The SSE of a chunk. Where the kernel's is not finite, float64 decides every row."""
+        sse = float(launch.partial_sse.sum())
+        if isfinite(sse):
+            return sse
+        try:
+            return self._label_in_float64(launch)
+        except NonFiniteError as error:
+            raise launch.chunk.locate_error(error, error.row, columns) from None
+
+    def _label_in_float64(self, launch: "_Launch") -> float:
+        """Label every row by distances in float64; returns the SSE, or raises `NonFiniteError`."""
+        C = launch.centroids.values
+        step = max(1, self.pairs_at_once // len(C))
+        total = 0.0
+        for start in range(0, len(launch.x), step):
+            part = slice(start, start + step)
+            x = launch.x[part].double()
+            squares, nearest = _squared_distances(x, C).min(dim=1)
+            failed = (~torch.isfinite(squares)).nonzero()
+            if len(failed):
+                row = int(failed[0, 0])
+                raise no_distance(start + row, x[row].cpu().numpy())
+            launch.labels[part] = launch.centroids.labels[nearest]
+            weights = None if launch.weights is None else launch.weights[part]
+            total += float(squares.sum() if weights is None else weights @ squares)
+        return total
+
+
+class _DeviceCentroids(NamedTuple):
+    """`PreparedCentroids` on a GPU.
+
+    `negatives` (columns, width) and `half_norms` (width,) are padded with what is never nearest;
+    `block_size` is the number of centroids that the kernel compares at a time.
+    """
+
+    values: Any
+    labels: Any
     origin: Any
     factor: Any
-    scaled: Any
-    halves: Any
+    negatives: Any
+    half_norms: Any
     bounds: Any
-    together: int  # K, the centroids of a block
+    block_size: int
 
     @classmethod
-    def of(cls, ready: Ready, device: Any) -> "_There":
-        """Copies on that card."""
-        count, n = ready.centroids.shape
-        least, most = (4, 32) if n <= _FEW_COLUMNS else (16, 128)
-        K = max(least, min(most, 2 ** (count - 1).bit_length()))
-        scaled, halves = (
-            np.zeros((-(-n // 16) * 16, -(-count // K) * K), np.float32),
-            np.full(-(-count // K) * K, np.inf, np.float32),
-        )
-        scaled[:n, :count], halves[:count] = ready.scaled[:count].T, ready.halves[:count]
+    def of(cls, prepared: PreparedCentroids, device: Any) -> "_DeviceCentroids":
+        """Copies on that GPU."""
+        K, n = prepared.centroids.shape
+        smallest, largest = (4, 32) if n <= MAX_UNROLLED_COLUMNS else (16, 128)
+        block_size = max(smallest, min(largest, 2 ** (K - 1).bit_length()))
+        width = -(-K // block_size) * block_size
+        negatives = np.zeros((-(-n // 16) * 16, width), np.float32)
+        negatives[:n, :K] = prepared.negatives[:K].T
+        half_norms = np.full(width, np.inf, np.float32)
+        half_norms[:K] = prepared.half_norms[:K]
         arrays = (
-            ready.centroids,
-            ready.names,
-            ready.origin[:n],
-            np.asarray(ready.factor),
-            scaled,
-            halves,
-            ready.bounds,
+            prepared.centroids,
+            prepared.labels,
+            prepared.origin[:n],
+            np.asarray(prepared.factor),
+            negatives,
+            half_norms,
+            prepared.bounds,
         )
-        C, names, origin, factor, scaled, halves, bounds = (
-            torch.tensor(array, device=device) for array in arrays
-        )
-        return cls(C, names, origin, factor, scaled, halves, bounds, K)
+        copies: list[Any] = [torch.tensor(array, device=device) for array in arrays]
+        return cls._make([*copies, block_size])
 
 
-class _Labelled(NamedTuple):
-    """A chunk whose kernel was launched: labels, and squared distances to be summed."""
+class _Launch(NamedTuple):
+    """A chunk whose kernel was launched: its labels, and the SSE in parts to be added up."""
 
     chunk: Chunk
     x: Any
-    targets: _There
+    centroids: _DeviceCentroids
     weights: Any
     labels: Any
-    parts: Any
+    partial_sse: Any
 
 
-def label_chunks(source: Source, targets: Targets) -> tuple[Any, float]:
-    """Each row's label (int32), as a tensor on the card, and the SSE."""
-    labels, sse, there, waiting = [], 0.0, dict[Any, _There](), deque[_Labelled]()
-    for chunk in chain(source.chunks(), [None]):
-        if chunk is not None:
-            waiting.append(_launched(chunk, targets, there))
-        # the card is at the next chunk meanwhile
-        if waiting and (chunk is None or len(waiting) > 1):
-            done = waiting.popleft()
-            part = float(done.parts.sum())
-            try:
-                sse += part if isfinite(part) else _label_slowly(done)
-            except NonFiniteError as error:
-                raise done.chunk.locate_error(error, error.row, source.columns) from None
-            labels.append(done.labels)
-    return torch.cat(labels) if labels else torch.empty(0, dtype=torch.int32), sse
-
-
-def measure(chunks: Iterable[Chunk], centroids: Array, dtype: Any) -> Any:
-    """Euclidean distances from every row to every centroid (N, K), as a tensor on the card."""
-    parts, kind = [], torch.float32 if dtype == np.float32 else torch.float64
-    for chunk in chunks:
-        x = chunk.rows.synchronized()  # type: ignore[attr-defined]
-        C = torch.tensor(centroids, dtype=torch.float64, device=x.device)
-        parts += [
-            _squares(piece.double(), C).sqrt().to(kind)
-            for piece in x.split(max(1, _PAIRS // len(C)))
-        ]
-    return torch.cat(parts) if parts else torch.empty((0, len(centroids)), dtype=kind)
-
-
-def _launched(chunk: Chunk, targets: Targets, known: dict[Any, _There]) -> _Labelled:
-    """Labels of a chunk, on their way; without Triton there is no sum yet."""
-    x = chunk.rows.synchronized()  # type: ignore[attr-defined]
-    x = x if x.dtype in (torch.float32, torch.float64) else x.double()
-    (count, n), device, key = x.shape, x.device, (x.device, x.dtype)
-    if key not in known:
-        known[key] = _There.of(
-            targets.single if x.dtype == torch.float32 else targets.double, device
-        )
-    there, beta = (
-        known[key],
-        None
-        if chunk.weights is None
-        else torch.tensor(chunk.weights, dtype=torch.float64, device=device),
-    )
-    if not has_triton(device):
-        return _Labelled(
-            chunk,
-            x,
-            there,
-            beta,
-            torch.empty(count, dtype=torch.int32, device=device),
-            torch.tensor(torch.nan),
-        )
-    from ckm._kernels.gpu import nearest as distances
+def _label_with_triton(x: Any, centroids: _DeviceCentroids, weights: Any, labels: Any) -> Any:
+    """Launch the kernel that writes the labels of x; returns the SSE of each program."""
+    from ckm._kernels.gpu import nearest
     from ckm._kernels.gpu.streams import STREAMS
 
-    C, names, origin, factor, scaled, halves, bounds, K = there
-    kernel, R = (
-        (distances.nearest_in_few_columns, 128)
-        if n <= _FEW_COLUMNS
-        else (distances.nearest_in_many_columns, 64)
-    )
-    programs = -(-count // (R * _TILES))
-    parts, labels = (
-        torch.empty(programs, dtype=torch.float64, device=device),
-        torch.empty(count, dtype=torch.int32, device=device),
-    )
-    with (
-        STREAMS.launching(kernel, n, K, *key, x.stride(), x.data_ptr() % 16, beta is None),
-        torch.cuda.device(device),
-    ):
+    count, n = x.shape
+    if n <= MAX_UNROLLED_COLUMNS:
+        kernel = nearest.nearest_in_few_columns
+        tile_rows = 128
+    else:
+        kernel = nearest.nearest_in_many_columns
+        tile_rows = 64
+    C, numbers, origin, factor, negatives, half_norms, bounds, block_size = centroids
+    programs = -(-count // (tile_rows * TILES_PER_PROGRAM))
+    partial_sse = torch.empty(programs, dtype=torch.float64, device=x.device)
+    is_weighted = weights is not None
+    variant = (n, block_size, x.device, x.dtype, x.stride(), x.data_ptr() % 16, not is_weighted)
+    with STREAMS.launching(kernel, *variant), torch.cuda.device(x.device):
         kernel[(programs,)](
-            x, *x.stride(), origin, factor, scaled, halves, bounds, len(halves) // K, len(scaled), C, len(C), names,
-            bounds if beta is None else beta, labels, parts, count,
-            N=n, R=R, T=_TILES, K=K, WEIGHTED=beta is not None, enable_fp_fusion=False,
-        )  # fmt: skip
-    return _Labelled(chunk, x, there, beta, labels, parts)
+            x,
+            *x.stride(),
+            origin,
+            factor,
+            negatives,
+            half_norms,
+            bounds,
+            len(half_norms) // block_size,
+            len(negatives),
+            C,
+            len(C),
+            numbers,
+            weights if is_weighted else bounds,
+            labels,
+            partial_sse,
+            count,
+            N=n,
+            R=tile_rows,
+            T=TILES_PER_PROGRAM,
+            K=block_size,
+            WEIGHTED=is_weighted,
+            enable_fp_fusion=False,
+        )
+    return partial_sse
 
 
-def _label_slowly(done: _Labelled) -> float:
-    """Label every row by distances in float64; the SSE. `NonFiniteError` where there is no
-    distance.
-    """
-    C, names = done.targets[:2]
-    step, total = max(1, _PAIRS // len(C)), 0.0
-    for start in range(0, len(done.x), step):
-        part = slice(start, start + step)
-        some = done.x[part].double()
-        squares, nearest = _squares(some, C).min(dim=1)
-        bad = (~torch.isfinite(squares)).nonzero()
-        if len(bad):
-            row = int(bad[0, 0])
-            values = some[row].cpu().numpy()
-            column = int(np.argmax(np.where(np.isfinite(values), np.abs(values), np.inf)))
-            raise NonFiniteError(start + row, column, float(values[column]))
-        done.labels[part] = names[nearest]
-        total += float(squares.sum() if done.weights is None else done.weights[part] @ squares)
-    return total
-
-
-def _squares(x: Any, C: Any) -> Any:
-    """Squared distances (rows, K), each summed in the order of the columns, as on the CPU: so that
-    rows halfway get the same label.
+def _squared_distances(x: Any, C: Any) -> Any:
+    """Squared distances (rows, K), each added up in the order of the columns as on the CPU, so that
+    rows halfway between centroids get the same label.
     """
     total = torch.zeros((len(x), len(C)), dtype=torch.float64, device=x.device)
     for own, other in zip(x.T, C.T, strict=True):

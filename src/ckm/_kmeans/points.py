@@ -5,7 +5,8 @@ each, and where to start.
 import numpy as np
 from scipy.sparse import csr_array
 
-from ckm._kmeans.nearest import Targets, find_nearest
+from ckm._kmeans.index import CentroidIndex
+from ckm._kmeans.nearest import find_nearest
 from ckm._util.arrays import Array
 
 
@@ -18,13 +19,13 @@ class Cloud:
     def nearest(self, C: Array) -> tuple[Array, Array]:
         """Each point's nearest centroid, and its squared distance."""
         labels, squares = np.empty(len(self.points), np.int32), np.empty(len(self.points))
-        find_nearest(self.points, Targets(C), labels, squares)
+        find_nearest(self.points, CentroidIndex(C), labels, squares)
         return labels, squares
 
     def sums(self, C: Array) -> tuple[Array, Array]:
         """Of the points nearest to each centroid (K, n), and their weight (K,)."""
         labels = np.empty(len(self.points), np.int32)
-        find_nearest(self.points, Targets(C), labels)
+        find_nearest(self.points, CentroidIndex(C), labels)
         members = csr_array(
             (self.beta, labels, np.arange(len(self.points) + 1)), shape=(len(self.points), len(C))
         )

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ckm._kmeans.assign import nearest
-from ckm._kmeans.nearest import Targets
+from ckm._kmeans.index import CentroidIndex
+from ckm._kmeans.search import search_block
 from ckm._sources import Source
 from ckm._sources.adapters import Weighted
 from ckm._sources.blocks import Block, as_floats, recut_chunks, split_blocks
@@ -110,11 +110,11 @@ def _add_up(
     columns: tuple[str, ...] | None,
 ) -> _Sums:
     """One pass, merged in the order of the data."""
-    targets = Targets(C)
+    index = CentroidIndex(C)
 
     def work(block: Block) -> _Sums:
         rows = as_floats(block.rows)
-        labels, squares = nearest(block._replace(rows=rows), targets, columns)
+        labels, squares = search_block(block._replace(rows=rows), index, columns)
         beta = np.ones(len(rows)) if block.weights is None else block.weights
         mass, first = np.zeros(len(C)), np.zeros(C.shape)
         _add_rows(rows, beta, labels, anchors, mass, first)

@@ -15,7 +15,8 @@ from ckm._core.frequencies import Frequencies, scaled_turns
 from ckm._core.laws import MULTISCALE, adapted_radius
 from ckm._core.tally import UNIT
 from ckm._kernels import load_kernel
-from ckm._kmeans.nearest import Targets, find_nearest
+from ckm._kmeans.index import CentroidIndex
+from ckm._kmeans.nearest import find_nearest
 from ckm._messages import Argument, Aside
 from ckm._sketching.pilot import Pilot
 from ckm._util.arrays import FloatArray
@@ -57,7 +58,7 @@ def cluster_variance(pilot: Pilot, K: int, rng: np.random.Generator) -> float:
     C = _spread_rows(rows, weights, K, rng)
     labels = np.empty(len(rows), np.int32)
     for _ in range(LLOYD_ITERATIONS):
-        find_nearest(rows, Targets(C), labels)
+        find_nearest(rows, CentroidIndex(C), labels)
         masses = np.bincount(labels, weights, minlength=K)
         sums = np.stack(
             [np.bincount(labels, weights * column, minlength=K) for column in rows.T], axis=1
@@ -65,7 +66,7 @@ def cluster_variance(pilot: Pilot, K: int, rng: np.random.Generator) -> float:
         C = np.where(
             masses[:, None] > 0, sums / np.maximum(masses, np.finfo(float).tiny)[:, None], C
         )
-    find_nearest(rows, Targets(C), labels)
+    find_nearest(rows, CentroidIndex(C), labels)
     squares = ((rows - C[labels]) ** 2).sum(axis=1)
     within = float((weights * squares).sum() / weights.sum() / rows.shape[1])
     # With as many centroids as distinct rows, any scale distinguishes them.

@@ -12,7 +12,7 @@ from ckm._core.sketch import Sketch
 from ckm._decoding.api import Solution, decode, require_rows, resolve_decoder
 from ckm._decoding.diagnosis import Status
 from ckm._decoding.starts import FROM_ROWS, require_init
-from ckm._kmeans._shim import Centroids
+from ckm._kmeans.assign import Centroids
 from ckm._kmeans.polish import polish
 from ckm._messages import Argument
 from ckm._sketching.api import sketch

@@ -1,0 +1,221 @@
+"""Passes over all rows of a source: labels, squared distances and SSE (equation 1).
+
+`NearestSearch` is the interface, with one implementation for rows on the CPU (here: block by block,
+in threads) and one for rows on a GPU (`nearest_gpu`). `search_for` chooses between them.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ckm._kmeans.index import CentroidIndex
+from ckm._kmeans.nearest import find_nearest
+from ckm._messages import Argument
+from ckm._sources import Chunk, Source
+from ckm._sources.blocks import BLOCK_ROWS, Block, as_floats, split_blocks
+from ckm._sources.prefetch import read
+from ckm._util.arrays import Array, FloatArray, LabelArray
+from ckm._util.jit import entry
+from ckm._util.parallel import ordered_map
+from ckm.errors import MismatchError, NonFiniteError, ParameterError
+
+# Coordinates of all centroids from which on a block of the usual size is worth a task; below, a
+# task takes several blocks, or threads would spend their time on handing over tasks.
+MIN_COORDINATES_PER_TASK = 512
+MAX_BLOCKS_PER_TASK = 8
+# The label of a row with a missing value under nan="drop": the other labels keep their places.
+MISSING_LABEL = -1
+
+
+class NearestSearch(ABC):
+    """Labels, SSE and distances for all rows of a source, on one kind of device."""
+
+    @abstractmethod
+    def label(self, source: Source) -> Any:
+        """The label of each row (int32): the number of its nearest centroid, the first of equals."""
+
+    @abstractmethod
+    def assign(self, source: Source) -> tuple[Any, float]:
+        """The label of each row, and SSE = sum_l beta_l min_k |x_l - c_k|^2."""
+
+    @abstractmethod
+    def distances(self, source: Source, dtype: Any) -> Any:
+        """Euclidean distances (N, K) from every row to every centroid."""
+
+
+def search_for(source: Source, index: CentroidIndex, n_threads: int, nan: str) -> NearestSearch:
+    """The search for rows that are where those of `source` are.
+
+    `nan` is "error" or, on the CPU, "drop": rows with missing values get the label -1.
+    """
+    if not source.is_on_gpu:
+        return CpuSearch(index, n_threads, nan)
+    if nan == "drop":
+        raise ParameterError(
+            "Data on a GPU is labelled in place, with ",
+            Argument("nan", "error"),
+            " only; drop rows with missing values first.",
+        )
+    from ckm._kmeans.nearest_gpu import GpuSearch
+
+    return GpuSearch(index)
+
+
+@dataclass(frozen=True)
+class CpuSearch(NearestSearch):
+    """Searches block by block, in threads. Results do not depend on the number of threads."""
+
+    index: CentroidIndex
+    n_threads: int = 1
+    nan: str = "error"
+
+    def label(self, source: Source) -> LabelArray:
+        """The label of each row. Distances are not computed where scores decide."""
+
+        def work(block: Block) -> LabelArray:
+            labels = np.empty(len(block.rows), np.int32)
+            _search_block(block, self.index, labels, None, source.columns, self.nan)
+            return labels
+
+        with closing(read(source)) as chunks:
+            results = ordered_map(work, self.split(chunks), self.n_threads)
+            return _concatenate((labels for _, labels in results), source.n_rows)
+
+    def assign(self, source: Source) -> tuple[LabelArray, float]:
+        """The label of each row, and the SSE."""
+        sse = list[float]()
+
+        def label_blocks(chunks: Iterable[Chunk]) -> Iterator[LabelArray]:
+            for block, labels, squares in self.blocks(self.split(chunks), source.columns):
+                weights = block.weights
+                sse.append(float(squares.sum() if weights is None else weights @ squares))
+                yield labels
+
+        with closing(read(source)) as chunks:
+            return _concatenate(label_blocks(chunks), source.n_rows), sum(sse)
+
+    def distances(self, source: Source, dtype: Any) -> Array:
+        """Euclidean distances (N, K) from every row to every centroid."""
+        n = self.index.n_features
+        K = len(self.index.centroids)
+        transposed = np.ascontiguousarray(self.index.centroids.T, np.float64)
+
+        def work(block: Block) -> Array:
+            rows = _check_width(block.rows, n)
+            part = np.empty((len(rows), K), dtype)
+            _fill_distances(rows, transposed, part)
+            finite = np.isfinite(part[:, 0])
+            if not finite.all():
+                row = int(np.argmin(finite))
+                raise block.locate_error(no_distance(row, rows[row]), source.columns)
+            return part
+
+        with closing(read(source)) as chunks:
+            parts = [part for _, part in ordered_map(work, self.split(chunks), self.n_threads)]
+        return np.concatenate([np.empty((0, K), dtype), *parts])
+
+    def split(self, chunks: Iterable[Chunk]) -> Iterator[Block]:
+        """Split chunks into blocks: larger ones where a row is compared with few numbers."""
+        ratio = MIN_COORDINATES_PER_TASK // max(1, self.index.centroids.size)
+        size = BLOCK_ROWS * max(1, min(MAX_BLOCKS_PER_TASK, ratio))
+        return split_blocks(chunks, size=size)
+
+    def blocks(
+        self, blocks: Iterable[Block], columns: tuple[str, ...] | None
+    ) -> Iterator[tuple[Block, LabelArray, FloatArray]]:
+        """(block, labels, squared distances) of each block in order; `columns` name errors."""
+
+        def work(block: Block) -> tuple[LabelArray, FloatArray]:
+            return search_block(block, self.index, columns, self.nan)
+
+        for block, (labels, squares) in ordered_map(work, blocks, self.n_threads):
+            yield block, labels, squares
+
+
+def search_block(
+    block: Block, index: CentroidIndex, columns: tuple[str, ...] | None, nan: str = "error"
+) -> tuple[LabelArray, FloatArray]:
+    """The label and the squared distance of each row of one block."""
+    labels = np.empty(len(block.rows), np.int32)
+    squares = np.empty(len(block.rows))
+    _search_block(block, index, labels, squares, columns, nan)
+    return labels, squares
+
+
+def no_distance(row: int, values: Array) -> NonFiniteError:
+    """The error for a row that has no finite distance: it names the value that is to blame, which
+    is the first that is not finite, else the largest.
+    """
+    values = np.asarray(values, np.float64)
+    column = int(np.argmax(np.where(np.isfinite(values), np.abs(values), np.inf)))
+    return NonFiniteError(row, column, float(values[column]))
+
+
+def check_width(n_columns: int, n_features: int) -> None:
+    """Raise `MismatchError` unless rows are as wide as centroids: compiled code does not check."""
+    if n_columns != n_features:
+        raise MismatchError(
+            f"The rows have {n_columns} columns where the centroids have {n_features}; "
+            "give the columns they were made from."
+        )
+
+
+def _search_block(
+    block: Block,
+    index: CentroidIndex,
+    labels: LabelArray,
+    squares: FloatArray | None,
+    columns: tuple[str, ...] | None,
+    nan: str,
+) -> None:
+    """Write labels and squared distances of a block, or raise `NonFiniteError`."""
+    rows = _check_width(block.rows, index.n_features)
+    failed = find_nearest(rows, index, labels, squares)
+    if failed is not None and nan == "drop":
+        missing = np.asarray(np.isnan(rows).any(axis=1))
+        filled = np.where(missing[:, None], rows.dtype.type(0), rows)
+        failed = find_nearest(filled, index, labels, squares)
+        labels[missing] = MISSING_LABEL
+        if squares is not None:
+            squares[missing] = 0.0
+    if failed is not None:
+        raise block.locate_error(no_distance(failed, rows[failed]), columns)
+
+
+def _check_width(rows: Array, n_features: int) -> Array:
+    """Rows as contiguous floats, of the centroids' width."""
+    check_width(rows.shape[1], n_features)
+    return as_floats(rows)
+
+
+def _concatenate(parts: Iterable[LabelArray], max_rows: int | None) -> LabelArray:
+    """All labels in one array. Where the number of rows is bounded, they are written in place, so
+    that memory never holds them twice.
+    """
+    if max_rows is None:
+        return np.concatenate([np.empty(0, np.int32), *parts])
+    labels = np.empty(max_rows, np.int32)
+    total = 0
+    for part in parts:
+        labels[total : total + len(part)] = part
+        total += len(part)
+    return labels[:total]
+
+
+@entry
+def _fill_distances(rows, transposed, result):  # type: ignore[no-untyped-def]
+    """The innermost loop runs along centroids, which vectorises."""
+    squares = np.empty(transposed.shape[1])
+    for r in range(len(rows)):
+        squares[:] = 0.0
+        for d in range(rows.shape[1]):
+            x = np.float64(rows[r, d])
+            c = transposed[d]
+            for k in range(len(squares)):
+                squares[k] += (x - c[k]) * (x - c[k])
+        for k in range(len(squares)):
+            result[r, k] = np.sqrt(squares[k])
