@@ -1,21 +1,35 @@
-"""Named errors. Each message is a sentence that says what was seen and what to do about it.
+"""The errors and warnings of the library.
 
-An argument is named as `n_clusters=` where all who can meet the message have it, and else with the
-function that takes it: `ckm.sketch(..., columns=[...])` is open to those who began with the
-estimator, too. The command line puts its options in their place.
+Each message is a sentence that states what was found and what to do about it. Every error derives
+from `CkmError` and from the built-in exception that fits it, such as ValueError or OSError. Every
+warning derives from UserWarning.
 """
 
-from ckm._messages import Message, Piece
+from ckm._messages import Argument, Aside, Message, Piece
 
 
 class CkmError(Exception):
-    """Base of every error that `ckm` raises on purpose.
+    """Base class of the errors that the library raises on purpose.
 
     Parameters
     ----------
     *parts : str, Argument or Message
-        The pieces of the message, see `ckm._messages`. The command line shows it without a
-        traceback, and with its own names for the arguments.
+        The pieces of the message. An `Argument` names an argument of the library; the command line
+        shows its own option instead.
+
+    Attributes
+    ----------
+    message : Message
+        The message, which remembers its pieces.
+
+    Examples
+    --------
+    >>> import ckm
+    >>> try:
+    ...     ckm.merge([])
+    ... except ckm.errors.CkmError as error:
+    ...     print(error)
+    There is nothing to merge; give at least one sketch.
     """
 
     def __init__(self, *parts: Piece | Message) -> None:
@@ -24,41 +38,107 @@ class CkmError(Exception):
 
 
 class DataError(CkmError, ValueError):
-    """The rows cannot be used: not finite, not numeric, not two-dimensional, too few."""
+    """The rows cannot be used: they are not numeric, not two-dimensional, or too few.
+
+    Examples
+    --------
+    >>> import ckm
+    >>> ckm.Sketch.empty(ckm.draw_frequencies(10, 2)).mean
+    Traceback (most recent call last):
+    ckm.errors.DataError: A sketch of zero rows has no mean; add sketches of some rows to it first.
+    """
 
 
 class NonFiniteError(DataError):
-    """A value is missing, infinite, or too large for float32.
+    """A value is missing (NaN), infinite, or too large for float32.
 
-    Kernels raise it with a position inside their block; the runner raises it again with the
-    position in the data.
+    Kernels raise it with the position inside their block. It is raised again with the position in
+    the data.
+
+    Parameters
+    ----------
+    row : int
+        The row of the value, counted from zero; within its file if `file` is given.
+    column : int
+        Its column, counted from zero.
+    value : float
+        The value.
+    name : str, optional
+        The name of the column.
+    file : str, optional
+        The name of the file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ckm
+    >>> try:
+    ...     ckm.sketch(np.array([[1.0, 2.0], [3.0, np.inf]]), sketch_size=5, scale=1.0)
+    ... except ckm.errors.NonFiniteError as error:
+    ...     print(error)
+    ...     print((error.row, error.column, error.value))
+    Row 1, column 1 holds inf (infinity); drop or clip such rows first.
+    (1, 1, inf)
     """
 
     def __init__(
         self, row: int, column: int, value: float, name: str | None = None, file: str | None = None
     ) -> None:
-        self.row, self.column, self.value, self.name, self.file = row, column, value, name, file
-        super().__init__(f"{self.place()} holds {self.reason()}")
+        self.row = row
+        self.column = column
+        self.value = value
+        self.name = name
+        self.file = file
+        super().__init__(f"{self.place()} holds ", self._reason())
 
     def place(self) -> str:
-        """Where the value is, in words; rows are counted from zero, in each file."""
-        column = self.column if self.name is None else repr(self.name)
-        return f"Row {self.row}, column {column}{'' if self.file is None else f' of {self.file}'}"
+        """Describe the position of the value, as in "Row 3, column 'a' of data.csv".
 
-    def reason(self) -> str:
-        """What is wrong with the value, and the remedy."""
-        if self.value != self.value:
-            return "NaN (a missing value); drop or fill such rows first; ckm.sketch and Solution.predict take nan='drop'."
-        if self.value in (float("inf"), float("-inf")):
-            return f"{self.value} (infinity); drop or clip such rows first."
-        return f"{self.value:g}, which overflows float32 once centred; rescale the data, or drop such rows."
+        Returns
+        -------
+        str
+            Row and column, and the file if there is one.
+        """
+        column = self.column if self.name is None else repr(self.name)
+        place = f"Row {self.row}, column {column}"
+        return place if self.file is None else f"{place} of {self.file}"
 
     def placed(
         self, row: int, columns: tuple[str, ...] | None, file: str | None = None
     ) -> "NonFiniteError":
-        """The same finding, in that row (of that file), with its column's name where there is one."""
-        return NonFiniteError(
-            row, self.column, self.value, None if columns is None else columns[self.column], file
+        """Make the same error at another position.
+
+        Parameters
+        ----------
+        row : int
+            The row in the data, or in `file`.
+        columns : tuple of str or None
+            The names of all columns.
+        file : str, optional
+            The name of the file.
+
+        Returns
+        -------
+        NonFiniteError
+            The error to raise instead.
+        """
+        name = None if columns is None else columns[self.column]
+        return NonFiniteError(row, self.column, self.value, name, file)
+
+    def _reason(self) -> Message:
+        """What is wrong with the value, and the remedy."""
+        if self.value != self.value:
+            return Message(
+                "NaN (a missing value); drop or fill such rows first, or use ",
+                Argument("nan", "drop"),
+                Aside(" (of ckm.sketch and Solution.predict)"),
+                ".",
+            )
+        if self.value in (float("inf"), float("-inf")):
+            return Message(f"{self.value} (infinity); drop or clip such rows first.")
+        return Message(
+            f"{self.value:g}, which overflows float32 once centred; "
+            f"rescale the data, or drop such rows."
         )
 
     def __reduce__(self) -> tuple[type, tuple[int, int, float, str | None, str | None]]:
@@ -66,64 +146,195 @@ class NonFiniteError(DataError):
 
 
 class ParameterError(CkmError, ValueError):
-    """An argument is out of range or contradicts another."""
+    """An argument is out of range or contradicts another one.
+
+    Examples
+    --------
+    >>> import ckm
+    >>> ckm.draw_frequencies(0, 2)
+    Traceback (most recent call last):
+    ckm.errors.ParameterError: m must be a whole number, at least 1; got 0.
+    """
 
 
 class MissingPackageError(CkmError, ImportError):
-    """Something that is not installed is needed to read this."""
+    """A package that is not installed is needed, for example to read a kind of file.
+
+    Examples
+    --------
+    >>> import ckm
+    >>> issubclass(ckm.errors.MissingPackageError, ImportError)
+    True
+    """
 
 
 class MismatchError(CkmError, ValueError):
-    """Two things do not belong together: other frequencies, other columns."""
+    """Two things cannot be combined: they have different frequencies or columns.
+
+    Examples
+    --------
+    >>> import ckm
+    >>> a = ckm.Sketch.empty(ckm.draw_frequencies(10, 2, seed=0))
+    >>> b = ckm.Sketch.empty(ckm.draw_frequencies(10, 2, seed=1))
+    >>> a + b  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ckm.errors.MismatchError: These sketches use different frequencies (...: seeds 0 and 1) ...
+    """
 
 
 class SketchFileError(CkmError, ValueError):
-    """A file is not a sketch this version can trust: foreign, altered, truncated, or from the
-    future.
+    """A file is not a sketch, was altered or truncated, or was written by a later version.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import ckm
+    >>> name = os.path.join(tempfile.mkdtemp(), "s.ckm")
+    >>> with open(name, "w") as file:
+    ...     _ = file.write("not a sketch")
+    >>> ckm.load(name)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ckm.errors.SketchFileError: ...s.ckm is not a sketch; make it again with ckm.sketch(...)...
     """
 
 
 class CheckpointError(CkmError, ValueError):
-    """A checkpoint is damaged, or the files it belongs to are not what they were."""
+    """A checkpoint is damaged, or the files that it belongs to have changed.
+
+    Examples
+    --------
+    >>> import ckm
+    >>> issubclass(ckm.errors.CheckpointError, ValueError)
+    True
+    """
 
 
 class InputFileError(CkmError, OSError):
-    """A data file cannot be read."""
+    """A data file cannot be read.
+
+    Examples
+    --------
+    >>> import ckm
+    >>> issubclass(ckm.errors.InputFileError, OSError)
+    True
+    """
 
 
 class MissingFileError(InputFileError, FileNotFoundError):
-    """No file answers to that name or pattern."""
+    """There is no file of that name, or none that matches the pattern.
+
+    Examples
+    --------
+    >>> import ckm
+    >>> ckm.load("none.ckm")
+    Traceback (most recent call last):
+    ckm.errors.MissingFileError: There is no file none.ckm; check the name.
+    """
 
 
 class OutputError(CkmError, OSError):
-    """The result cannot be written where it was asked for."""
+    """A result cannot be written to the given place.
+
+    Examples
+    --------
+    >>> import ckm
+    >>> ckm.Sketch.empty(ckm.draw_frequencies(10, 2)).save("no/s.ckm")
+    Traceback (most recent call last):
+    ckm.errors.OutputError: Cannot write no/s.ckm: the folder no does not exist; make it first.
+    """
 
 
 class PhaseWarning(UserWarning):
-    """Phases are so large that float32 cannot tell them apart: the sketch carries little
-    information.
+    """Phases are too large for float32 to resolve: the sketch carries little information.
+
+    Some rows are very far from the others, or `scale` is very small.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> import ckm
+    >>> X = np.array([[0.0], [1.0], [1e12]])
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     s = ckm.sketch(X, sketch_size=5, scale=1.0, random_state=0)
+    >>> caught[0].category.__name__
+    'PhaseWarning'
     """
 
 
 class SmallSketchWarning(UserWarning):
-    """The sketch has so few frequencies for this many clusters that centroids may be far off."""
+    """The sketch has few frequencies for this many clusters, so that centroids may be inaccurate.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import ckm
+    >>> warnings.simplefilter("error", ckm.errors.SmallSketchWarning)  # turn it into an error
+    """
 
 
 class ScaleWarning(UserWarning):
-    """The scale could not be estimated from rows and was assumed."""
+    """The scale was assumed, as there were no rows to estimate it from.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import ckm
+    >>> import numpy as np
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     s = ckm.sketch(np.empty((0, 2)), sketch_size=5)
+    >>> caught[0].category.__name__
+    'ScaleWarning'
+    """
 
 
 class ClustersWarning(UserWarning):
-    """Centroids may not be what was asked for: some are missed, merged or without weight."""
+    """The centroids may be wrong: some clusters may be missed, merged or empty.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import ckm
+    >>> warnings.simplefilter("error", ckm.errors.ClustersWarning)  # turn it into an error
+    """
 
 
 class ColumnsWarning(UserWarning):
-    """Columns that hold no numbers were left out."""
+    """Columns that are not numeric were left out.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import ckm
+    >>> warnings.simplefilter("ignore", ckm.errors.ColumnsWarning)  # it is expected
+    """
 
 
 class MissingRowsWarning(UserWarning):
-    """Rows with missing values were left out, as asked."""
+    """Rows with missing values were left out, as ``nan="drop"`` requests.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> import ckm
+    >>> X = np.array([[1.0, 2.0], [3.0, np.nan], [5.0, 6.0]])
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", ckm.errors.MissingRowsWarning)  # it is expected
+    ...     s = ckm.sketch(X, sketch_size=5, scale=1.0, nan="drop")
+    >>> s.count
+    2
+    """
 
 
 class HeadWarning(UserWarning):
-    """Scale and origin come from the first rows of data that can be read once only."""
+    """Scale and origin were estimated from the first rows of data that can be read only once.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import ckm
+    >>> warnings.simplefilter("ignore", ckm.errors.HeadWarning)  # the rows are in random order
+    """

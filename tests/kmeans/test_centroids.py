@@ -90,7 +90,8 @@ def test_rows_with_missing_values_keep_their_places(
         tmp_path / "gaps.csv",
     ):
         with pytest.raises(
-            NonFiniteError, match=r"Row 0, column .* Solution.predict take nan='drop'"
+            NonFiniteError,
+            match=r"Row 0, column .* use nan='drop' \(of ckm.sketch and Solution.predict\)",
         ):
             solution.predict(data)
         with pytest.raises(NonFiniteError):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
+from os import PathLike
 
 import numpy as np
 
@@ -175,7 +175,7 @@ class Sketch(Frozen):
         """
         return self if self.pool is None else replace(self, pool=None)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write the sketch to one self-contained file, which `ckm.load` reads.
 
         The file holds rows of the data only if the sketch has a pool. It is written completely or
@@ -183,7 +183,7 @@ class Sketch(Frozen):
 
         Parameters
         ----------
-        path : str or Path
+        path : str or path-like
             The file; an existing one is replaced.
 
         Raises

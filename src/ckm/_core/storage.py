@@ -1,6 +1,7 @@
 """Sketches as files, in the container of `ckm._core.container`."""
 
 import math
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -34,17 +35,17 @@ SKETCH = ContainerKind(
 )
 
 
-def save(sketch: Sketch, path: str | Path) -> None:
+def save(sketch: Sketch, path: str | PathLike[str]) -> None:
     """Write `sketch` to `path`: complete under its final name, or not at all."""
     write_atomically(path, serialise(sketch))
 
 
-def load(path: str | Path) -> Sketch:
+def load(path: str | PathLike[str]) -> Sketch:
     """Read a sketch that `Sketch.save` wrote.
 
     Parameters
     ----------
-    path : str or Path
+    path : str or path-like
         The file. Its name is free; `.ckm` is customary.
 
     Returns

@@ -1,4 +1,4 @@
-"""Arrays that cannot be written to: what frozen values are made of."""
+"""Types of arrays, read-only arrays, and arrays that are aligned to cache lines."""
 
 import math
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-Array = NDArray[Any]  # where numbers of any type will do
+Array = NDArray[Any]  # of numbers of any type
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 LabelArray = NDArray[np.int32]
@@ -16,9 +16,11 @@ Float32Array = NDArray[np.float32]
 ComplexArray = NDArray[np.complex128]
 RowsArray = NDArray[np.float32] | NDArray[np.float64]
 
+_CACHE_LINE = 64  # bytes
+
 
 class Frozen:
-    """Base of values made of read-only arrays: they stay so when copied or unpickled."""
+    """Base class of values made of read-only arrays, which stay read-only when unpickled."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for value in state.values():
@@ -28,27 +30,30 @@ class Frozen:
 
 
 def read_only(values: ArrayLike, dtype: DTypeLike | None = None) -> Array:
-    """A contiguous, read-only copy of `values`: nobody else can write to it."""
+    """A contiguous, read-only copy of `values`."""
     array = np.array(values, dtype=dtype, order="C", copy=True)
     array.flags.writeable = False
     return array
 
 
 def aligned(shape: tuple[int, ...], dtype: Any) -> Array:
-    """An array that starts on a cache line, so that no vector straddles two."""
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    raw = np.empty(size + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    array: Array = raw[start : start + size].view(dtype).reshape(shape)
-    return array
+    """An uninitialised array that starts on a cache line, so that no vector straddles two."""
+    return aligned_arrays((shape, np.dtype(dtype)))[1][0]
 
 
 def aligned_arrays(*plan: tuple[tuple[int, ...], np.dtype[Any]]) -> tuple[Array, list[Array]]:
-    """Bytes, and arrays of these shapes and types in them, which each start on a cache line."""
-    sizes = [-(-math.prod(shape) * kind.itemsize // 64) * 64 for shape, kind in plan]
-    memory = np.empty(sum(sizes) + 64, np.uint8)
-    start, arrays = -memory.ctypes.data % 64, []
-    for (shape, kind), size in zip(plan, sizes, strict=True):
-        arrays.append(np.ndarray(shape, kind, memory, start))
+    """One buffer of bytes, and uninitialised arrays in it that each start on a cache line.
+
+    `plan` holds the shape and the dtype of each array.
+    """
+    sizes = []
+    for shape, dtype in plan:
+        n_bytes = math.prod(shape) * dtype.itemsize
+        sizes.append(-(-n_bytes // _CACHE_LINE) * _CACHE_LINE)
+    buffer = np.empty(sum(sizes) + _CACHE_LINE, np.uint8)
+    start = -buffer.ctypes.data % _CACHE_LINE
+    arrays = []
+    for (shape, dtype), size in zip(plan, sizes, strict=True):
+        arrays.append(np.ndarray(shape, dtype, buffer, start))
         start += size
-    return memory, arrays
+    return buffer, arrays

@@ -12,7 +12,7 @@ from ckm.errors import CkmError, OutputError
 
 
 @contextmanager
-def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a binary file, readable and writable, that replaces `path` when the block ends.
 
     The bytes go to a temporary file in the same directory, which is synced to disk and renamed
@@ -42,13 +42,13 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
         ) from error
 
 
-def write_atomically(path: str | Path, data: bytes) -> None:
+def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Write `data` to `path` by `atomic_file`."""
     with atomic_file(path) as file:
         file.write(data)
 
 
-def check_writable(path: str | Path) -> None:
+def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise `OutputError` now if `path` cannot be written, before a long pass over the data."""
     target = Path(path)
     try:

@@ -1,8 +1,8 @@
-"""How hot loops are compiled: in little time, once, and free of the interpreter's lock.
+"""How hot loops are compiled: quickly, once, and without the interpreter's lock.
 
-What makes numba slow to compile, and is avoided in compiled code: `np.empty` and `np.zeros` (memory
-is taken in Python), `np.dot` (products of matrices are taken in Python), assigning to slices (2 s
-for the message of an error that does not happen), a function for each of many types of arguments.
+Compiled code avoids what takes numba long to compile: `np.empty` and `np.zeros` (arrays are
+allocated in Python), `np.dot` (matrix products are computed in Python), assignments to slices (2 s
+for the message of an error that cannot happen), and one function for arguments of many types.
 """
 
 from collections.abc import Callable
@@ -13,13 +13,13 @@ from numba import njit
 _Decorator = Callable[[Callable[..., Any]], Any]
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-_PART: dict[str, Any] = _OPTIONS | {"no_cpython_wrapper": True, "forceinline": True}
+_INNER_OPTIONS: dict[str, Any] = _OPTIONS | {"no_cpython_wrapper": True, "forceinline": True}
 
-# Called from Python: the only ones that are kept on disk.
+# Functions that Python calls: the only ones that are cached on disk.
 entry: _Decorator = njit(**_OPTIONS, cache=True)
-# Called from compiled code, and part of what calls them: a wrapper and a file of their own would
-# only take time.
-leaf: _Decorator = njit(**_PART)
-# The same, where sums may be reordered so that they vectorise: the same bits each time, but not on
-# every machine.
-summing: _Decorator = njit(**_PART, fastmath=True)
+# Functions that only compiled code calls, and that become part of it: a wrapper and a cache file of
+# their own would only take time.
+leaf: _Decorator = njit(**_INNER_OPTIONS)
+# The same, where sums may be reordered so that they vectorise. Results repeat on one machine, but
+# may differ in the last bits between machines.
+summing: _Decorator = njit(**_INNER_OPTIONS, fastmath=True)

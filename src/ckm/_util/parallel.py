@@ -1,4 +1,4 @@
-"""Threads: an ordered map over a pool of them, and how many `n_jobs` asks for."""
+"""Threads: an ordered map over a thread pool, and the number of threads for `n_jobs`."""
 
 import os
 from collections import deque
@@ -8,16 +8,21 @@ from typing import TypeVar
 
 import numpy as np
 
+from ckm._messages import Argument
 from ckm.errors import ParameterError
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
+# Items that are submitted ahead, per thread: enough to keep threads busy while the caller takes
+# results, few enough to bound memory.
+_AHEAD_PER_THREAD = 2
+
 
 def ordered_map(
     work: Callable[[_Item], _Result], items: Iterable[_Item], n_threads: int
 ) -> Iterator[tuple[_Item, _Result]]:
-    """(item, work(item)) in order, computed by threads that stay at most two items a thread ahead."""
+    """Yield (item, work(item)) in the order of the items, computed by a pool of threads."""
     if n_threads == 1:
         yield from ((item, work(item)) for item in items)
         return
@@ -26,29 +31,27 @@ def ordered_map(
     try:
         for item in items:
             waiting.append((item, executor.submit(work, item)))
-            if len(waiting) >= 2 * n_threads:
+            if len(waiting) >= _AHEAD_PER_THREAD * n_threads:
                 yield waiting[0][0], waiting[0][1].result()
                 waiting.popleft()
         while waiting:
             yield waiting[0][0], waiting[0][1].result()
             waiting.popleft()
-    # threads without work end by themselves; with it, they may still be reading the caller's rows
     finally:
+        # Idle threads end by themselves. Threads at work may still read the caller's rows, so they
+        # are waited for.
         executor.shutdown(wait=bool(waiting), cancel_futures=True)
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """How many threads `n_jobs` asks for: None and -1 mean every core this process may use; the
-    result never depends on it.
-    """
+    """The number of threads for `n_jobs`; None and -1 mean all cores this process may use."""
     if n_jobs is None or n_jobs == -1:
-        return (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs < 1:
         raise ParameterError(
-            f"n_jobs must be a positive number of threads (-1 for every core); got {n_jobs!r}."
+            Argument("n_jobs"),
+            f" must be a positive number of threads (-1 for every core); got {n_jobs!r}.",
         )
     return int(n_jobs)

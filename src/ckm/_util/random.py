@@ -1,24 +1,24 @@
-"""One seed, many independent streams: every random choice of the library is drawn from a named
-stream of one integer.
-"""
+"""Random numbers: every random choice is drawn from a named stream of one integer seed."""
 
 import operator
 import secrets
-from typing import Any
 
 import numpy as np
 
+from ckm._messages import Argument
 from ckm.errors import ParameterError
 
-# A stream's position is part of what makes results reproducible: append, never reorder.
+RandomState = int | np.integer | np.random.Generator | np.random.RandomState | None
+
+# The position of a stream determines its numbers, and so results: append, never reorder.
 STREAMS = ("pilot", "scale", "frequencies", "pool", "decode", "dataset")
 
 
-def seed_of(random_state: Any) -> int:
-    """The integer seed behind `random_state`: None, an integer, a NumPy Generator or a RandomState.
+def seed_of(random_state: RandomState) -> int:
+    """The integer seed that a `random_state` argument stands for.
 
-    An integer is its own seed; a generator is drawn from once, so that it advances as its owner
-    expects.
+    An integer is its own seed. A generator is drawn from once, so that it advances; None gives a
+    new seed each time.
     """
     if random_state is None:
         return secrets.randbits(63)
@@ -33,13 +33,14 @@ def seed_of(random_state: Any) -> int:
         seed = -1
     if not 0 <= seed < 2**64:
         raise ParameterError(
-            f"random_state must be None, an integer from 0 to 2**64 - 1, a NumPy Generator or a RandomState; got {random_state!r}."
+            Argument("random_state"),
+            " must be None, an integer from 0 to 2**64 - 1, a NumPy Generator or a RandomState; "
+            f"got {random_state!r}.",
         )
     return seed
 
 
 def stream(seed: int, name: str, *position: int) -> np.random.Generator:
-    """An independent generator for one purpose (and, for pieces of data, one position)."""
-    return np.random.default_rng(
-        np.random.SeedSequence(seed, spawn_key=(STREAMS.index(name), *position))
-    )
+    """An independent generator for one purpose, and for one position (such as a block) of it."""
+    key = (STREAMS.index(name), *position)
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
