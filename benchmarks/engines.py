@@ -25,7 +25,6 @@ import pyarrow.parquet as pq
 import ckm
 from benchmarks.baselines import sse
 from benchmarks.harness import Target, console, options, peer, report, show
-from ckm.datasets import gaussian_mixture
 
 K = 10
 N_FEATURES = 10
@@ -231,7 +230,9 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     rows = 50_000 if arguments.quick else arguments.rows
-    X = gaussian_mixture(rows, K, N_FEATURES, dtype=np.float32, random_state=arguments.seeds).rows
+    X = ckm.datasets.gaussian_mixture(
+        rows, K, N_FEATURES, dtype=np.float32, random_state=arguments.seeds
+    ).rows
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # those of the engines
         write_files(X, Path(name))

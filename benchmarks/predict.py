@@ -1,5 +1,5 @@
-"""Labels and SSE for given centroids: `predict` and `score` of CompressiveKMeans and of
-scikit-learn's KMeans, in one run.
+"""Labels and SSE for given centroids: `predict` and `score` of ckm.Solution and of scikit-learn's
+KMeans, in one run.
 
 Contenders take turns and each keeps its best time. Both get the same number of threads and the same
 data in memory, and validate it as usual. Memory is what a call to `predict` allocates beyond the
@@ -10,7 +10,7 @@ import time
 import tracemalloc
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -24,8 +24,8 @@ CLUSTERS = (10, 100, 1000)
 DIMENSIONS = (2, 10, 64, 256)
 THREADS = (1, 2)
 MOST_ROWS = 10**6
-MOST_NUMBERS = 3e7
-MOST_WORK = 2e10
+MOST_NUMBERS = 3e7  # of X
+MOST_WORK = 2e10  # multiply-adds and comparisons per call
 VERBS = ("predict", "score")
 
 
@@ -50,16 +50,35 @@ def their_model(C: np.ndarray) -> KMeans:
     return model
 
 
-def our_model(C: np.ndarray, threads: int) -> ckm.CompressiveKMeans:
-    """CompressiveKMeans with these centroids, which no decoder has to find first."""
-    model = ckm.CompressiveKMeans(len(C), n_jobs=threads)
-    sketch = ckm.sketch(C, sketch_size=10, scale=1.0, random_state=0)
-    shares = np.full(len(C), 1 / len(C))
-    model._begin(C.dtype)
-    model._hold(sketch)
-    model._solution = ckm.Solution(C.astype(np.float64), shares, shares, 0.0, 0.0, (), None, "auto")
-    model.n_features_in_ = C.shape[1]
-    return model
+class OurModel(NamedTuple):
+    """A solution with given centroids, and the number of threads it uses."""
+
+    solution: ckm.Solution
+    threads: int
+
+    @classmethod
+    def at(cls, C: np.ndarray, threads: int) -> "OurModel":
+        """Return a model with these centroids."""
+        shares = np.full(len(C), 1 / len(C))
+        solution = ckm.Solution(
+            centroids=C.astype(np.float64),
+            weights=shares,
+            raw_weights=shares,
+            cost=0.0,
+            noise_floor=0.0,
+            findings=(),
+            columns=None,
+            decoder="density",
+        )
+        return cls(solution, threads)
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return labels."""
+        return self.solution.predict(X, n_jobs=self.threads)
+
+    def score(self, X: np.ndarray) -> float:
+        """Return minus the SSE."""
+        return self.solution.score(X, n_jobs=self.threads)
 
 
 def best_times(rivals: dict[str, Any], verb: str, X: np.ndarray, rounds: int) -> dict[str, float]:
@@ -88,7 +107,7 @@ def measure(
     """Measure the times of both, the share of labels that differ, and the ratio of scores."""
     with threadpool_limits(threads):
         # KMeans predicts with the number of threads that it was fitted with.
-        rivals = {"ckm": our_model(C, threads), "KMeans": their_model(C)}
+        rivals = {"ckm": OurModel.at(C, threads), "KMeans": their_model(C)}
         # This also loads compiled code.
         ours, theirs = (model.predict(X) for model in rivals.values())
         row: dict[str, Any] = {
