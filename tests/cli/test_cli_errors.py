@@ -2,8 +2,6 @@
 no traceback.
 """
 
-import contextlib
-import io
 import json
 import os
 import pickle
@@ -14,30 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command import fail
 from safetensors.numpy import save as save_tensors
 
 import ckm
-from ckm._cli.app import app
 
 K3 = ("-k", "3")
-
-
-def fail(*args: object, status: int = 1) -> str:
-    """Run a command that must fail; its error message. Nothing may appear on standard output."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        pytest.raises(SystemExit) as exit,
-    ):
-        app(args=[str(arg) for arg in args], prog_name="ckm")
-    assert exit.value.code == status, err.getvalue()
-    assert out.getvalue() == ""
-    assert "Traceback" not in err.getvalue()
-    *before, last = err.getvalue().splitlines()
-    assert last.startswith("Error: ")
-    assert status == 2 or all(line.startswith("Warning: ") for line in before)
-    return last
 
 
 @pytest.fixture

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from test_cli import run
-from test_cli_errors import fail
+from command import fail, run
 
 import ckm
 from ckm._cli.errors import in_options

@@ -508,7 +508,7 @@ def test_the_estimator_and_standardised_columns() -> None:
 
 
 def test_the_command_line(tmp_path: Path) -> None:
-    from test_cli import run
+    from command import run
 
     np.save(tmp_path / "x.npy", clusters_in(70))
     run(

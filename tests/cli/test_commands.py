@@ -1,81 +1,19 @@
-"""Every sub-command does what its library function does, and behaves in a shell."""
+"""Every command does what its library function does."""
 
-import contextlib
-import csv
-import io
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from command import read_csv, run
 from sklearn.metrics import adjusted_rand_score
-from typer.main import get_command
 
 import ckm
-from ckm._cli import errors
-from ckm._cli.app import app
-from ckm._cli.errors import in_options
-from ckm._core.laws import DISTRIBUTIONS
-from ckm._decoding.api import DECODERS
-from ckm._decoding.starts import INITS
 from ckm._kmeans.assign import Centroids
-from ckm._messages import Argument, Aside, Message
 from ckm._sources.arrays import ArraySource
-
-COMMANDS = ("fit", "sketch", "merge", "decode", "predict", "inspect", "demo")
-
-
-def run(*args: object, expect: int = 0) -> tuple[str, str]:
-    """Run a command in this process; its standard output and standard error."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        pytest.raises(SystemExit) as exit,
-    ):
-        app(args=[str(arg) for arg in args], prog_name="ckm")
-    assert (exit.value.code or 0) == expect, err.getvalue()
-    return out.getvalue(), err.getvalue()
-
-
-def shell(*args: object, **options: object) -> subprocess.CompletedProcess[str]:
-    """Run a command as a process of its own."""
-    command = [sys.executable, "-c", "from ckm._cli.app import main; main()", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)  # type: ignore[call-overload,no-any-return]
-
-
-@pytest.fixture(scope="module")
-def X() -> np.ndarray:
-    return ckm.datasets.gaussian_mixture(3000, 3, 2, separation=30, random_state=0).rows
-
-
-@pytest.fixture
-def folder(tmp_path: Path, X: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with the same rows as .npy, .csv and .parquet, whole and in two parts."""
-    table = pa.table({"east": X[:, 0], "north": X[:, 1]})
-    np.save(tmp_path / "data.npy", X)
-    pa_csv.write_csv(table, tmp_path / "data.csv")
-    pq.write_table(table, tmp_path / "data.parquet")
-    pq.write_table(table[:1000], tmp_path / "part-1.parquet")
-    pq.write_table(table[1000:], tmp_path / "part-2.parquet")
-    named = table.select(["north", "east"]).append_column("name", pa.array(["row"] * len(X)))
-    pq.write_table(named, tmp_path / "shuffled.parquet")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def read_csv(text: str) -> tuple[list[str], np.ndarray]:
-    header, *rows = csv.reader(io.StringIO(text))
-    return header, np.array(rows, float)
 
 
 @pytest.mark.parametrize("name", ["data.npy", "data.csv", "data.parquet"])
@@ -125,7 +63,7 @@ def test_json_is_one_object_and_a_file_of_centroids(folder: Path) -> None:
     )
 
 
-def test_sse_is_measured_only_when_asked(folder: Path) -> None:
+def test_sse_is_measured_only_on_request(folder: Path) -> None:
     assert "sse" not in json.loads(run("fit", "data.parquet", "-k", 3, "--json")[0])
     assert re.search(r"SSE \d", run("fit", "data.parquet", "-k", 3, "--sse")[1])
 
@@ -145,7 +83,7 @@ def test_saved_sketch_holds_no_rows(folder: Path) -> None:
     assert s == ckm.sketch("data.parquet", n_clusters=3, random_state=0)
 
 
-def test_sketch_is_the_library_s(folder: Path) -> None:
+def test_sketch_agrees_with_the_library(folder: Path) -> None:
     out, err = run(
         "sketch",
         "data.csv",
@@ -190,7 +128,7 @@ def test_merge_takes_patterns(folder: Path) -> None:
     assert err == "Merged 2 sketches of 3,000 rows in all: all.ckm\n"
 
 
-def test_decode_is_the_library_s(folder: Path) -> None:
+def test_decode_agrees_with_the_library(folder: Path) -> None:
     run("sketch", "data.npy", "-m", 60, "--pool", 100, "-o", "s.ckm")
     out, _ = run(
         "decode",
@@ -257,7 +195,7 @@ def test_predict_streams_more_than_one_row_group(folder: Path) -> None:
     assert labels.tolist()[-7:] == [0, 0, 1, 1, 1, 1, 1]
 
 
-def test_centroids_of_nameless_rows_fit_a_table_of_as_many_columns(folder: Path) -> None:
+def test_centroids_of_unnamed_columns_fit_any_table_of_the_same_width(folder: Path) -> None:
     run("fit", "data.npy", "-k", 3, "-o", "c.csv")
     assert json.loads(run("predict", "data.parquet", "-c", "c.csv", "--json")[0]) == json.loads(
         run("predict", "data.npy", "-c", "c.csv", "--json")[0]
@@ -293,93 +231,6 @@ def test_inspect_an_empty_sketch(folder: Path) -> None:
     run("sketch", "none.npy", "-m", 10, "--scale", 1, "-o", "s.ckm")
     assert "rows" in run("inspect", "s.ckm")[0]
     assert json.loads(run("inspect", "s.ckm", "--json")[0])["mean"] is None
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_teaches_by_example(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    out, _ = run(command, "--help")
-    lines = out.splitlines()
-    at = next(i for i, line in enumerate(lines) if line.strip() == "Examples:")
-    assert re.match(rf"    .*ckm {command}\b", lines[at + 1])
-    assert max(map(len, lines)) <= 80
-
-
-def test_help_names_every_choice() -> None:
-    text = " ".join(run("fit", "--help")[0].split())
-    for name in (*DECODERS, *INITS, *DISTRIBUTIONS):
-        assert name in text
-
-
-def test_top_level_help_and_version() -> None:
-    out, _ = run("--help")
-    assert all(f"  {command} " in out for command in COMMANDS)
-    assert "..." not in out.split("Commands:")[1].split("Examples:")[0]  # no summary is cut short
-    assert run("--version")[0] == f"ckm {ckm.__version__}\n"
-
-
-def test_help_loads_nothing_that_computes() -> None:
-    heavy = "numpy,numba,scipy,pyarrow,sklearn"
-    code = f"import sys, ckm._cli.app; print([m for m in '{heavy}'.split(',') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-def test_exit_statuses_of_the_real_command(folder: Path) -> None:
-    good = shell("fit", "data.npy", "-k", 3, "-o", "c.csv")
-    assert (good.returncode, good.stdout, good.stderr) == (
-        0,
-        "",
-        "Found 3 centroids of 3,000 rows from 30 frequencies: c.csv\n",
-    )
-    bad = shell("fit", "nothing.npy", "-k", 3)
-    assert (bad.returncode, bad.stdout) == (1, "")
-    assert bad.stderr.startswith("Error: There is no file nothing.npy")
-    assert bad.stderr.count("\n") == 1
-    usage = shell("fit", "data.npy")
-    assert usage.returncode == 2
-    assert "-k" in usage.stderr
-
-
-def test_closed_pipe_is_quiet(folder: Path) -> None:
-    read, write = os.pipe()
-    os.close(read)
-    command = [
-        sys.executable,
-        "-c",
-        "from ckm._cli.app import main; main()",
-        "fit",
-        "data.npy",
-        "-k",
-        "3",
-        "-q",
-    ]
-    done = subprocess.run(
-        command, stdout=write, stderr=subprocess.PIPE, text=True, timeout=120, check=False
-    )
-    os.close(write)
-    assert (done.returncode, done.stderr) == (141, "")
-
-
-class InterruptedInput(io.BytesIO):
-    """Standard input on which Ctrl-C is pressed while it is read."""
-
-    def read(self, size: int | None = -1) -> bytes:
-        raise KeyboardInterrupt
-
-
-def test_interrupt_ends_with_130(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", InterruptedInput())
-    assert run("fit", "-", "-k", 3, expect=130) == ("", "Interrupted.\n")
-
-
-def test_warnings_are_one_line(folder: Path) -> None:
-    np.save("none.npy", np.empty((0, 2)))
-    _, err = run("sketch", "none.npy", "-k", 2, "-o", "s.ckm", "-q")
-    assert err.startswith("Warning: There are no rows to estimate the scale from")
-    assert err.count("\n") == 1
-    assert "--scale" in err
-    assert ".py" not in err
 
 
 def test_like_has_a_size_that_clusters_only_check(folder: Path) -> None:
@@ -419,182 +270,6 @@ def test_rows_with_missing_values_are_labelled_minus_one(
     assert "or use --nan drop." in run("predict", "gaps.csv", "-c", "c.csv", expect=1)[1]
 
 
-@pytest.mark.parametrize(
-    ("message", "worded"),
-    [
-        (
-            Message("drop such rows first, or use ", Argument("nan", "drop"), "."),
-            "drop such rows first, or use --nan drop.",
-        ),
-        (
-            Message("choose with ", Argument("columns", ..., function="ckm.sketch"), "."),
-            "choose with --columns A,B.",
-        ),
-        (
-            Message("leave it out: ", Argument("columns", ["a", "b"], function="ckm.sketch"), "."),
-            "leave it out: --columns a,b.",
-        ),
-        (
-            Message("or earlier ones: ", Argument("like", ..., function="ckm.sketch"), "."),
-            "or earlier ones: ckm sketch --like.",
-        ),
-        (
-            Message("3 rows", Aside(" (n_samples=3)"), ", too few for ", Argument("n_clusters", 5)),
-            "3 rows, too few for --clusters 5",
-        ),
-        (
-            Message("give ", Argument("scale", ...), " (a variance), or ", Argument("like", ...)),
-            "give --scale (a variance), or --like",
-        ),
-        (
-            Message("use ", Argument("pool", 1000), ", or ", Argument("init", "range")),
-            "use --pool 1000, or --init range",
-        ),
-        (
-            Message(Argument("n_jobs"), " must be 1; got 0. The scale is 2."),
-            "--jobs must be 1; got 0. The scale is 2.",
-        ),
-        (Message("continue with ", Argument("resume", True)), "continue with --resume"),
-        ("The scale is 2.", "The scale is 2."),
-    ],
-)
-def test_library_messages_name_options(message: str, worded: str) -> None:
-    assert in_options(message) == worded
-
-
-def test_every_option_in_messages_exists() -> None:
-    """What an argument is worded as can be typed."""
-    commands = get_command(app).commands.values()
-    options = {option for command in commands for p in command.params for option in p.opts}
-    assert set(errors.OPTIONS.values()) <= options
-
-
-def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("matplotlib")
-    monkeypatch.chdir(tmp_path)
-    out, err = run("demo", "--rows", 20000, "--folder", "play/demo")
-    assert (tmp_path / "play/demo/demo.png").read_bytes().startswith(b"\x89PNG")
-    assert pq.read_metadata("play/demo/mixture.parquet").num_rows == 20000
-    assert ckm.load("play/demo/mixture.ckm").pool is None
-    for words in (
-        "total time",
-        "8.0 kB",
-        "800.0 kB",
-        "SSE / k-means' SSE",
-        "clusters found",
-        "In this run",
-        "ckm fit play/demo/mixture.parquet -k 10",
-    ):
-        assert words in out
-    assert "not counted" in err
-
-
-def test_demo_without_matplotlib_says_how_to_get_the_picture(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in ("matplotlib", "matplotlib.figure", "ckm._display.plots"):
-        monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.chdir(tmp_path)
-    out, _ = run("demo", "--rows", 2000)
-    assert "pip install 'compressive-kmeans[plot]'" in out
-    assert not (tmp_path / "demo/demo.png").exists()
-
-
-def test_verbose_says_what_is_done(folder: Path) -> None:
-    done = shell("fit", "data.parquet", "-k", 3, "-m", 60, "--pool", 0, "-v")
-    assert "variance" in done.stderr
-    assert "sketching 2 columns with 60 frequencies (multiscale)" in done.stderr
-    assert re.search(r"sketched 3000 rows in \d+\.\d\d s", done.stderr)
-    assert re.search(r"3 atoms of one width: cost \d", done.stderr)
-    assert re.search(r"decoded in \d+\.\d\d s", done.stderr)
-    assert "atoms" not in shell("fit", "data.parquet", "-k", 3, "-m", 60, "--pool", 0).stderr
-
-
-# Checkpoints
-
-
-def test_a_stopped_pass_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run("sketch", "part-*.parquet", "-k", 3, "-o", "whole.ckm", "--pool", 20)
-    with monkeypatch.context() as patch:
-        stop_after_one_block(patch)
-        _, err = run(
-            "sketch",
-            "part-*.parquet",
-            "-k",
-            3,
-            "-o",
-            "s.ckm",
-            "--pool",
-            20,
-            "--checkpoint",
-            "s.part",
-            expect=130,
-        )
-    assert (
-        "Stopped. The unfinished sketch is in s.part; the same command with --resume continues "
-        "from there." in err
-    )
-    assert not Path("s.ckm").exists()
-    _, err = run(
-        "sketch",
-        "part-*.parquet",
-        "-k",
-        3,
-        "-o",
-        "s.ckm",
-        "--pool",
-        20,
-        "--checkpoint",
-        "s.part",
-        expect=1,
-    )
-    assert "There is a checkpoint s.part already; continue from it with --resume, or " in err
-    _, err = run(
-        "sketch",
-        "part-*.parquet",
-        "-k",
-        3,
-        "-o",
-        "s.ckm",
-        "--pool",
-        21,
-        "--checkpoint",
-        "s.part",
-        "--resume",
-        expect=1,
-    )
-    assert "was written with --pool 20, and now --pool 21 is given" in err
-    run(
-        "sketch",
-        "part-*.parquet",
-        "-k",
-        3,
-        "-o",
-        "s.ckm",
-        "--pool",
-        20,
-        "--checkpoint",
-        "s.part",
-        "--resume",
-    )
-    assert Path("s.ckm").read_bytes() == Path("whole.ckm").read_bytes()
-    assert not Path("s.part").exists(), "it is not needed any more"
-
-
-def stop_after_one_block(patch: pytest.MonkeyPatch) -> None:
-    from ckm._kernels.cpu import dense as kernel
-
-    seen, tally = [0], kernel.tally
-
-    def interrupted(*args: Any) -> Any:
-        seen[0] += 1
-        if seen[0] > 1:
-            raise KeyboardInterrupt
-        return tally(*args)
-
-    patch.setattr(kernel, "tally", interrupted)
-
-
 # Standardised columns
 
 
@@ -619,7 +294,7 @@ def test_standardised_columns_do_not_depend_on_units(folder: Path) -> None:
     )
 
 
-def test_csv_has_no_place_for_units(folder: Path) -> None:
+def test_units_cannot_be_written_as_csv(folder: Path) -> None:
     for command in (
         ("fit", "data.parquet", "-k", 3, "--standardize"),
         ("decode", "s.ckm", "-k", 3),
