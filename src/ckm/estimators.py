@@ -345,7 +345,9 @@ class CompressiveKMeans(
             Euclidean distances, in the precision of X; a tensor for data on a GPU.
         """
         rows = self._validate_for_use(X)
-        return self._centroids.distances(rows.source, n_jobs=self.n_jobs, dtype=rows.dtype)
+        jobs = self.n_jobs
+        distances: Array = self._centroids.distances(rows.source, n_jobs=jobs, dtype=rows.dtype)
+        return distances
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the SSE (equation 1), so that larger is better.
@@ -380,7 +382,7 @@ class CompressiveKMeans(
     @property
     def cluster_centers_(self) -> Array:
         """The centroids, of shape (n_clusters, n_features), in the precision of the data."""
-        return self._centroids.values
+        return self._rounded_centroids()
 
     @property
     def weights_(self) -> FloatArray:

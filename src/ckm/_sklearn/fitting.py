@@ -102,11 +102,13 @@ class SketchedEstimator:
 
     @property
     def _centroids(self) -> Centroids:
-        """The centroids in the precision of the data."""
+        """The centroids that rows are labelled by: those that users see, in their precision."""
+        return Centroids(self._rounded_centroids(), self._current_sketch().frequencies.units)
+
+    def _rounded_centroids(self) -> Array:
+        """Return the centroids in the precision of the data."""
         values = self._centroids_and_weights[0]
-        if values.dtype != self._dtype:
-            values = read_only(values, self._dtype)
-        return Centroids(values, self._current_sketch().frequencies.units)
+        return values if values.dtype == self._dtype else read_only(values, self._dtype)
 
     def _discard(self, names: tuple[str, ...]) -> None:
         for name in names:
@@ -212,19 +214,20 @@ class SketchedEstimator:
             )
         self.n_iter_ = len(polished.sse)
         # In the precision in which `predict` will use them.
-        centroids = Centroids(read_only(polished.centroids * step, self._dtype), units)
+        values = read_only(polished.centroids * step, self._dtype)
+        centroids = Centroids(values, units)
         if rows.is_in_memory:
             self.labels_, self.inertia_ = centroids.assign(rows.source, n_jobs=self.n_jobs)
         if not passes:
             return
+        mass: Array
         if rows.is_in_memory:
-            n_clusters = len(centroids.values)
-            mass = np.bincount(to_host(self.labels_), rows.weights, minlength=n_clusters)
+            mass = np.bincount(to_host(self.labels_), rows.weights, minlength=len(values))
         else:
             summary = centroids.summarise(rows.source, n_jobs=self.n_jobs)
             mass = summary.mass
             self.inertia_ = float(summary.sse.sum())
-        self._polished = (centroids.values, read_only(mass / mass.sum()))
+        self._polished = (values, read_only(mass / mass.sum()))
 
     def _validate_for_use(self, X: Any, sample_weight: Any = None) -> ValidatedRows:
         """Check rows to be labelled; labelling itself reports values that are not finite."""
