@@ -1,4 +1,4 @@
-"""Rows on a card: tensors of torch, CuPy and JAX that stay where they are."""
+"""Data on a GPU: tensors of torch, CuPy and JAX, which stay where they are; choice of a device."""
 
 import re
 from collections.abc import Iterator
@@ -13,29 +13,44 @@ from ckm._messages import Argument
 from ckm._util.arrays import Array
 from ckm.errors import MissingPackageError, ParameterError
 
-_WITH_DLPACK = {"cupy", "jax", "jaxlib"}
-_CPU = 1  # DLPack's name for it
-_CAPABLE = (7, 0)  # cards that Triton compiles for
+# Libraries whose arrays on a GPU are taken by DLPack.
+_DLPACK_PACKAGES = {"cupy", "jax", "jaxlib"}
+_DLPACK_CPU = 1  # DLPack's number for the CPU
+_TRITON_CAPABILITY = (7, 0)  # the oldest compute capability that Triton compiles for
 
-DEVICE_BYTES = 2**30  # of rows on a card that are taken at once
-_LEAST, _MOST = 2**14, 2**24  # and rows
+# Bytes of rows on a GPU that are processed at once: enough to keep it busy, and little beside its
+# memory.
+DEVICE_BYTES = 2**30
+# Rows that are processed at once: at least enough to be worth a launch. There is a limit for data
+# of few columns, as results per row (labels, keys) take memory as well.
+_MIN_ROWS = 2**14
+_MAX_ROWS = 2**24
+
+_DEVICE_NAME = re.compile("auto|cpu|cuda(:[0-9]+)?")
 
 
 class DeviceRows:
-    """A table on a card: enough of an array to be cut, sampled and passed on. Whoever needs its
-    numbers gets a copy on the CPU.
+    """Rows on a GPU, with as much of NumPy's interface as is needed to slice and sample them.
 
-    `ready` is the event after which other streams may read it, where it was recorded.
+    Conversion to a NumPy array copies them to the CPU.
+
+    Parameters
+    ----------
+    tensor : torch.Tensor (N, n)
+        The rows.
+    ready : torch.cuda.Event, optional
+        The event after which other streams may read the tensor.
     """
 
     __slots__ = ("ready", "tensor")
 
     def __init__(self, tensor: Any, ready: Any = None) -> None:
-        self.tensor, self.ready = tensor, ready
+        self.tensor = tensor
+        self.ready = ready
 
     @classmethod
     def of(cls, data: Any) -> "DeviceRows":
-        """The rows of a tensor that the current stream may still be writing."""
+        """The rows of an array or tensor that the current stream may still be writing."""
         import torch
 
         tensor = as_tensor(data)
@@ -43,14 +58,12 @@ class DeviceRows:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
+        """The number of rows and of columns."""
         return tuple(self.tensor.shape)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """NumPy's name for the numbers; bfloat16 and other short ones, which it lacks, count as
-        float32.
-        """
+        """The NumPy type; float32 for types that NumPy lacks, such as bfloat16."""
         try:
             return np.dtype(str(self.tensor.dtype).removeprefix("torch."))
         except TypeError:
@@ -60,49 +73,46 @@ class DeviceRows:
         return int(self.tensor.shape[0])
 
     def __getitem__(self, which: Any) -> "DeviceRows":
-        """A slice of rows (nothing is copied), or those at some indices or under a mask (copied on
-        the card).
-        """
+        """A slice of rows, without a copy, or the rows of some indices or of a mask, copied."""
         if isinstance(which, slice):
             return DeviceRows(self.tensor[which], self.ready)
         import torch
 
-        return DeviceRows.of(
-            self.synchronized()[torch.as_tensor(np.asarray(which), device=self.tensor.device)]
-        )
+        indices = torch.as_tensor(np.asarray(which), device=self.tensor.device)
+        return DeviceRows.of(self.synchronized()[indices])
 
     def __truediv__(self, units: Array) -> "DeviceRows":
         import torch
 
-        return DeviceRows.of(
-            self.synchronized().double()
-            / torch.tensor(units, dtype=torch.float64, device=self.tensor.device)
-        )
+        divisor = torch.tensor(units, dtype=torch.float64, device=self.tensor.device)
+        return DeviceRows.of(self.synchronized().double() / divisor)
 
     def synchronized(self) -> Any:
-        """The tensor, once the current stream may read it."""
+        """The tensor, after making the current stream wait until it may be read."""
         if self.ready is not None:
             self.ready.wait()
         return self.tensor
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         tensor = self.synchronized().detach()
-        found: Array = (tensor.float() if "bfloat16" in str(tensor.dtype) else tensor).cpu().numpy()
-        return found if dtype is None else found.astype(dtype)
+        if "bfloat16" in str(tensor.dtype):
+            tensor = tensor.float()
+        array: Array = tensor.cpu().numpy()
+        return array if dtype is None else array.astype(dtype)
 
     def astype(self, dtype: Any) -> Array:
-        """A copy on the CPU, of another type."""
+        """A copy on the CPU, as a NumPy array of another type."""
         return self.__array__(dtype)
 
 
 def rows_at_once(n_features: int, n_bytes: int = DEVICE_BYTES) -> int:
-    """How many float32 rows are taken at once: enough to be worth a launch."""
+    """The number of float32 rows that are processed at once, for a budget of bytes."""
     rows = n_bytes // (4 * n_features)
-    return max(_LEAST, min(_MOST, rows - rows % _LEAST))
+    return max(_MIN_ROWS, min(_MAX_ROWS, rows - rows % _MIN_ROWS))
 
 
 def concatenate_rows(tables: list[Any]) -> Any:
-    """The rows of all tables, one after another: on the card where all of them are."""
+    """Concatenate tables of rows; on the GPU if all of them are there."""
     if all(isinstance(table, DeviceRows) for table in tables):
         import torch
 
@@ -111,37 +121,37 @@ def concatenate_rows(tables: list[Any]) -> Any:
 
 
 def to_host(data: Any) -> Any:
-    """What is on a card as an array on the CPU; anything else as it is."""
+    """Copy data on a GPU to a NumPy array; other data is returned as it is."""
     return np.asarray(DeviceRows(as_tensor(data))) if is_on_gpu(data) else data
 
 
 def is_tensor(data: Any) -> bool:
-    """Whether it is a torch tensor, told without torch."""
+    """Whether `data` is a torch tensor; torch is not imported."""
     return type(data).__module__.split(".")[0] == "torch" and hasattr(data, "detach")
 
 
 def is_on_gpu(data: Any) -> bool:
-    """Whether it is a tensor of torch, CuPy or JAX that is not in the CPU's memory. Nothing is
-    imported to find out.
-    """
+    """Whether `data` is an array of torch, CuPy or JAX on a GPU; nothing is imported."""
     if is_tensor(data):
         return str(data.device.type) == "cuda"
-    names = {kind.__module__.split(".")[0] for kind in type(data).__mro__}
-    if not names & _WITH_DLPACK or not hasattr(data, "__dlpack_device__"):
+    packages = {kind.__module__.split(".")[0] for kind in type(data).__mro__}
+    if not packages & _DLPACK_PACKAGES or not hasattr(data, "__dlpack_device__"):
         return False
-    return int(data.__dlpack_device__()[0]) != _CPU
+    return int(data.__dlpack_device__()[0]) != _DLPACK_CPU
 
 
 def current_gpu() -> Any:
-    """The card that torch would use, or None."""
+    """The GPU that torch uses by default, or None."""
     import torch
 
-    return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else None
+    if not torch.cuda.is_available():
+        return None
+    return torch.device("cuda", torch.cuda.current_device())
 
 
 @contextmanager
 def use_gpu(device: Any) -> Iterator[None]:
-    """With this card as the current one, if it is one."""
+    """Make a GPU the current one inside the block; None changes nothing."""
     if device is None:
         yield
         return
@@ -153,29 +163,26 @@ def use_gpu(device: Any) -> Iterator[None]:
 
 @cache
 def has_triton(device: Any) -> bool:
-    """Whether there is a Triton that compiles for that device."""
+    """Whether Triton is installed and compiles for this device."""
     import torch
 
     return (
         str(device.type) == "cuda"
         and find_spec("triton") is not None
-        and torch.cuda.get_device_capability(device) >= _CAPABLE
+        and torch.cuda.get_device_capability(device) >= _TRITON_CAPABILITY
     )
 
 
 def as_tensor(data: Any) -> Any:
-    """A torch tensor of the same memory."""
+    """A torch tensor that shares the memory of `data`."""
     import torch
 
     return data.detach() if is_tensor(data) else torch.from_dlpack(data)
 
 
-_CHOICES = re.compile("auto|cpu|cuda(:[0-9]+)?")
-
-
 def check_device(device: Any) -> None:
-    """Refuse what is not the name of a device; whether there is such a device is not looked at."""
-    if not isinstance(device, str) or _CHOICES.fullmatch(device) is None:
+    """Require the name of a device; whether this machine has that device is not checked."""
+    if not isinstance(device, str) or _DEVICE_NAME.fullmatch(device) is None:
         name = " ".join(repr(device).split())
         raise ParameterError(
             f"There is no device {name}; choose one of 'auto', 'cpu', 'cuda', 'cuda:0', 'cuda:1', "
@@ -184,10 +191,10 @@ def check_device(device: Any) -> None:
 
 
 def resolve_device(device: str, rows_device: Any = None) -> Any:
-    """The `torch.device` that is meant, or None for the CPU.
+    """The `torch.device` that the argument `device` names, or None for the CPU.
 
-    "auto" is where the rows are: `rows_device`, without its index, since rows on several GPUs stay
-    where they are. A device that is not there is an error.
+    "auto" is the device of the rows, `rows_device`, without its index: rows on several GPUs stay
+    where they are. A device that this machine does not have is an error.
     """
     check_device(device)
     if device == "cpu" or (device == "auto" and rows_device is None):
