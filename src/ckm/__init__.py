@@ -1,5 +1,15 @@
-"""Cluster any amount of data in one pass: compressive k-means (Keriven, Tremblay, Traonmilin,
-Gribonval, 2017).
+"""Compressive k-means: cluster any amount of data in one pass.
+
+A sketch summarises the data in one pass, and clusters are decoded from the sketch alone (Keriven,
+Tremblay, Traonmilin and Gribonval, "Compressive K-means", ICASSP 2017).
+
+Examples
+--------
+>>> import ckm
+>>> X = ckm.datasets.gaussian_mixture(2000, 3, 2, separation=100.0, random_state=0).rows
+>>> s = ckm.sketch(X, n_clusters=3, random_state=0)
+>>> ckm.decode(s, 3, random_state=0).centroids.shape
+(3, 2)
 """
 
 from importlib import import_module
@@ -17,24 +27,24 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Where each public name lives. They are imported when first used, so that `import ckm` costs
-# nothing.
+# The module that defines each public name. Names are imported when they are first used, so that
+# `import ckm` loads nothing heavy.
 _HOMES = {
     "CompressiveKMeans": "ckm.estimators",
     "Frequencies": "ckm._core.frequencies",
     "Sketch": "ckm._core.sketch",
     "Sketcher": "ckm._sketching.stream",
     "Solution": "ckm._decoding.api",
-    "datasets": "",
+    "datasets": "ckm.datasets",
     "decode": "ckm._decoding.api",
     "draw_frequencies": "ckm._core.frequencies",
-    "errors": "",
+    "errors": "ckm.errors",
     "load": "ckm._core.storage",
     "merge": "ckm._core.sketch",
     "sketch": "ckm._sketching.api",
 }
 
-__all__ = [  # noqa: RUF022  (in the order a person meets them)
+__all__ = [  # noqa: RUF022  (in the order in which users need them)
     "CompressiveKMeans",
     "sketch",
     "decode",
@@ -53,8 +63,8 @@ __all__ = [  # noqa: RUF022  (in the order a person meets them)
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'ckm' has no attribute {name!r}")
-    home = _HOMES[name]
-    value = getattr(import_module(home), name) if home else import_module(f"ckm.{name}")
+    module = import_module(_HOMES[name])
+    value = module if _HOMES[name] == f"ckm.{name}" else getattr(module, name)
     globals()[name] = value
     return value
 

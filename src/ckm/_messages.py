@@ -1,8 +1,8 @@
 """Messages that carry the arguments they name as data.
 
-The library writes `sketch_size=500` where the command line writes `--sketch-size 500`. A message is
-made of pieces of text and of `Argument`s: `str(message)` words them for Python, and
-`message.worded(...)` in any other way.
+Python users pass `sketch_size=500` where the command line takes `--sketch-size 500`. A message is
+a sequence of texts and `Argument`s: as a string it names arguments as Python does, and
+`message.worded(...)` names them in any other way.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class _NoValue:
-    """Stands for "no value is named"; there is one of it, also after pickling."""
+    """The type of `NO_VALUE`, which stays a single object when it is pickled."""
 
     def __reduce__(self) -> str:
         return "NO_VALUE"
@@ -24,7 +24,7 @@ NO_VALUE = _NoValue()
 
 
 class Expression(str):
-    """Python code as the value of an argument: worded without quotes, as in `like=first`."""
+    """Python code as the value of an argument: shown without quotes, as in `like=first`."""
 
     def __repr__(self) -> str:
         return str(self)
@@ -39,9 +39,9 @@ class Argument:
     name : str
         Its name in Python.
     value : object, optional
-        The value that the message speaks of. `...` means "some value", worded `name=`.
+        The value that the message suggests or reports. `...` stands for any value: `name=`.
     function : str, optional
-        The function that takes it, where not every reader of the message has called that one.
+        The function that takes the argument, if the user may have called another one.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Aside:
-    """Words for readers of Python only, such as "(n_samples=3)", which scikit-learn looks for."""
+    """Text for Python users only, such as "(n_samples=3)", which scikit-learn's checks look for."""
 
     text: str
 
@@ -78,7 +78,12 @@ Piece = str | Argument | Aside
 
 
 class Message(str):
-    """Text that remembers the pieces it was made of.
+    """A string that remembers the pieces it was made of.
+
+    Parameters
+    ----------
+    *parts : str, Argument, Aside or Message
+        The pieces, in order. A message contributes its own pieces.
 
     Examples
     --------
@@ -92,19 +97,18 @@ class Message(str):
     parts: tuple[Piece, ...]
 
     def __new__(cls, *parts: "Piece | Message") -> "Message":
-        """Join pieces; the pieces of a message among them are taken one by one."""
         flat: list[Piece] = []
         for part in parts:
             flat.extend(part.parts if isinstance(part, Message) else [part])
-        made = super().__new__(cls, "".join(map(str, flat)))
-        made.parts = tuple(flat)
-        return made
+        message = super().__new__(cls, "".join(map(str, flat)))
+        message.parts = tuple(flat)
+        return message
 
     def __reduce__(self) -> tuple[type["Message"], tuple[Piece, ...]]:
         return Message, self.parts
 
     def worded(self, word: Callable[[Argument], str]) -> str:
-        """The same text with each argument in the words of `word`, and without asides."""
+        """The text with `word(argument)` in place of each argument, and without asides."""
         return "".join(
             word(part) if isinstance(part, Argument) else part
             for part in self.parts
