@@ -303,7 +303,7 @@ def test_numpy_integers_are_whole_numbers(s: ckm.Sketch) -> None:
 
 
 def test_sizes_of_the_sketch(X: np.ndarray, s: ckm.Sketch) -> None:
-    fail(ParameterError, "not known", "n_clusters=K", ckm.sketch, X)
+    fail(ParameterError, "not known", "give n_clusters= ", ckm.sketch, X)
     fail(
         ParameterError,
         "m = 3 frequencies is too small for 4 clusters",

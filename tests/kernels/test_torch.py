@@ -20,7 +20,7 @@ import ckm
 from ckm._kernels import Kernel, kernel_for, load_kernel
 from ckm._kernels.cpu.kernel import importance
 from ckm._kmeans.assign import Centroids
-from ckm._sketching.accumulate import State, run
+from ckm._sketching.accumulate import BlockSketcher, State, accumulate
 from ckm._sketching.jobs import SketchJob
 from ckm._sources.arrays import ArraySource
 from ckm._sources.base import BEGINNING, Chunk, Place, Source
@@ -275,7 +275,8 @@ def state_of(kernel: Kernel, f: ckm.Frequencies, X: np.ndarray, n_threads: int) 
     """What `ckm.sketch` adds up with that kernel."""
     plan = kernel.plan(X.shape[1], n_threads)
     blocks = split_blocks(ArraySource(X).chunks(), size=plan.block_rows)
-    return run(kernel, f, blocks, State.empty(f, 0), seed=0, n_threads=plan.threads)
+    sketch_block = BlockSketcher(kernel, f)
+    return accumulate(sketch_block, blocks, State.empty(f, 0), n_threads=plan.threads)
 
 
 def test_several_gpus_share_the_blocks(two_gpus: Gpus) -> None:

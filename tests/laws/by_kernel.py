@@ -4,7 +4,7 @@ import numpy as np
 
 import ckm
 from ckm._kernels import load_kernel
-from ckm._sketching.accumulate import State, run
+from ckm._sketching.accumulate import BlockSketcher, State, accumulate
 from ckm._sources.arrays import ArraySource
 from ckm._sources.blocks import split_blocks
 
@@ -12,5 +12,6 @@ from ckm._sources.blocks import split_blocks
 def sketch_by(kernel: str, X: np.ndarray, frequencies: ckm.Frequencies) -> ckm.Sketch:
     """The sketch of these rows by the kernel called `kernel`."""
     blocks = split_blocks(ArraySource(X).chunks())
-    state = run(load_kernel(kernel), frequencies, blocks, State.empty(frequencies, 0), seed=0)
+    sketch_block = BlockSketcher(load_kernel(kernel), frequencies)
+    state = accumulate(sketch_block, blocks, State.empty(frequencies, 0))
     return ckm.Sketch(frequencies, state.tally)

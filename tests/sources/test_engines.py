@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 import ckm
 from ckm._cli.app import app
-from ckm._sketching.choose import Choice, SurveyJob
-from ckm._sketching.jobs import SketchJob
+from ckm._sketching.jobs import PilotJob, SketchJob
+from ckm._sketching.options import SketchOptions
 from ckm._sources.base import Chunk, Place
 from ckm.errors import MismatchError
 
@@ -107,9 +107,9 @@ def test_sums_for_other_frequencies_are_refused() -> None:
         SketchJob(b).state_of(SketchJob(a).of_partition(0, iter(chunks(np.eye(2)))))
 
 
-def test_a_survey_sends_no_row_back() -> None:
+def test_a_pilot_sends_no_row_back() -> None:
     X = np.random.default_rng(0).normal(size=(6000, 2))
-    job = SurveyJob(Choice(n_clusters=3), 2, 30, seed=0)
+    job = PilotJob(SketchOptions(n_clusters=3), 2, 30, seed=0)
     pool = job.merge(
         [job.of_partition(i, iter(chunks(part))) for i, part in enumerate(np.array_split(X, 3))]
     )

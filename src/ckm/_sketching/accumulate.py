@@ -1,12 +1,13 @@
-"""The local runner: fixed-size blocks over a thread pool, merged in order.
+"""Accumulation: fixed-size blocks of rows are sketched by a pool of threads and added up in order.
 
-Kernels release the interpreter lock, so threads are all it takes. Blocks do not depend on the
-number of threads and are merged in the order of the data, so neither do the results.
+Kernels release the interpreter lock, so threads are enough. Blocks do not depend on the number of
+threads and are merged in the order of the data, so neither do the results.
 """
 
 import zlib
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,15 +17,32 @@ from ckm._core.tally import Tally
 from ckm._kernels import Kernel
 from ckm._sources.base import BEGINNING, Place
 from ckm._sources.blocks import Block, group_tasks, to_floats
+from ckm._util.arrays import FloatArray
 from ckm._util.parallel import ordered_map
 from ckm._util.progress import OnRows, ignore
 from ckm._util.random import stream
 from ckm.errors import NonFiniteError
 
+# Rows at the start of a block whose order becomes part of the name of its random stream.
+_FINGERPRINT_ROWS = 64
 
-class State(NamedTuple):
-    """What a pass has added up so far, how many blocks and rows it has read and rows were dropped,
-    and where reading goes on.
+
+@dataclass(frozen=True)
+class State:
+    """The sums of a pass so far, and where it stands.
+
+    Parameters
+    ----------
+    tally : Tally
+        The sums over the rows so far.
+    pool : Pool or None
+        A sample of these rows, if one is kept.
+    blocks, rows : int
+        The number of blocks and rows read.
+    dropped : int
+        The number of rows left out because of missing values.
+    place : Place
+        Where reading continues.
     """
 
     tally: Tally
@@ -36,66 +54,111 @@ class State(NamedTuple):
 
     @classmethod
     def empty(cls, frequencies: Frequencies, capacity: int) -> "State":
-        """Nothing yet, and a pool only if it is to hold rows."""
+        """The state before the first row; it has no pool if the capacity is zero."""
         pool = Pool.empty(capacity, frequencies.n) if capacity else None
         return cls(Tally.empty(frequencies.m, frequencies.n), pool)
 
+    def after(self, block: Block, tally: Tally, sample: Pool | None) -> "State":
+        """The state after the next block, given its tally and its sample of rows."""
+        chunk = block.chunk
+        n_read = chunk.after.row - chunk.start.row if block.ends_chunk else 0
+        n_dropped = n_read - len(chunk.rows) if block.ends_chunk else 0
+        return State(
+            self.tally + tally,
+            _merge_pools(self.pool, sample),
+            block.number + 1,
+            self.rows + n_read,
+            self.dropped + n_dropped,
+            chunk.after if block.ends_chunk else self.place,
+        )
 
-def run(
-    kernel: Kernel,
-    frequencies: Frequencies,
-    blocks: Iterable[Block],
-    state: State,
-    seed: int,
-    *,
-    n_threads: int = 1,
-    on_rows: OnRows = ignore,
-    on_state: Callable[[State], None] | None = None,
-    columns: tuple[str, ...] | None = None,
-    n_rows: int | None = None,
-) -> State:
-    """Add the tally of every block to `state`, and its rows to the pool (if there is one; `seed`
-    decides which). `on_state` hears of every state that the pass could go on from; `n_rows` is how
-    many rows are expected, where that is known.
+    def __add__(self, other: "State") -> "State":
+        """The sums over two parts of the data; the place of neither is kept."""
+        return State(
+            self.tally + other.tally,
+            _merge_pools(self.pool, other.pool),
+            self.blocks + other.blocks,
+            self.rows + other.rows,
+            self.dropped + other.dropped,
+        )
+
+
+def _merge_pools(a: Pool | None, b: Pool | None) -> Pool | None:
+    return None if a is None or b is None else a + b
+
+
+@dataclass(frozen=True)
+class BlockSketcher:
+    """Turns one block of rows into its tally, and into its part of the pool.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Computes the sums.
+    frequencies : Frequencies
+        The frequencies of the sketch.
+    capacity : int
+        The size of the pool; zero for none.
+    seed : int
+        Determines which rows are sampled for the pool.
+    columns : tuple of str, optional
+        The names of the columns, for error messages.
     """
-    capacity = None if state.pool is None else state.pool.capacity
 
-    def work(block: Block) -> tuple[Tally, Pool | None]:
-        rows, weights = to_floats(block.rows), block.weights
-        # rows of weight zero are as if they were not there
+    kernel: Kernel
+    frequencies: Frequencies
+    capacity: int = 0
+    seed: int = 0
+    columns: tuple[str, ...] | None = None
+
+    def __call__(self, block: Block) -> tuple[Tally, Pool | None]:
+        rows = to_floats(block.rows)
+        weights = block.weights
+        # A row of weight zero counts as absent.
         if weights is not None and not weights.min(initial=1.0) > 0:
-            rows, weights = rows[weights > 0], weights[weights > 0]
+            is_present = weights > 0
+            rows = rows[is_present]
+            weights = weights[is_present]
         try:
-            part = kernel.tally(frequencies, rows, weights)
+            tally = self.kernel.tally(self.frequencies, rows, weights)
         except NonFiniteError as error:
             if block.weights is not None:
                 error.row = int(np.flatnonzero(block.weights > 0)[error.row])
-            raise block.locate_error(error, columns) from None
-        if capacity is None:
-            return part, None
-        # The order of some values is part of the stream's name: two files sketched with one seed
-        # seldom keep the same positions, and a change of units or origin changes nothing.
-        order = np.argsort(rows[:64], axis=0, kind="stable").astype(np.int64)
-        rng = stream(seed, "pool", block.number, zlib.crc32(order.tobytes()))
-        return part, kernel.draw_pool(rng, rows, weights, capacity, frequencies)
+            raise block.locate_error(error, self.columns) from None
+        sample = self._sample(block.number, rows, weights) if self.capacity else None
+        return tally, sample
 
+    def _sample(self, number: int, rows: Any, weights: FloatArray | None) -> Pool:
+        """Draw the pool of one block."""
+        # The order of some values is part of the stream's name: two files sketched with one seed
+        # seldom keep the same positions, and changing the units or the origin changes nothing.
+        order = np.argsort(rows[:_FINGERPRINT_ROWS], axis=0, kind="stable").astype(np.int64)
+        rng = stream(self.seed, "pool", number, zlib.crc32(order.tobytes()))
+        return self.kernel.draw_pool(rng, rows, weights, self.capacity, self.frequencies)
+
+
+def accumulate(
+    sketch_block: BlockSketcher,
+    blocks: Iterable[Block],
+    state: State,
+    *,
+    n_threads: int = 1,
+    n_rows: int | None = None,
+    on_rows: OnRows = ignore,
+    on_state: Callable[[State], None] | None = None,
+) -> State:
+    """Add every block to `state`, in order.
+
+    `n_rows` is the number of rows to come, where it is known: threads then finish together.
+    `on_rows` is called after each block, and `on_state` with every state from which the pass could
+    be resumed.
+    """
     tasks = group_tasks(blocks, n_threads, n_rows)
-    done = ordered_map(lambda task: [work(block) for block in task], tasks, n_threads)
-    for block, (part, sample) in (
-        (block, result)
-        for task, results in done
-        for block, result in zip(task, results, strict=True)
-    ):
-        kept = state.pool + sample if state.pool is not None and sample is not None else None
-        state = state._replace(tally=state.tally + part, pool=kept, blocks=block.number + 1)
-        if block.ends_chunk:
-            read, place = block.chunk.after.row - block.chunk.start.row, block.chunk.after
-            state = state._replace(
-                rows=state.rows + read,
-                dropped=state.dropped + read - len(block.chunk.rows),
-                place=place,
-            )
-            if on_state is not None:
+    done = ordered_map(lambda task: list(map(sketch_block, task)), tasks, n_threads)
+    for task, results in done:
+        for block, (tally, sample) in zip(task, results, strict=True):
+            state = state.after(block, tally, sample)
+            if on_state is not None and block.ends_chunk:
                 on_state(state)
-        on_rows(len(block.rows), block.n_bytes)
+            on_rows(len(block.rows), block.n_bytes)
     return state

@@ -1,23 +1,26 @@
-"""`sketch(...)`: one pass over any data, ending in a `Sketch`."""
+"""`ckm.sketch`: open the data, choose the frequencies, accumulate the sums in one pass."""
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ckm._core.frequencies import Frequencies
 from ckm._core.laws import DEFAULT_DISTRIBUTION
 from ckm._core.sketch import Sketch
-from ckm._kernels import kernel_for
+from ckm._kernels import Kernel, kernel_for
 from ckm._kernels.spec import MAX_TURNS
-from ckm._sketching.accumulate import State, run
+from ckm._messages import Argument, Message
+from ckm._sketching.accumulate import BlockSketcher, State, accumulate
 from ckm._sketching.checkpoint import CHECKPOINT_INTERVAL, CheckpointWriter
-from ckm._sketching.choose import Choice, choose_frequencies, resolve_like
+from ckm._sketching.choose import choose_frequencies, resolve_like
 from ckm._sketching.jobs import SketchJob, sketch_partitions
+from ckm._sketching.options import SketchOptions
 from ckm._sources import ColumnRequest, Source, open_rows
 from ckm._sources.adapters import WithoutMissing
 from ckm._sources.blocks import BLOCK_ROWS, split_blocks
@@ -56,81 +59,130 @@ def sketch(
     resume: bool = False,
     progress: bool = False,
 ) -> Sketch:
-    """Sketch data in one pass: z_j = sum_l beta_l exp(-i omega_j^T (x_l - origin)) / sum_l beta_l
-    (equation 3).
+    """Compress data into a sketch in one pass.
+
+    The sketch is the characteristic function of the data at m frequencies (equation 3)::
+
+        z_j = sum_l beta_l exp(-i omega_j^T (x_l - origin)) / sum_l beta_l
+
+    with rows x_l, weights beta_l, frequencies omega_j and the mean of a sample as the origin. Its
+    size does not depend on the number of rows. `ckm.decode` finds centroids in it.
+
+    For the same frequencies and unweighted rows the result is bit-identical however the rows are
+    ordered, split into files or batches, and distributed over threads and workers.
 
     Parameters
     ----------
-    data : array, data frame, file name, glob pattern, folder, list of file names, query, stream,
-    iterable of batches, or cluster's data
-        The rows: a NumPy array (N, n), a sparse matrix, a tensor on the CPU or on a card; a pandas,
-        polars (also lazy), PyArrow or DuckDB table, anything with `__arrow_c_stream__`; `.npy`,
-        `.csv` (also `.gz`, `.zst`), `.parquet`, `.arrow`, `.feather`, `.h5` and `.zarr` files; "-"
-        for standard input; a cursor; arrays, tensors or frames one after another, or a function
-        that returns them. docs/sources.md has an example of each. No rows give an empty sketch.
-        Dask arrays, data frames and bags of batches, Spark data frames and Ray datasets stay where
-        they are, and workers send sums back: docs/scaling.md.
+    data : array-like, data frame, str, path, list, query, stream, iterable or engine collection
+        The rows (N, n). One of
+
+        - a NumPy array, a sparse matrix, or a tensor on the CPU or on a GPU;
+        - a pandas, polars (also lazy), PyArrow or DuckDB table, or any object with
+          ``__arrow_c_stream__``;
+        - a file name, a glob pattern, a folder or a list of file names: ``.npy``, ``.csv`` (also
+          ``.gz`` and ``.zst``), ``.parquet``, ``.arrow``, ``.feather``, ``.h5`` and ``.zarr``;
+        - ``"-"`` for standard input, an open file, or a database cursor;
+        - an iterable of arrays, tensors or data frames, or a function that returns one;
+        - a Dask array, data frame or bag of batches, a Spark data frame or a Ray dataset. The
+          rows stay where they are, and workers send back sums.
+
+        Data without rows gives an empty sketch.
     n_clusters : int, optional
-        How many clusters it will be decoded to; sets the size m = 5 * n_clusters * n unless
-        `sketch_size` is given. With `like`, which has a size, it is only checked that this is not
-        too small.
+        The number K of clusters that the sketch will be decoded to. Sets the size of the sketch to
+        m = 5 K n unless `sketch_size` is given. With `like`, it is only checked that the size is
+        sufficient.
     sketch_size : int, optional
         The number m of frequencies.
-    scale : "auto" or float
-        The variance sigma^2 that frequencies are scaled to; "auto" estimates it from a sample of
-        the rows: the variance within `n_clusters` clusters (m / 5 n where only `sketch_size` is
-        given) for "multiscale" and "structured", the paper's rule for the other laws.
-    distribution : {"multiscale", "structured", "adapted-radius", "folded-gaussian", "gaussian"}
-        The law that frequencies are drawn from: "adapted-radius" is the paper's, "multiscale" the
-        same at many scales, so that results hardly depend on `scale`. "structured" has the radii of
-        "multiscale" and directions that a fast transform multiplies by: a row costs O(m log n)
-        instead of O(m n), and a sketch's file O(m) bytes; for 100 columns and more.
-    like : Sketch, Frequencies or file name, optional
-        Use these frequencies (and column names), so that the result can be merged with what they
-        came from.
-    sample_weight : array (N,), optional
-        Non-negative weights beta; a weight of two is a row given twice, a weight of zero a row left
-        out.
+    scale : "auto" or float, default="auto"
+        The variance sigma^2 that the frequencies are scaled to. "auto" estimates it from a sample
+        of the rows: as the variance within `n_clusters` clusters (m / 5n clusters if only
+        `sketch_size` is given) for "multiscale" and "structured", and by the paper's rule for the
+        other distributions.
+    distribution : {"multiscale", "structured", "adapted-radius", "folded-gaussian", "gaussian"}, \
+default="multiscale"
+        The law that the frequencies are drawn from. "adapted-radius" is the paper's.
+        "multiscale" is the same at many scales, so that results hardly depend on `scale`.
+        "structured" has the radii of "multiscale" and directions with a fast transform: a row
+        costs O(m log n) operations instead of O(m n), and the file of the sketch O(m) bytes. Use
+        it for 100 columns and more.
+    like : Sketch, Frequencies, str or path, optional
+        A sketch, its frequencies, or the name of its file. The new sketch uses the same
+        frequencies and column names, so that the two can be merged.
+    sample_weight : array-like of shape (N,), optional
+        Non-negative weights beta. A row of weight two counts as two rows, a row of weight zero as
+        none.
     columns : list of str, optional
-        The columns of a table to use, in this order; by default all that hold numbers, and a
-        warning names those left out.
+        The columns of a table to use, in this order. By default all numeric columns are used, and
+        a warning names the others.
     weight_column : str, optional
         The column of a table that holds the weights beta.
-    nan : {"error", "drop"}
-        What to do with a missing value: refuse it with its place, or leave out its row, with a
-        warning that says how many were.
-    standardize : bool
-        Measure each column in units of its standard deviation, as a sample of the rows has it.
-        Distances and SSEs are then in these units, which the sketch keeps; centroids come back in
-        the data's own. With `like`, its units are used.
-    pool : int
-        How many sampled rows to keep in the sketch, for the decoder to start from and to place
-        centroids by; a hundred for each cluster count for as much as the sketch. Rows far from the
-        mean are more likely to be kept, since few of them may decide the SSE.
-    random_state : None, int, Generator or RandomState
-        Decides the frequencies, the sample and the pool. None draws a new seed each time (the
-        command line's --seed is 0).
+    nan : {"error", "drop"}, default="error"
+        How to handle missing values: raise an error that names the first, or drop their rows, with
+        a warning that counts them.
+    standardize : bool, default=False
+        Divide each column by its standard deviation in a sample of the rows. Distances and SSEs
+        are then in these units, which the sketch records; centroids are returned in the units of
+        the data. With `like`, its units are used.
+    pool : int, default=0
+        The number of sampled rows to keep in the sketch, from which the decoder can start and
+        place centroids. A hundred per cluster are worth as much as the sketch itself. Rows far
+        from the mean are more likely to be sampled, since a few of them may dominate the SSE.
+    random_state : int, Generator, RandomState or None, default=None
+        Determines the frequencies, the sample for scale and origin, and the pool. None uses a new
+        seed for each call.
     n_jobs : int, optional
-        Threads; None means every core, or on a cluster one for each task. The result does not
-        depend on it.
-    device : {"auto", "cpu", "cuda", "cuda:0", "cuda:1", ...}
-        Where the sums are computed. "auto" is where the rows are: in place for rows on a GPU, else
-        on the CPU. "cuda" is every GPU that torch finds: rows on the CPU are copied there block by
-        block, rows on a GPU are summed in place. "cuda:1" is that GPU alone. "cpu" copies rows on a
-        GPU to the CPU block by block. A device that is not there is an error. On a cluster it is
-        the device of each worker.
-    checkpoint : file name, optional
-        Where to write down what has been added up so far, every ten seconds and whenever the pass
-        ends, however that is. Only for rows in files. It stays until it is removed.
-    resume : bool
-        Go on from `checkpoint`, where there is one: with the same options and files the sketch is
-        the same, bit for bit, as without a stop.
-    progress : bool
+        The number of threads. None means all cores, or one thread per task on an engine. The
+        result does not depend on it.
+    device : {"auto", "cpu", "cuda", "cuda:0", "cuda:1", ...}, default="auto"
+        Where the sums are computed. "auto" is where the rows are: in place for rows on a GPU,
+        otherwise on the CPU. "cuda" uses every GPU that torch finds: rows on the CPU are copied
+        there block by block, rows on a GPU are summed in place. "cuda:1" is that GPU alone. "cpu"
+        copies rows on a GPU to the CPU block by block. On an engine it is the device of each
+        worker. A device that does not exist is an error.
+    checkpoint : str or path, optional
+        A file to which the state of the pass is written regularly, and when the pass ends or
+        fails. Only for rows in files. The file is not removed at the end.
+    checkpoint_interval : float, default=10.0
+        The seconds between two checkpoints.
+    resume : bool, default=False
+        Continue from `checkpoint` if that file exists. With the same options and files the sketch
+        is bit-identical to that of an uninterrupted pass.
+    progress : bool, default=False
         Show a progress bar on a terminal.
 
     Returns
     -------
     Sketch
+        The sketch of all rows.
+
+    Raises
+    ------
+    DataError
+        If the rows cannot be used: not numeric, not two-dimensional, not finite
+        (`NonFiniteError`), or all equal so that no scale can be estimated.
+    ParameterError
+        If an argument is invalid, contradicts another, or the size of the sketch is not known.
+    MismatchError
+        If the data does not have the columns of `like`.
+    CheckpointError
+        If the checkpoint to resume from is damaged, or its files have changed.
+
+    Warns
+    -----
+    ColumnsWarning
+        If columns that are not numeric were left out.
+    MissingRowsWarning
+        If rows with missing values were dropped.
+    PhaseWarning
+        If rows are so far from the origin that their phases lose all precision.
+    ScaleWarning
+        If there were no rows to estimate the scale from.
+
+    See Also
+    --------
+    decode : Find centroids in a sketch.
+    merge : Merge sketches with the same frequencies.
+    Sketcher : Sketch batches of rows as they arrive.
 
     Examples
     --------
@@ -139,125 +191,227 @@ def sketch(
     >>> s = ckm.sketch(X, n_clusters=2, random_state=0)
     >>> s.z.shape, s.count
     ((30,), 1000)
+
+    Sketches of two parts of the data, with the same frequencies, add up to the sketch of all rows:
+
+    >>> first = ckm.sketch(X[:400], n_clusters=2, random_state=0)
+    >>> second = ckm.sketch(X[400:], like=first)
+    >>> (first + second) == ckm.sketch(X, like=first)
+    True
     """
-    check_device(device)
-    threads, capacity = thread_count(n_jobs), check_whole_number(pool, "pool", 0)
-    model, choice = (
-        resolve_like(like),
-        Choice(n_clusters, sketch_size, scale, distribution, standardize),
+    options = SketchOptions(n_clusters, sketch_size, scale, distribution, standardize)
+    execution = PassOptions(
+        check_whole_number(pool, "pool", 0), seed_of(random_state), n_jobs, device, progress
     )
-    source = open_rows(
-        data,
-        ColumnRequest(columns, weight_column, None if model is None else model.columns),
-        sample_weight,
-        nan,
-    )
-    # On a cluster each worker resolves the device for itself.
-    partitioned = isinstance(source, PartitionedSource)
-    compute = kernel_for(None if partitioned else resolve_device(device, source.device))
-    planned = compute.plan(source.n_features, threads, source.is_on_gpu)
-    if planned is not None:
-        threads = (
-            1
-            if source.n_rows is not None and source.n_rows <= planned.block_rows
-            else planned.threads
-        )
-        source.prefer_chunk_rows(planned.block_rows)
-    seed, keeper, begun = seed_of(random_state), None, None
+    model = resolve_like(like)
+    request = ColumnRequest(columns, weight_column, None if model is None else model.columns)
+    source = open_rows(data, request, sample_weight, nan)
+    plan = _plan_pass(source, execution)
+    writer = None
     if checkpoint is not None:
-        asked = choice._asdict() | {
-            "like": model and model.frequencies.fingerprint,
-            "columns": columns and list(columns),
-        }
-        asked |= {
-            "weight_column": weight_column,
-            "nan": nan,
-            "pool": capacity,
-            "device": device,
-            "random_state": seed,
-        }
-        keeper = CheckpointWriter(
+        writer = CheckpointWriter(
             checkpoint,
-            asked,
+            _record_options(options, execution, request, model, nan),
             source,
             resume=resume,
             any_seed=random_state is None,
             interval=checkpoint_interval,
         )
-        seed, begun = keeper.options["random_state"], keeper.resumed_from
+        execution = replace(execution, seed=writer.options["random_state"])
     elif resume:
-        raise ParameterError("resume=True goes on from a checkpoint; name it with checkpoint=.")
-    frequencies = (
-        choose_frequencies(source, choice, model, seed)
-        if begun is None
-        else begun.sketch.frequencies
-    )
-    names = source.columns or (model.columns if model else None)
-    state = State.empty(frequencies, capacity) if begun is None else begun.state
+        raise ParameterError(
+            Argument("resume", True),
+            " continues from a checkpoint; name it with ",
+            Argument("checkpoint", ...),
+            ".",
+        )
 
-    def so_far(state: State) -> Sketch:
+    if writer is not None and writer.resumed_from is not None:
+        frequencies = writer.resumed_from.sketch.frequencies
+        state = writer.resumed_from.state
+    else:
+        frequencies = choose_frequencies(source, options, model, execution.seed)
+        state = State.empty(frequencies, execution.capacity)
+    names = source.columns or (None if model is None else model.columns)
+
+    def to_sketch(state: State) -> Sketch:
         return Sketch(frequencies, state.tally, names, state.pool)
 
-    began = time.perf_counter()
+    def on_state(state: State) -> None:
+        if writer is not None:
+            writer.update(to_sketch(state), state)
+
+    with writer or nullcontext():
+        state = _accumulate(source, frequencies, state, execution, plan, on_state)
+    _warn_dropped_rows(state, source)
+    _warn_large_phases(to_sketch(state))
+    return to_sketch(state)
+
+
+@dataclass(frozen=True)
+class PassOptions:
+    """How the sums are computed: the arguments of `ckm.sketch` that do not concern frequencies.
+
+    Parameters
+    ----------
+    capacity : int
+        The size of the pool; zero for none.
+    seed : int
+        Determines frequencies, pilot and pool.
+    n_jobs : int or None
+        The number of threads; None for all cores, or one per task on an engine.
+    device : str
+        Where the sums are computed.
+    progress : bool
+        Whether to show a progress bar.
+    """
+
+    capacity: int
+    seed: int
+    n_jobs: int | None
+    device: str
+    progress: bool
+
+    def __post_init__(self) -> None:
+        check_device(self.device)
+        thread_count(self.n_jobs)
+
+
+class PassPlan(NamedTuple):
+    """The kernel of a pass, the number of threads (of one task on an engine), and the number of
+    rows that the kernel takes at a time; None for the default.
+    """
+
+    kernel: Kernel
+    n_threads: int
+    block_rows: int | None = None
+
+
+def _plan_pass(source: Source, options: PassOptions) -> PassPlan:
+    """Choose the kernel, once per pass; raises if there is no such device."""
+    n_threads = thread_count(options.n_jobs)
+    if isinstance(source, PartitionedSource):
+        # Each worker resolves the device for itself, and runs many tasks, each on one core.
+        return PassPlan(kernel_for(None), 1 if options.n_jobs is None else n_threads)
+    kernel = kernel_for(resolve_device(options.device, source.device))
+    plan = kernel.plan(source.n_features, n_threads, source.is_on_gpu)
+    if plan is None:
+        return PassPlan(kernel, n_threads)
+    source.prefer_chunk_rows(plan.block_rows)
+    is_one_block = source.n_rows is not None and source.n_rows <= plan.block_rows
+    return PassPlan(kernel, 1 if is_one_block else plan.threads, plan.block_rows)
+
+
+def _record_options(
+    options: SketchOptions,
+    execution: PassOptions,
+    request: ColumnRequest,
+    model: Sketch | None,
+    nan: str,
+) -> dict[str, Any]:
+    """The arguments that a pass must be resumed with: all that its result depends on."""
+    return asdict(options) | {
+        "like": None if model is None else model.frequencies.fingerprint,
+        "columns": None if request.columns is None else list(request.columns),
+        "weight_column": request.weight,
+        "nan": nan,
+        "pool": execution.capacity,
+        "device": execution.device,
+        "random_state": execution.seed,
+    }
+
+
+def _accumulate(
+    source: Source,
+    frequencies: Frequencies,
+    state: State,
+    options: PassOptions,
+    plan: PassPlan,
+    on_state: Callable[[State], None],
+) -> State:
+    """Add to `state` all rows that it does not include yet, here or on the workers of an engine."""
+    started = time.perf_counter()
     _log.info(
         "sketching %d columns with %d frequencies (%s) in %d threads",
         frequencies.n,
         frequencies.m,
         frequencies.distribution,
-        threads,
+        plan.n_threads,
     )
-    # its engine runs many tasks at a time, each on one core
     if isinstance(source, PartitionedSource):
-        job = SketchJob(
-            frequencies, device, capacity, seed, 1 if n_jobs is None else threads, source.columns
+        state = sketch_partitions(
+            source,
+            SketchJob(
+                frequencies,
+                options.device,
+                options.capacity,
+                options.seed,
+                plan.n_threads,
+                source.columns,
+            ),
         )
-        state = sketch_partitions(source, job)
     else:
-        with (
-            rows_bar("Sketching", source.n_rows, progress, source.n_bytes) as on_rows,
-            keeper or nullcontext(),
-            closing(
-                read(source, state.place, None if planned is None else planned.block_rows)
-            ) as chunks,
-        ):
-            on_rows(state.rows)
-            blocks = split_blocks(
-                chunks, state.blocks, BLOCK_ROWS if planned is None else planned.block_rows
-            )
-            on_state = None if keeper is None else lambda state: keeper.update(so_far(state), state)
-            left = None if source.n_rows is None else source.n_rows - state.rows
-            state = run(
-                compute, frequencies, blocks, state, seed, n_threads=threads, on_rows=on_rows, on_state=on_state, columns=source.columns,
-                n_rows=left,
-            )  # fmt: skip
-    _log.info("sketched %d rows in %.2f s", state.tally.count, time.perf_counter() - began)
-    _tell_dropped(state, source)
-    _warn_of_large_phases(so_far(state))
-    return so_far(state)
+        state = _accumulate_here(source, frequencies, state, options, plan, on_state)
+    _log.info("sketched %d rows in %.2f s", state.tally.count, time.perf_counter() - started)
+    return state
 
 
-def _tell_dropped(state: State, source: Source) -> None:
-    if state.dropped:
-        first = (
-            f"; the first is {source.first}"
-            if isinstance(source, WithoutMissing) and source.first
-            else ""
-        )
-        warn_user(
-            f"Left out {state.dropped:,} of {state.rows:,} rows, which have missing values{first}.",
-            MissingRowsWarning,
+def _accumulate_here(
+    source: Source,
+    frequencies: Frequencies,
+    state: State,
+    options: PassOptions,
+    plan: PassPlan,
+    on_state: Callable[[State], None],
+) -> State:
+    """Read the source from where `state` stands, and sketch it in threads."""
+    sketch_block = BlockSketcher(
+        plan.kernel, frequencies, options.capacity, options.seed, source.columns
+    )
+    with (
+        rows_bar("Sketching", source.n_rows, options.progress, source.n_bytes) as on_rows,
+        closing(read(source, state.place, plan.block_rows)) as chunks,
+    ):
+        on_rows(state.rows)
+        return accumulate(
+            sketch_block,
+            split_blocks(chunks, state.blocks, plan.block_rows or BLOCK_ROWS),
+            state,
+            n_threads=plan.n_threads,
+            n_rows=None if source.n_rows is None else source.n_rows - state.rows,
+            on_rows=on_rows,
+            on_state=on_state,
         )
 
 
-def _warn_of_large_phases(sketch: Sketch) -> None:
+def _warn_dropped_rows(state: State, source: Source) -> None:
+    """Warn of rows that were left out because of missing values."""
+    if not state.dropped:
+        return
+    first = source.first if isinstance(source, WithoutMissing) else ""
+    where = f"; the first is {first}" if first else ""
+    warn_user(
+        f"Left out {state.dropped:,} of {state.rows:,} rows, which have missing values{where}.",
+        MissingRowsWarning,
+    )
+
+
+def _warn_large_phases(sketch: Sketch) -> None:
+    """Warn of rows so far from the origin that float32 cannot represent their phases."""
     if not sketch.count:
         return
-    origin = sketch.frequencies.origin
-    reach = np.maximum(np.abs(sketch.lower - origin), np.abs(sketch.upper - origin))
-    turns = sketch.frequencies.max_turns(reach, MAX_TURNS)
+    frequencies = sketch.frequencies
+    below = np.abs(sketch.lower - frequencies.origin)
+    above = np.abs(sketch.upper - frequencies.origin)
+    turns = frequencies.max_turns(np.maximum(below, above), MAX_TURNS)
     if turns > MAX_TURNS:
         warn_user(
-            f"Some rows lie so far out ({turns:.3g} turns of phase) that float32 cannot place them: they add noise to the sketch. "
-            f"Remove outliers, or give a larger scale= (now {sketch.frequencies.scale:.3g}).",
+            Message(
+                f"Some rows are so far from the others ({turns:.3g} turns of phase) that float32 "
+                "cannot represent their phases: they add noise to the sketch. Remove outliers, "
+                "or give a larger ",
+                Argument("scale", ...),
+                f" (now {frequencies.scale:.3g}).",
+            ),
             PhaseWarning,
         )

@@ -11,7 +11,6 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -149,7 +148,7 @@ class CheckpointWriter:
 
     def __init__(
         self,
-        path: str | PathLike[str],
+        path: str | Path,
         options: dict[str, Any],
         source: Source,
         *,
@@ -202,7 +201,7 @@ class CheckpointWriter:
             self.write()
 
 
-def remove_checkpoint(path: str | PathLike[str]) -> None:
+def remove_checkpoint(path: str | Path) -> None:
     """Remove a checkpoint that is no longer needed."""
     Path(path).unlink(missing_ok=True)
 
@@ -222,7 +221,7 @@ def _record_files(source: Source) -> tuple[FileRecord, ...]:
 
 
 def _read_checkpoint(
-    path: str | PathLike[str],
+    path: str | Path,
     resume: bool,
     options: dict[str, Any],
     files: tuple[FileRecord, ...],
@@ -249,9 +248,7 @@ def _read_checkpoint(
     return found
 
 
-def _require_same_options(
-    path: str | PathLike[str], before: dict[str, Any], now: dict[str, Any]
-) -> None:
+def _require_same_options(path: str | Path, before: dict[str, Any], now: dict[str, Any]) -> None:
     for name in sorted(now):
         if before.get(name) != now[name]:
             raise ParameterError(
@@ -264,7 +261,7 @@ def _require_same_options(
 
 
 def _require_same_files(
-    path: str | PathLike[str], before: tuple[FileRecord, ...], now: tuple[FileRecord, ...]
+    path: str | Path, before: tuple[FileRecord, ...], now: tuple[FileRecord, ...]
 ) -> None:
     present = {file.name: file for file in now}
     for file in before:

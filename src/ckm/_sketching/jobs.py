@@ -1,21 +1,80 @@
-"""What workers compute for a sketch: sums and a fingerprint, and rows only for a pool.
+"""What workers of an engine compute: the pilot that frequencies are chosen by, and the sums.
 
-The frequencies are sent to workers and never sent back. Sums are integers, so any split into
-partitions, any order of merging and any engine give bit-identical sums.
+A worker sends back sums and a fingerprint, and rows only for a pool; frequencies are sent to
+workers and never back. Sums are integers, so any split into partitions, any order of merging and
+any engine give bit-identical sums.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ckm._core.frequencies import Frequencies
+from ckm._core.pool import Pool
 from ckm._kernels import kernel_for
-from ckm._sketching.accumulate import State, run
-from ckm._sources.base import Chunk
-from ckm._sources.blocks import split_blocks
+from ckm._sketching.accumulate import BlockSketcher, State, accumulate
+from ckm._sketching.options import SketchOptions
+from ckm._sketching.pilot import PILOT_ROWS, check_finite, pilot_from_rows
+from ckm._sketching.scale import PilotSummary, summarise_pilot
+from ckm._sources.base import Chunk, pick_evenly
+from ckm._sources.blocks import BLOCK_ROWS, split_blocks
 from ckm._sources.engines.base import Job, PartitionedSource
 from ckm._util.device import resolve_device
 from ckm._util.random import stream
 from ckm.errors import MismatchError
+
+# Partitions that a pilot is drawn from, if they hold enough rows: enough of them that sorted data
+# does not mislead it.
+PILOT_PARTITIONS = 16
+
+
+@dataclass(frozen=True)
+class PilotJob(Job):
+    """Draw a pilot and summarise it: rows are sampled where they are, the samples go to one worker,
+    and its summary is sent back, without any row.
+    """
+
+    options: SketchOptions
+    n: int
+    m: int
+    seed: int
+    columns: tuple[str, ...] | None = None
+
+    def of_partition(self, number: int, chunks: Iterator[Chunk]) -> Pool:
+        """A sample of one partition; raises if a value is not finite."""
+        rng = stream(self.seed, "pilot", number)
+        pool = Pool.empty(PILOT_ROWS, self.n)
+        for chunk in chunks:
+            check_finite(chunk, chunk.rows, self.columns)
+            pool = pool + Pool.draw(rng, *chunk.rows_with_weight(), PILOT_ROWS)
+        return pool
+
+    def merge(self, parts: Sequence[Pool]) -> Pool:
+        """One sample of several."""
+        return sum(parts[1:], parts[0])
+
+    def finish(self, merged: Pool) -> PilotSummary:
+        """The summary of the sample; its `n_rows` counts all rows of these partitions."""
+        weights = merged.weights if merged.is_complete else np.ones(len(merged))
+        pilot = pilot_from_rows(merged.rows, weights)
+        summary = summarise_pilot(pilot, self.options, self.n, self.m, self.seed)
+        return summary._replace(n_rows=merged.seen)
+
+
+def summarise_partitions(source: PartitionedSource, job: PilotJob) -> PilotSummary:
+    """Run `job` on a few partitions from all over the data; on all of them if those hold too few
+    rows.
+    """
+    count = source.n_partitions
+    if count is None:
+        which = None
+    else:
+        which = pick_evenly(count, PILOT_PARTITIONS, stream(job.seed, "pilot"))
+    summary: PilotSummary = source.run(job, which)
+    if count is not None and count > PILOT_PARTITIONS and summary.n_rows < PILOT_ROWS:
+        summary = source.run(job)
+    return summary
 
 
 @dataclass(frozen=True)
@@ -35,37 +94,29 @@ class PartitionSums:
 class SketchJob(Job):
     """Add up the rows of every partition.
 
-    `threads` is the number of threads per task; by default engines give a task one core.
+    `n_threads` is the number of threads per task; by default engines give a task one core.
     """
 
     frequencies: Frequencies
     device: str = "auto"
     capacity: int = 0
     seed: int = 0
-    threads: int = 1
+    n_threads: int = 1
     columns: tuple[str, ...] | None = None
 
     def of_partition(self, number: int, chunks: Iterator[Chunk]) -> PartitionSums:
         """The sums over one partition; its pool is drawn from a stream of its own."""
-        seed = (
-            int(stream(self.seed, "pool", number).integers(2**63)) if self.capacity else self.seed
-        )
-        state = State.empty(self.frequencies, self.capacity)
+        seed = self.seed
+        if self.capacity:
+            seed = int(stream(self.seed, "pool", number).integers(2**63))
         kernel = kernel_for(resolve_device(self.device))
-        planned = kernel.plan(self.frequencies.n, self.threads)
-        blocks = (
-            split_blocks(chunks)
-            if planned is None
-            else split_blocks(chunks, size=planned.block_rows)
-        )
-        state = run(
-            kernel,
-            self.frequencies,
+        plan = kernel.plan(self.frequencies.n, self.n_threads)
+        blocks = split_blocks(chunks, size=BLOCK_ROWS if plan is None else plan.block_rows)
+        state = accumulate(
+            BlockSketcher(kernel, self.frequencies, self.capacity, seed, self.columns),
             blocks,
-            state,
-            seed,
-            n_threads=self.threads,
-            columns=self.columns,
+            State.empty(self.frequencies, self.capacity),
+            n_threads=self.n_threads,
         )
         return PartitionSums(self.frequencies.fingerprint, number, state)
 
@@ -77,7 +128,7 @@ class SketchJob(Job):
         ordered = sorted(parts, key=lambda part: part.partition)
         total = self.state_of(ordered[0])
         for part in ordered[1:]:
-            total = _sum(total, self.state_of(part))
+            total = total + self.state_of(part)
         return PartitionSums(self.frequencies.fingerprint, ordered[0].partition, total)
 
     def state_of(self, part: PartitionSums) -> State:
@@ -95,10 +146,3 @@ def sketch_partitions(source: PartitionedSource, job: SketchJob) -> State:
     # A copy of the frequencies without what was computed from them: each worker gets them once.
     light = replace(job, frequencies=replace(job.frequencies))
     return job.state_of(source.run(light))
-
-
-def _sum(a: State, b: State) -> State:
-    pool = a.pool + b.pool if a.pool is not None and b.pool is not None else None
-    return State(
-        a.tally + b.tally, pool, a.blocks + b.blocks, a.rows + b.rows, a.dropped + b.dropped
-    )

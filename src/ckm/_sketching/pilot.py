@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ckm._core.pool import distinct_rows
-from ckm._sources import Source
-from ckm._util.arrays import BoolArray, FloatArray
-from ckm._util.checks import as_float32
+from ckm._sources import Chunk, Source
+from ckm._util.arrays import Array, BoolArray, Float32Array, FloatArray
+from ckm._util.checks import as_float32, first_nonfinite
 from ckm.errors import NonFiniteError
 
 # Rows in a pilot: the variance within clusters is known to a few percent, and a k-means on them
@@ -65,9 +65,7 @@ def draw_pilot(source: Source, rng: np.random.Generator) -> Pilot:
     rows, weights = source.sample(PILOT_ROWS, rng)
     usable = rows[np.isfinite(rows).all(axis=1)]
     centre = np.median(usable, axis=0) if len(usable) else np.zeros(source.n_features)
-    with np.errstate(over="ignore", invalid="ignore"):
-        centred = as_float32(rows - centre)
-    if not np.isfinite(centred).all():
+    if first_nonfinite(_centred(rows, centre)) is not None:
         _raise_first_nonfinite(source, centre)
     return pilot_from_rows(rows, weights)
 
@@ -121,16 +119,32 @@ def _weighted_median(column: FloatArray, weights: FloatArray) -> float:
     return float(column[by_value[middle]])
 
 
+def check_finite(chunk: Chunk, values: Array, columns: tuple[str, ...] | None) -> None:
+    """Raise at the first of `values` (b, n), one for each value of the chunk, that is not finite.
+
+    Rows of weight zero are ignored. `columns` are names for the error.
+    """
+    if chunk.weights is None:
+        place = first_nonfinite(values)
+    else:
+        numbers = np.flatnonzero(chunk.weights > 0)
+        place = first_nonfinite(values[numbers])
+        if place is not None:
+            place = (int(numbers[place[0]]), place[1])
+    if place is not None:
+        error = NonFiniteError(0, place[1], float(chunk.rows[place]))
+        raise chunk.locate_error(error, place[0], columns)
+
+
 def _raise_first_nonfinite(source: Source, centre: FloatArray) -> None:
     """Raise with the position of the first value that is not finite, now rather than late in the
     pass.
     """
     for chunk in source.chunks():
-        with np.errstate(over="ignore", invalid="ignore"):
-            finite = np.isfinite(as_float32(chunk.rows - centre))
-        if chunk.weights is not None:
-            finite |= (chunk.weights == 0)[:, None]
-        if not finite.all():
-            row, column = np.argwhere(~finite)[0]
-            error = NonFiniteError(0, int(column), float(chunk.rows[row, column]))
-            raise chunk.locate_error(error, int(row), source.columns)
+        check_finite(chunk, _centred(chunk.rows, centre), source.columns)
+
+
+def _centred(rows: Array, centre: FloatArray) -> Float32Array:
+    """The rows as kernels see them: relative to the centre, in float32."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return as_float32(rows - centre)

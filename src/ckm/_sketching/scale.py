@@ -1,4 +1,4 @@
-"""The scale sigma^2 of the frequencies: two rules that estimate it from a pilot.
+"""What a pilot says about the data: above all the scale sigma^2, for which there are two rules.
 
 Frequencies should distinguish what K centroids distinguish. The default rule is therefore the
 variance within K clusters of the pilot. The paper's rule, kept for its own laws, does not know K:
@@ -7,6 +7,7 @@ sketch of the pilot shows where that of the data does (Keriven et al., 2016).
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -18,8 +19,11 @@ from ckm._kernels import load_kernel
 from ckm._kmeans.index import CentroidIndex
 from ckm._kmeans.nearest import find_nearest
 from ckm._messages import Argument, Aside
+from ckm._sketching.options import SketchOptions
 from ckm._sketching.pilot import Pilot
 from ckm._util.arrays import FloatArray
+from ckm._util.checks import FREQUENCIES_PER_PARAMETER
+from ckm._util.random import stream
 from ckm.errors import DataError
 
 # Pilot rows per cluster: with fewer, the variance within clusters is mostly chance.
@@ -33,6 +37,52 @@ RADIUS_BANDS = 30
 # Rounds of the paper's rule. More of them end at scales so small that clusters no longer look like
 # the decoder's Diracs.
 DECAY_ROUNDS = 3
+
+
+class PilotSummary(NamedTuple):
+    """What a pilot says about the data: everything that frequencies are drawn by.
+
+    Parameters
+    ----------
+    origin : float64 array (n,)
+        The mean of the rows.
+    scale : float
+        The variance sigma^2 that frequencies are scaled to.
+    n_rows : int
+        The number of rows that it is based on.
+    variance : float or None
+        The mean variance of a column; None where there are no rows, or all are equal.
+    units : float64 array (n,) or None
+        The standard deviation of each column, where columns are to be standardized; `scale` and
+        `variance` are then in these units.
+    """
+
+    origin: FloatArray
+    scale: float
+    n_rows: int
+    variance: float | None = None
+    units: FloatArray | None = None
+
+
+def summarise_pilot(
+    pilot: Pilot, options: SketchOptions, n: int, m: int, seed: int
+) -> PilotSummary:
+    """Estimate what is needed to draw m frequencies in dimension n; an empty pilot counts as data
+    of unit variance around zero.
+    """
+    is_empty = not len(pilot)
+    origin = np.zeros(n) if is_empty else pilot.origin
+    units = None
+    if options.standardize:
+        units = np.ones(n) if is_empty else pilot.deviations
+        pilot = Pilot((pilot.rows - origin) / units, pilot.weights)
+    scale = options.given_scale
+    if scale is None:
+        n_clusters = options.n_clusters or max(1, m // (FREQUENCIES_PER_PARAMETER * n))
+        rng = stream(seed, "scale")
+        scale = estimate_scale(pilot, n_clusters, options.distribution, rng)
+    variance = None if is_empty else pilot.total_variance / n or None
+    return PilotSummary(origin, scale, len(pilot), variance, units)
 
 
 def estimate_scale(

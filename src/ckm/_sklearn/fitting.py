@@ -16,7 +16,7 @@ from ckm._kmeans.assign import Centroids
 from ckm._kmeans.polish import polish
 from ckm._messages import Argument
 from ckm._sketching.api import sketch
-from ckm._sketching.choose import resolve_size
+from ckm._sketching.options import resolve_size
 from ckm._sketching.stream import Sketcher
 from ckm._sklearn.rows import ValidatedRows, validate_rows
 from ckm._sources.adapters import in_units

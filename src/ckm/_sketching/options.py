@@ -1,0 +1,60 @@
+"""What the caller asks of the frequencies, and the size of the sketch that follows from it."""
+
+from dataclasses import dataclass
+
+from ckm._core.laws import DEFAULT_DISTRIBUTION, find_law
+from ckm._messages import Argument
+from ckm._util.checks import (
+    FREQUENCIES_PER_PARAMETER,
+    check_variance,
+    check_whole_number,
+    require_enough_frequencies,
+)
+from ckm.errors import ParameterError
+
+
+@dataclass(frozen=True)
+class SketchOptions:
+    """The arguments of `ckm.sketch` that determine the frequencies, where `like` does not."""
+
+    n_clusters: int | None = None
+    sketch_size: int | None = None
+    scale: float | str = "auto"
+    distribution: str = DEFAULT_DISTRIBUTION
+    standardize: bool = False
+
+    @property
+    def given_scale(self) -> float | None:
+        """The scale as a checked variance; None where it is to be estimated."""
+        if isinstance(self.scale, str) and self.scale == "auto":
+            return None
+        return check_variance(self.scale)
+
+    def check(self, n_features: int = 1) -> int:
+        """Refuse impossible options before any row is read; the size m of the sketch."""
+        m = resolve_size(self.n_clusters, self.sketch_size, n_features)
+        find_law(self.distribution)
+        _ = self.given_scale
+        return m
+
+
+def resolve_size(n_clusters: int | None, sketch_size: int | None, n_features: int) -> int:
+    """The number m of frequencies: `sketch_size`, or five for each of the K n coordinates to be
+    found (Section 4.3).
+    """
+    if n_clusters is not None:
+        n_clusters = check_whole_number(n_clusters, "n_clusters", 1)
+    if sketch_size is not None:
+        m = check_whole_number(sketch_size, "sketch_size", 1)
+        if n_clusters is not None:
+            require_enough_frequencies(m, n_clusters, n_features)
+        return m
+    if n_clusters is None:
+        raise ParameterError(
+            "The size of the sketch is not known: give ",
+            Argument("n_clusters", ...),
+            " (m = 5 K n frequencies follow), or the size m itself as ",
+            Argument("sketch_size", ...),
+            ".",
+        )
+    return FREQUENCIES_PER_PARAMETER * n_clusters * n_features
