@@ -24,11 +24,10 @@ from threadpoolctl import threadpool_limits
 
 import ckm
 from benchmarks.baselines import BASELINE_RUNS, PYCLE, kmeans_sse, pycle_centroids, sse
-from benchmarks.harness import Target, options, peer, report, sections_option, show
-from ckm._decoding.objective import (  # not public, but it is this one evaluation that is measured
-    Problem,
-    blurred_cost,
-)
+from benchmarks.harness import Target, options, peer, report, sections_option, show, timed
+
+# Not public, but this one evaluation is what the section "gradient" measures.
+from ckm._decoding.objective import Problem, blurred_cost
 
 K = 10
 N_FEATURES = 10
@@ -43,12 +42,10 @@ LARGE_N = 5
 Decode = Callable[[ckm.Sketch, int], np.ndarray]  # (sketch, seed) to centroids
 
 
-def timed(decode: Decode, sketch: ckm.Sketch, seed: int) -> tuple[np.ndarray, float]:
-    """Return centroids and the seconds they took."""
+def decode_timed(decode: Decode, sketch: ckm.Sketch, seed: int) -> tuple[np.ndarray, float]:
+    """Return centroids and the seconds they took, with one BLAS thread."""
     with threadpool_limits(1):
-        began = time.perf_counter()
-        centroids = decode(sketch, seed)
-        return centroids, time.perf_counter() - began
+        return timed(decode, sketch, seed)
 
 
 def load_once() -> None:
@@ -105,7 +102,7 @@ def _compare(n_samples: int, seed: int, decoders: dict[str, Decode]) -> dict[str
     best = kmeans_sse(X, K, seed)
     found = {}
     for name, decode in decoders.items():
-        centroids, seconds = timed(decode, ours if name == "density" else paper, seed)
+        centroids, seconds = decode_timed(decode, ours if name == "density" else paper, seed)
         found[name] = {"seconds": seconds, "relative_sse": sse(X, centroids) / best}
     return found
 
@@ -226,7 +223,7 @@ def _decoding_seconds(
     sketch = ckm.sketch(
         X, n_clusters=n_clusters, sketch_size=ratio * n_clusters * n_features, random_state=seed
     )
-    return timed(partial(by_default, n_clusters), sketch, seed)[1]
+    return decode_timed(partial(by_default, n_clusters), sketch, seed)[1]
 
 
 def large(quick: bool, first_seed: int) -> None:
@@ -242,7 +239,7 @@ def large(quick: bool, first_seed: int) -> None:
             n_samples, n_clusters, LARGE_N, random_state=first_seed
         ).rows
         sketch = ckm.sketch(X, n_clusters=n_clusters, sketch_size=m, random_state=first_seed)
-        centroids, seconds = timed(partial(by_default, n_clusters), sketch, first_seed)
+        centroids, seconds = decode_timed(partial(by_default, n_clusters), sketch, first_seed)
         best = KMeans(n_clusters, n_init=BASELINE_RUNS, random_state=first_seed).fit(X)
         runs.append(
             {

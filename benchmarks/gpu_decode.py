@@ -5,14 +5,13 @@ Rows are a Gaussian mixture whose clusters overlap, drawn on the CPU; sketches h
 frequencies and no pool.
 """
 
-import time
 from typing import Any
 
 import torch
 
 import ckm
-import ckm._decoding.api  # not public, but it is its limit that is measured
-from benchmarks.harness import Target, console, options, report, show
+import ckm._decoding.api  # not public, but its limit is what is measured
+from benchmarks.harness import Target, console, options, report, show, timed
 
 SIZES = [(20, 5), (50, 5), (100, 5), (200, 5), (50, 10), (100, 10), (10, 100), (10, 400)]  # K and n
 QUICK = [(10, 5), (20, 5)]
@@ -21,18 +20,12 @@ N = 100_000
 LIMIT = ckm._decoding.api.MIN_GPU_PAIRS  # K m from which on the GPU is used by default
 
 
-def decoded(sketch: ckm.Sketch, K: int, device: str, seed: int) -> tuple[ckm.Solution, float]:
-    """Return a solution and the seconds it took."""
-    began = time.perf_counter()
-    solution = ckm.decode(sketch, K, random_state=seed, device=device)
-    return solution, time.perf_counter() - began
-
-
 def compared(K: int, n: int, seed: int) -> dict[str, Any]:
     """Decode one sketch on both devices."""
     X = ckm.datasets.gaussian_mixture(N, K, n, random_state=seed).rows
     sketch = ckm.sketch(X, n_clusters=K, random_state=seed)
-    (here, cpu), (there, gpu) = (decoded(sketch, K, device, seed) for device in ("cpu", "cuda"))
+    here, cpu = timed(ckm.decode, sketch, K, random_state=seed, device="cpu")
+    there, gpu = timed(ckm.decode, sketch, K, random_state=seed, device="cuda")
     work = K * sketch.frequencies.m
     row = {
         "K": K,

@@ -6,7 +6,8 @@ import argparse
 import json
 import os
 import platform
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib import import_module, metadata
 from pathlib import Path
@@ -192,6 +193,22 @@ def peer(*modules: str) -> list[ModuleType] | None:
             f"install it with pip install {package}."
         )
         return None
+
+
+def timed(function: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[Any, float]:
+    """Return the function's result and the seconds it took."""
+    began = time.perf_counter()
+    value = function(*arguments, **options)
+    return value, time.perf_counter() - began
+
+
+def best_times(rounds: int, contenders: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    """Return the best seconds of each contender over some rounds, in which they take turns."""
+    best = dict.fromkeys(contenders, float("inf"))
+    for _ in range(rounds):
+        for name, work in contenders.items():
+            best[name] = min(best[name], timed(work)[1])
+    return best
 
 
 def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

@@ -6,10 +6,10 @@ data in memory, and validate it as usual. Memory is what a call to `predict` all
 labels that it returns.
 """
 
-import time
 import tracemalloc
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 import ckm
-from benchmarks.harness import Target, options, report, show
+from benchmarks.harness import Target, best_times, options, report, show
 
 CLUSTERS = (10, 100, 1000)
 DIMENSIONS = (2, 10, 64, 256)
@@ -81,17 +81,6 @@ class OurModel(NamedTuple):
         return self.solution.score(X, n_jobs=self.threads)
 
 
-def best_times(rivals: dict[str, Any], verb: str, X: np.ndarray, rounds: int) -> dict[str, float]:
-    """Return the best of `rounds` calls of each; they take turns."""
-    best = dict.fromkeys(rivals, np.inf)
-    for _ in range(rounds):
-        for name, model in rivals.items():
-            began = time.perf_counter()
-            getattr(model, verb)(X)
-            best[name] = min(best[name], time.perf_counter() - began)
-    return best
-
-
 def extra_memory(model: Any, X: np.ndarray) -> float:
     """Return the peak of megabytes allocated during `predict`, beyond the labels."""
     tracemalloc.start()
@@ -118,7 +107,8 @@ def measure(
             "threads": threads,
         }
         for verb in VERBS:
-            best = best_times(rivals, verb, X, rounds)
+            calls = {name: partial(getattr(model, verb), X) for name, model in rivals.items()}
+            best = best_times(rounds, calls)
             row |= {
                 f"{verb}_s": best["ckm"],
                 f"kmeans_{verb}_s": best["KMeans"],

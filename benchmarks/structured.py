@@ -12,7 +12,7 @@ be run by themselves (--sections).
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -34,6 +34,7 @@ from benchmarks.data import (
 )
 from benchmarks.harness import (
     Target,
+    best_times,
     largest,
     options,
     process_options,
@@ -43,7 +44,9 @@ from benchmarks.harness import (
     show,
 )
 from benchmarks.processes import Outcome, work_all
-from ckm._decoding.operator import Structure  # not public, but it is this product that is measured
+
+# Not public, but its products are what the section "products" measures.
+from ckm._decoding.operator import Structure
 
 DENSE = "multiscale"
 STRUCTURED = "structured"
@@ -63,17 +66,6 @@ SETS = (
 QUICK_SETS = (grid_name(10, 2), grid_name(10, 10), "unbalanced")
 FASTER = {256: 3.0, 1024: 10.0}  # targets for sketches with m = 10000, one thread
 WORSE = 1.01  # target for SSEs, structured / dense
-
-
-def best_times(rounds: int, contenders: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Return the best seconds of each contender; they take turns."""
-    best = dict.fromkeys(contenders, np.inf)
-    for _ in range(rounds):
-        for name, work in contenders.items():
-            began = time.perf_counter()
-            work()
-            best[name] = min(best[name], time.perf_counter() - began)
-    return best
 
 
 def sketch(arguments: argparse.Namespace) -> None:

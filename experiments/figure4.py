@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 
 import ckm
+from benchmarks.harness import timed
 from experiments.drawing import panels, style
 from experiments.experiment import Experiment, Plan, Row, Run, Task, pick, reproduce
-from experiments.methods import LABELS, SKETCHES, decoded, judge, lloyd, timed
+from experiments.methods import LABELS, SKETCHES, decoded, judge, lloyd
 from experiments.paper import FIGURE_4_SSE, FIGURE_4_TIME
 
 K = 10

@@ -1,6 +1,5 @@
 """Lloyd, the paper's decoder and ours, with the settings of Section 4."""
 
-import time
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -85,10 +84,3 @@ def decoded(sketch: ckm.Sketch, K: int, method: str, seed: int, **options: Any) 
 def sampled(X: np.ndarray, seed: int) -> np.ndarray:
     """Return the rows that Sample and K++ draw from."""
     return X[np.random.default_rng(seed).choice(len(X), min(SAMPLED_ROWS, len(X)), replace=False)]
-
-
-def timed(function: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[Any, float]:
-    """Return the function's result and the seconds it took."""
-    began = time.perf_counter()
-    value = function(*arguments, **options)
-    return value, time.perf_counter() - began

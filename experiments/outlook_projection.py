@@ -12,9 +12,10 @@ import numpy as np
 from sklearn.metrics import pairwise_distances_argmin
 
 import ckm
+from benchmarks.harness import timed
 from experiments.drawing import curve, panels
 from experiments.experiment import Experiment, Plan, Row, Run, Task, reproduce
-from experiments.methods import SKETCHES, decoded, judge, lloyd, timed
+from experiments.methods import SKETCHES, decoded, judge, lloyd
 
 K = 10
 N_FEATURES = 32
