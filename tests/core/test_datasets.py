@@ -17,7 +17,7 @@ def test_shapes_and_types() -> None:
 
 
 def test_rows_are_unit_gaussians_around_their_means() -> None:
-    # more than one of the pieces that rows are made in
+    # More rows than the means are added to at a time.
     mixture = gaussian_mixture(100_000, 5, 3, random_state=1)
     noise = mixture.rows - mixture.means[mixture.labels]
     for d in range(3):
@@ -27,15 +27,13 @@ def test_rows_are_unit_gaussians_around_their_means() -> None:
 
 
 @pytest.mark.parametrize(("K", "n", "separation"), [(2000, 3, 1.5), (500, 10, 4.0)])
-def test_means_have_the_papers_variance(K: int, n: int, separation: float) -> None:
+def test_means_have_the_variance_of_the_paper(K: int, n: int, separation: float) -> None:
     means = gaussian_mixture(1, K, n, separation=separation, random_state=0).means
-    assert (
-        stats.kstest(means.ravel(), stats.norm(0, np.sqrt(separation * K ** (1 / n))).cdf).pvalue
-        > 1e-4
-    )
+    expected = stats.norm(0, np.sqrt(separation * K ** (1 / n)))
+    assert stats.kstest(means.ravel(), expected.cdf).pvalue > 1e-4
 
 
-def test_the_seed_decides() -> None:
+def test_the_same_seed_gives_the_same_data() -> None:
     a, b, c = (gaussian_mixture(100, 3, 2, random_state=seed).rows for seed in (0, 0, 1))
     assert np.array_equal(a, b)
     assert not np.array_equal(a, c)

@@ -1,4 +1,4 @@
-"""The laws that frequencies are drawn from, and Omega as a frozen value with a fingerprint."""
+"""The distributions of frequencies, and frequencies as a frozen value with a fingerprint."""
 
 from dataclasses import FrozenInstanceError, replace
 from functools import cache
@@ -13,10 +13,9 @@ from ckm import Frequencies, draw_frequencies
 from ckm._core.laws import DISTRIBUTIONS, adapted_radii, uniform_directions
 from ckm.errors import ParameterError
 
-# With fixed seeds these are not about luck: a sound sampler fails a test at this level once in ten
-# thousand choices of the seed.
+# Seeds are fixed: a correct sampler fails a test at this level for one seed in ten thousand.
 LEVEL = 1e-4
-DEVIATIONS = 4.0
+DEVIATIONS = 4.0  # standard errors
 
 
 @cache
@@ -41,7 +40,7 @@ def radii() -> np.ndarray:
 def test_moments_of_the_adapted_radius(radii: np.ndarray, power: int, known: float) -> None:
     expected = radius_law(power)
     error = np.sqrt((radius_law(2 * power) - expected**2) / len(radii))
-    # the known values come from as many draws, rounded to three digits
+    # The known values come from as many draws, rounded to three digits.
     assert abs(known - expected) <= error + 5e-4
     assert abs((radii**power).mean() - expected) <= DEVIATIONS * error
 
@@ -80,7 +79,7 @@ def test_radii_of_the_other_laws(name: str, n: int, radius: object) -> None:
 def test_directions_are_uniform_and_do_not_depend_on_the_radius(name: str, n: int) -> None:
     omega = DISTRIBUTIONS[name](np.random.default_rng(n), 100_000, n)
     assert omega.shape == (100_000, n)
-    # in few dimensions, what is cut off a structured row may leave nothing
+    # In few dimensions, structured frequencies may be zero.
     omega = omega[(omega != 0).any(axis=1)]
     assert len(omega) >= 95_000
     radius = np.linalg.norm(omega, axis=1)
@@ -89,24 +88,20 @@ def test_directions_are_uniform_and_do_not_depend_on_the_radius(name: str, n: in
     for phi in (directions, directions[far], directions[~far]):
         # A coordinate of a uniform direction has mean 0 and variance 1/n; products of two have
         # variance at most 1.
-        assert np.abs(phi.mean(axis=0)).max() <= DEVIATIONS / np.sqrt(n * len(phi)) * np.sqrt(
-            1 + np.log(n)
-        )
-        assert np.abs(phi.T @ phi / len(phi) - np.eye(n) / n).max() <= DEVIATIONS / np.sqrt(
-            len(phi)
-        )
+        error = 1 / np.sqrt(len(phi))
+        largest_mean = DEVIATIONS * error / np.sqrt(n) * np.sqrt(1 + np.log(n))
+        assert np.abs(phi.mean(axis=0)).max() <= largest_mean
+        assert np.abs(phi.T @ phi / len(phi) - np.eye(n) / n).max() <= DEVIATIONS * error
 
 
 def test_directions_have_the_distribution_of_the_sphere() -> None:
     rng = np.random.default_rng(11)
-    plane, space = uniform_directions(rng, 50_000, 2), uniform_directions(rng, 50_000, 3)
-    assert (
-        stats.kstest(
-            np.arctan2(plane[:, 1], plane[:, 0]), stats.uniform(-np.pi, 2 * np.pi).cdf
-        ).pvalue
-        > LEVEL
-    )
-    for d in range(3):  # Archimedes: each coordinate of a point on the sphere is uniform
+    plane = uniform_directions(rng, 50_000, 2)
+    space = uniform_directions(rng, 50_000, 3)
+    angles = np.arctan2(plane[:, 1], plane[:, 0])
+    assert stats.kstest(angles, stats.uniform(-np.pi, 2 * np.pi).cdf).pvalue > LEVEL
+    # Archimedes: each coordinate of a point on the sphere is uniform.
+    for d in range(3):
         assert stats.kstest(space[:, d], stats.uniform(-1, 2).cdf).pvalue > LEVEL
     np.testing.assert_allclose(np.linalg.norm(space, axis=1), 1, rtol=1e-15 * 4)
 
@@ -132,14 +127,12 @@ def test_the_same_arguments_give_the_same_frequencies(m: int, n: int, seed: int,
 
 
 @given(data=st.data(), m=st.integers(1, 4), n=st.integers(1, 3))
-def test_the_fingerprint_knows_every_bit(data: st.DataObject, m: int, n: int) -> None:
+def test_the_fingerprint_depends_on_every_bit(data: st.DataObject, m: int, n: int) -> None:
     f = draw_frequencies(m, n, seed=1, origin=np.arange(1.0, n + 1))
     name, kind = data.draw(st.sampled_from([("turns", np.uint32), ("origin", np.uint64)]))
     bits = np.array(getattr(f, name)).view(kind)
-    place, bit = (
-        data.draw(st.integers(0, bits.size - 1)),
-        data.draw(st.integers(0, 8 * bits.itemsize - 1)),
-    )
+    place = data.draw(st.integers(0, bits.size - 1))
+    bit = data.draw(st.integers(0, 8 * bits.itemsize - 1))
     bits.ravel()[place] ^= kind(1 << bit)
     flipped = bits.view(getattr(f, name).dtype)
     if not np.isfinite(flipped).all():
@@ -151,14 +144,14 @@ def test_the_fingerprint_knows_every_bit(data: st.DataObject, m: int, n: int) ->
     assert changed != f
 
 
-def test_the_fingerprint_knows_shapes() -> None:
+def test_the_fingerprint_depends_on_the_shape() -> None:
     wide = Frequencies(np.zeros((2, 3), np.float32), np.zeros(3), 1.0, "gaussian")
     tall = Frequencies(np.zeros((3, 2), np.float32), np.zeros(2), 1.0, "gaussian")
     assert wide.fingerprint != tall.fingerprint
 
 
 def test_the_fingerprint_is_pinned() -> None:
-    """Files and remote workers name frequencies by it: it may not drift."""
+    """Files and remote workers identify frequencies by it: it may never change."""
     f = Frequencies(np.arange(6, dtype=np.float32).reshape(3, 2) / 4, [0.5, -1.0], 1.0, "gaussian")
     assert f.fingerprint == "286d7f98201e57544ffd160b2ab00465c466a8dc26a955c689a0710b3abe4e18"
 
@@ -172,11 +165,9 @@ def test_omega_is_defined_by_the_turns() -> None:
 
 @given(exponent=st.integers(-30, 30))
 def test_frequencies_scale_inversely_with_sigma(exponent: int) -> None:
-    unit, scaled = (
-        draw_frequencies(20, 3, seed=5),
-        draw_frequencies(20, 3, seed=5, scale=4.0**exponent),
-    )
-    # powers of two round nothing
+    unit = draw_frequencies(20, 3, seed=5)
+    scaled = draw_frequencies(20, 3, seed=5, scale=4.0**exponent)
+    # Products with powers of two are exact.
     assert np.array_equal(scaled.turns * np.float32(2.0**exponent), unit.turns)
 
 
@@ -196,7 +187,7 @@ def test_frequencies_are_frozen() -> None:
     ids=["itself", "view", "fortran"],
 )
 @pytest.mark.parametrize("writeable", [True, False])
-def test_frequencies_do_not_follow_the_callers_arrays(view: object, writeable: bool) -> None:
+def test_frequencies_are_copies_of_the_callers_arrays(view: object, writeable: bool) -> None:
     base = np.ones((4, 2), np.float32)
     given_turns = view(base)  # type: ignore[operator]
     given_turns.flags.writeable = writeable
@@ -229,6 +220,6 @@ def test_frequencies_do_not_follow_the_callers_arrays(view: object, writeable: b
         ({"m": 3, "n": 2, "seed": "x"}, "got 'x'"),
     ],
 )
-def test_impossible_frequencies_are_refused(arguments: dict[str, object], message: str) -> None:
+def test_arguments_out_of_range_are_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         draw_frequencies(**arguments)  # type: ignore[arg-type]

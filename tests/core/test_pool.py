@@ -1,4 +1,4 @@
-"""A pool is a sample of the rows, of known chances, that merges as sketches do."""
+"""A pool is a random sample of rows with known probabilities that merges as sketches do."""
 
 from collections import Counter
 
@@ -15,11 +15,12 @@ from ckm._kernels.cpu.kernel import importance
 from ckm._sources.blocks import BLOCK_ROWS
 
 F = draw_frequencies(2, 1, seed=0)
-LEVEL = 1e-4  # with a fixed seed, a sound sampler fails at this level for one seed in ten thousand
+# Seeds are fixed: a correct sampler fails a test at this level for one seed in ten thousand.
+LEVEL = 1e-4
 
 
 def numbered(count: int, start: int = 0) -> np.ndarray:
-    """Rows that say which they are."""
+    """Rows whose value is their number."""
     return np.arange(start, start + count, dtype=np.float64)[:, None]
 
 
@@ -35,28 +36,28 @@ def test_size(count: int, capacity: int, seed: int) -> None:
     assert len(pool) == min(count, capacity)
     assert pool.seen == count
     assert pool.is_complete == (count <= capacity)
-    assert len(np.unique(pool.rows)) == len(pool), "no row twice"
+    assert len(np.unique(pool.rows)) == len(pool), "no row is sampled twice"
     assert np.isin(pool.rows, numbered(count)).all()
     assert np.all(np.diff(pool.keys) >= 0)
 
 
-def test_no_pool_unless_asked_for() -> None:
+def test_there_is_no_pool_by_default() -> None:
     assert ckm.sketch(numbered(5), like=F).pool is None
     assert ckm.sketch(numbered(5), like=F, pool=3).without_pool().pool is None
 
 
-def test_every_row_is_as_likely() -> None:
+def test_rows_are_equally_likely() -> None:
     counts = Counter(
         row for seed in range(400) for row in pool_of(numbered(50), 10, seed).rows[:, 0]
     )
     observed = np.array([counts[i] for i in range(50)])
-    # Rows of one pool exclude each other, which makes counts less variable than chi-square's: the
-    # test is on the safe side both ways.
+    # Rows of one pool exclude each other, so that counts vary less than chi-square assumes: a small
+    # p-value is still an error, and so is one near 1.
     assert stats.chisquare(observed).pvalue > LEVEL
     assert stats.chisquare(observed).pvalue < 1 - LEVEL
 
 
-def test_rows_of_every_block_are_as_likely() -> None:
+def test_rows_of_all_blocks_are_equally_likely() -> None:
     count = 3 * BLOCK_ROWS
     kept = np.concatenate([pool_of(numbered(count), 1000, seed).rows[:, 0] for seed in range(4)])
     assert stats.kstest(kept, stats.uniform(0, count).cdf).pvalue > LEVEL
@@ -65,7 +66,8 @@ def test_rows_of_every_block_are_as_likely() -> None:
 def test_merged_pools_are_uniform_over_all_rows() -> None:
     counts: Counter[bool] = Counter()
     for seed in range(300):
-        a, b = pool_of(numbered(30), 8, 2 * seed), pool_of(numbered(10, start=30), 8, 2 * seed + 1)
+        a = pool_of(numbered(30), 8, 2 * seed)
+        b = pool_of(numbered(10, start=30), 8, 2 * seed + 1)
         counts.update((row < 30) for row in (a + b).rows[:, 0])
     assert (
         stats.chisquare([counts[True], counts[False]], [300 * 8 * 0.75, 300 * 8 * 0.25]).pvalue
@@ -73,7 +75,7 @@ def test_merged_pools_are_uniform_over_all_rows() -> None:
     )
 
 
-def test_weights_are_probabilities() -> None:
+def test_rows_are_sampled_by_their_weights() -> None:
     weights = np.array([1.0, 2.0, 3.0, 4.0, 0.0])
     firsts = Counter(
         pool_of(numbered(5), 1, seed, sample_weight=weights).rows[0, 0] for seed in range(1000)
@@ -94,7 +96,7 @@ def test_rows_of_weight_zero_are_never_sampled(zeros: set[int], capacity: int, s
     weights = np.ones(30)
     weights[list(zeros)] = 0
     X = numbered(30)
-    X[list(zeros)] = np.nan  # they are not even looked at
+    X[list(zeros)] = np.nan  # not even their values are checked
     pool = pool_of(X, capacity, seed, sample_weight=weights)
     assert len(pool) == min(capacity, 30 - len(zeros))
     assert not set(pool.rows[:, 0].tolist()) & set(map(float, zeros))
@@ -125,9 +127,7 @@ def test_merging_keeps_the_smallest_keys(seed: int, shapes: list[tuple[int, int]
 
 
 def test_parts_sketched_with_one_seed_do_not_keep_the_same_positions() -> None:
-    """Monday's and Tuesday's files are sketched by the same command; row 17 of one says nothing
-    about row 17 of the other.
-    """
+    """Two files sketched by the same command keep rows at unrelated positions."""
     noise = np.random.default_rng(0).normal(size=(2, 1000, 1))
     marked = [np.hstack([part, np.arange(1000.0)[:, None]]) for part in noise]
     a, b = (
@@ -143,30 +143,28 @@ def test_parts_sketched_with_one_seed_do_not_keep_the_same_positions() -> None:
 def test_sketches_merge_their_pools() -> None:
     a, b = (ckm.sketch(numbered(30, 30 * i), like=F, pool=8, random_state=i) for i in range(2))
     assert np.array_equal((a + b).pool.rows, (a.pool + b.pool).rows)
-    assert (a + b.without_pool()).pool is None, (
-        "a sample of some of the rows is not a sample of all"
-    )
+    assert (a + b.without_pool()).pool is None, "a sample of some rows does not represent all"
 
 
-def test_taking_rows_away_drops_the_pool() -> None:
+def test_subtracting_rows_drops_the_pool() -> None:
     a, b = (ckm.sketch(numbered(30, 30 * i), like=F, pool=8, random_state=i) for i in range(2))
     assert (a + b - b).pool is None
 
 
-def test_threads_draw_the_same_pool() -> None:
+def test_the_number_of_threads_does_not_change_the_pool() -> None:
     X = numbered(2 * BLOCK_ROWS + 7)
     one = pool_of(X, 100, n_jobs=1)
     for n_jobs in (2, 4):
         assert np.array_equal(pool_of(X, 100, n_jobs=n_jobs).rows, one.rows)
 
 
-def test_the_same_rows_in_single_precision_draw_the_same_pool() -> None:
+def test_the_type_of_the_rows_does_not_change_the_pool() -> None:
     X = numbered(50)
     assert np.array_equal(pool_of(X.astype(np.float32), 5).rows, pool_of(X, 5).rows)
     assert np.array_equal(pool_of(X.astype(np.int16), 5).rows, pool_of(X, 5).rows)
 
 
-def test_the_seed_decides() -> None:
+def test_the_same_seed_gives_the_same_pool() -> None:
     assert np.array_equal(pool_of(numbered(50), 5, 1).rows, pool_of(numbered(50), 5, 1).rows)
     assert not np.array_equal(pool_of(numbered(50), 5, 1).rows, pool_of(numbered(50), 5, 2).rows)
 
@@ -190,7 +188,7 @@ def test_distinct_rows_sum_weights() -> None:
 
 
 @pytest.mark.parametrize("weighted", [True, False])
-def test_a_complete_pool_does_not_tell_weights_from_repetition(weighted: bool) -> None:
+def test_weights_equal_repetition_in_a_complete_pool(weighted: bool) -> None:
     times = np.array([1, 3, 2, 0, 5])
     if weighted:
         rows, weights = pool_of(numbered(5), 20, sample_weight=times).estimate()[:2]
@@ -200,7 +198,7 @@ def test_a_complete_pool_does_not_tell_weights_from_repetition(weighted: bool) -
     assert weights.tolist() == [1, 3, 2, 5]
 
 
-# What a pool says of all the rows
+# Estimates of sums over all rows
 
 HEAVY = draw_frequencies(2, 1, spread=1.0, seed=0)
 
@@ -226,21 +224,23 @@ def test_a_pool_estimates_sums_over_all_rows(like: ckm.Frequencies, weighted: bo
         assert stats.ttest_1samp(found, beta @ X[:, 0] ** moment).pvalue > LEVEL, f"moment {moment}"
 
 
-def test_rows_far_out_are_more_likely() -> None:
+def test_outliers_are_more_likely() -> None:
     X = np.vstack([np.random.default_rng(0).normal(size=(20_000, 1)), [[60.0]]])
     kept = [
         60.0 in ckm.sketch(X, like=HEAVY, pool=100, random_state=seed).pool.rows
         for seed in range(20)
     ]
-    assert sum(kept) >= 19  # the chance of one is 1 - exp(-100 / 2.09e4 * 1800) = 0.9998
+    # The probability of each is 1 - exp(-100 / 2.09e4 * 1800) = 0.9998.
+    assert sum(kept) >= 19
     kept = [
         60.0 in ckm.sketch(X, like=F, pool=100, random_state=seed).pool.rows for seed in range(20)
     ]
-    assert sum(kept) <= 2  # 0.005
+    # The probability of each is 0.005.
+    assert sum(kept) <= 2
 
 
-def test_an_even_sample_says_as_much_as_its_rows() -> None:
-    # one row marks where the pool ends
+def test_the_effective_size_of_a_uniform_sample_is_its_size() -> None:
+    # One row only marks where the pool ends.
     assert pool_of(numbered(50), 11).estimate().size == pytest.approx(10)
     rows, weights, chances, size = pool_of(np.zeros((50, 1)), 11).estimate()
     assert (rows.tolist(), size) == ([[0.0]], pytest.approx(10))
@@ -252,14 +252,14 @@ def test_an_even_sample_says_as_much_as_its_rows() -> None:
     )
 
 
-def test_one_sampled_row_stands_for_itself() -> None:
+def test_a_single_sampled_row_represents_itself() -> None:
     estimate = pool_of(numbered(9), 1).estimate()
     assert len(estimate.rows) == 1
     assert estimate.chances.tolist() == [0.0]
     assert estimate.size == 1.0
 
 
-def test_importance_is_half_even_and_half_by_the_square() -> None:
+def test_importance_is_half_uniform_and_half_by_squared_distance() -> None:
     X = np.random.default_rng(0).normal(size=(1000, 3)) + 5
     spread = float(((X - 4) ** 2).mean())
     s = importance(X, draw_frequencies(2, 3, scale=0.3, origin=np.full(3, 4.0), spread=spread))

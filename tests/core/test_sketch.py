@@ -1,6 +1,4 @@
-"""A sketch is a value: adding sketches is adding rows, and what rides along (names, bounds,
-moments) rides correctly.
-"""
+"""A sketch is a value: adding sketches adds rows, with column names, bounds and moments."""
 
 import copy
 import pickle
@@ -31,9 +29,7 @@ def rows(count: int, seed: int) -> np.ndarray:
 
 
 def sketch_of(count: int, seed: int, weighted: bool = False) -> ckm.Sketch:
-    """A sketch of `count` rows; unweighted and exact, or with whole-number weights, whose sums are
-    exact as well.
-    """
+    """A sketch of `count` rows, unweighted or with whole-number weights: sums are exact in both."""
     weights = np.random.default_rng(seed).integers(1, 9, size=count) if weighted else None
     return ckm.sketch(rows(count, seed), like=F, sample_weight=weights)
 
@@ -67,7 +63,7 @@ def test_the_empty_sketch_is_the_identity(a: ckm.Sketch) -> None:
 
 
 @given(a=exact_sketches, b=exact_sketches)
-def test_taking_away_what_was_added_leaves_the_sums(a: ckm.Sketch, b: ckm.Sketch) -> None:
+def test_subtracting_what_was_added_restores_the_sums(a: ckm.Sketch, b: ckm.Sketch) -> None:
     again = a + b - b
     assert again.tally.sums.tobytes() == a.tally.sums.tobytes()
     assert (again.count, again.weight, again.exact) == (a.count, a.weight, a.exact)
@@ -79,14 +75,14 @@ def test_a_sketch_less_itself_is_empty(a: ckm.Sketch) -> None:
     assert a - a == ckm.Sketch.empty(F)
 
 
-def test_the_pool_survives_adding_nothing() -> None:
+def test_adding_an_empty_sketch_keeps_the_pool() -> None:
     s = ckm.sketch(rows(50, 0), like=F, pool=10, random_state=0)
     for total in (s + ckm.Sketch.empty(F), ckm.Sketch.empty(F) + s):
         assert total.pool is not None
         assert np.array_equal(total.pool.rows, s.pool.rows)
 
 
-def test_equality_sees_every_part() -> None:
+def test_equality_compares_every_part_but_the_pool() -> None:
     s = ckm.sketch(rows(20, 0), like=F)
     assert s == ckm.sketch(rows(20, 0), like=F)
     assert hash(s) == hash(ckm.sketch(rows(20, 0), like=F))
@@ -95,7 +91,7 @@ def test_equality_sees_every_part() -> None:
     assert s != ckm.sketch(rows(20, 0), like=draw_frequencies(12, 3, seed=5))
     assert s != ckm.sketch(pd.DataFrame(rows(20, 0), columns=NAMES), like=F)
     assert s != sketch_by("numpy", rows(20, 0), F)
-    assert s == ckm.sketch(rows(20, 0), like=F, pool=5, random_state=0), "the pool is left out"
+    assert s == ckm.sketch(rows(20, 0), like=F, pool=5, random_state=0), "pools are not compared"
     assert s != "a sketch"
 
 
@@ -141,11 +137,12 @@ def test_adding_something_else_is_a_type_error() -> None:
             s - wrong
 
 
-# What does not belong together
+# Sketches that cannot be combined
 
 
-def test_different_frequencies_are_refused_by_name() -> None:
-    a, b = sketch_of(5, 0), ckm.sketch(rows(5, 0), like=draw_frequencies(12, 3, seed=5))
+def test_different_frequencies_are_refused_with_both_fingerprints() -> None:
+    a = sketch_of(5, 0)
+    b = ckm.sketch(rows(5, 0), like=draw_frequencies(12, 3, seed=5))
     for combine in (lambda: a + b, lambda: a - b, lambda: ckm.merge([a, b])):
         with pytest.raises(MismatchError, match=r"different frequencies.*like=") as caught:
             combine()
@@ -153,31 +150,31 @@ def test_different_frequencies_are_refused_by_name() -> None:
         assert b.frequencies.fingerprint[:8] in str(caught.value)
 
 
-def test_another_origin_is_another_set_of_frequencies() -> None:
+def test_frequencies_with_another_origin_are_different() -> None:
     moved = Frequencies(F.turns, F.origin + 1, F.scale, F.distribution)
     with pytest.raises(MismatchError, match="different frequencies"):
         sketch_of(5, 0) + ckm.sketch(rows(5, 0), like=moved)
 
 
-def test_more_rows_than_there_are_cannot_be_taken_away() -> None:
+def test_more_rows_than_there_are_cannot_be_subtracted() -> None:
     with pytest.raises(MismatchError, match=r"Cannot take 6 rows .*away from 5.*subtract only"):
         sketch_of(5, 0) - sketch_of(6, 0)
 
 
-def test_more_weight_than_there_is_cannot_be_taken_away() -> None:
+def test_more_weight_than_there_is_cannot_be_subtracted() -> None:
     light = ckm.sketch(rows(3, 0), like=F, sample_weight=[1.0, 1.0, 1.0])
     heavy = ckm.sketch(rows(2, 0), like=F, sample_weight=[5.0, 5.0])
     with pytest.raises(MismatchError, match="subtract only"):
         light - heavy
 
 
-def test_nothing_to_merge() -> None:
+def test_merging_an_empty_list_is_refused() -> None:
     with pytest.raises(DataError, match="nothing to merge; give at least one"):
         ckm.merge([])
 
 
 @pytest.mark.parametrize("name", ["z", "mean", "covariance"])
-def test_no_rows_have_no_mean(name: str) -> None:
+def test_a_sketch_of_zero_rows_has_no_statistics(name: str) -> None:
     with pytest.raises(DataError, match=r"zero rows has no .*add"):
         getattr(ckm.Sketch.empty(F), name)
 
@@ -190,7 +187,8 @@ def table(seed: int, order: tuple[str, ...] = NAMES) -> pd.DataFrame:
 
 
 def test_columns_are_kept() -> None:
-    named, plain = ckm.sketch(table(0), like=F), sketch_of(20, 1)
+    named = ckm.sketch(table(0), like=F)
+    plain = sketch_of(20, 1)
     assert named.columns == NAMES
     assert (named + plain).columns == (plain + named).columns == NAMES
     assert ckm.Sketch.empty(F, NAMES).columns == NAMES
@@ -203,20 +201,20 @@ def test_other_columns_are_refused() -> None:
         ckm.sketch(table(0), like=F) + other
 
 
-def test_like_puts_columns_in_order() -> None:
+def test_like_reorders_and_selects_columns() -> None:
     first = ckm.sketch(table(0), like=F)
     assert ckm.sketch(table(1, ("c", "a", "b")), like=first) == ckm.sketch(table(1), like=first)
     assert ckm.sketch(table(1).assign(more=1.0), like=first) == ckm.sketch(table(1), like=first)
 
 
-def test_like_wants_its_columns() -> None:
+def test_like_requires_its_columns() -> None:
     with pytest.raises(MismatchError, match=r"no column 'c'.*x, a, b.*Give the same columns"):
         ckm.sketch(
             table(0).rename(columns={"c": "x"})[["x", "a", "b"]], like=ckm.sketch(table(0), like=F)
         )
 
 
-def test_columns_choose_and_order() -> None:
+def test_columns_selects_and_orders() -> None:
     chosen = ckm.sketch(table(0), columns=["c", "a"], sketch_size=5, random_state=0)
     assert chosen.columns == ("c", "a")
     assert np.array_equal(chosen.lower, table(0)[["c", "a"]].min().to_numpy())
@@ -240,8 +238,8 @@ def test_mean_and_covariance_for_any_split(seed: int, cuts: list[int], offset: f
         assert np.array_equal(s.lower, X.min(axis=0))
         assert np.array_equal(s.upper, X.max(axis=0))
         np.testing.assert_allclose(s.mean, exact_mean, rtol=1e-12, atol=1e-12)
-        # Rows at 1e6 are themselves 1e-10 apart, so NumPy's own covariance is good to that only;
-        # the sketch's two agree to 1e-12.
+        # Values near 1e6 are spaced 1e-10 apart, which limits the precision of NumPy's covariance.
+        # The two sketches agree to 1e-12.
         np.testing.assert_allclose(
             s.covariance, np.cov(X.T, bias=True), rtol=0, atol=1e-12 if offset == 0 else 1e-9
         )
@@ -258,10 +256,11 @@ def test_moments_do_not_depend_on_threads() -> None:
 
 
 def test_weighted_moments() -> None:
-    X, w = rows(50, 0), np.random.default_rng(0).uniform(0, 3, size=50)
+    X = rows(50, 0)
+    w = np.random.default_rng(0).uniform(0, 3, size=50)
     s = ckm.sketch(X, like=F, sample_weight=w)
     np.testing.assert_allclose(s.mean, np.average(X, axis=0, weights=w), rtol=1e-12)
-    # NumPy centres first, we afterwards
+    # NumPy centres before it sums, the sketch afterwards.
     np.testing.assert_allclose(s.covariance, np.cov(X.T, aweights=w, bias=True), rtol=1e-11)
 
 
@@ -282,11 +281,10 @@ def test_the_full_covariance_while_it_is_small_beside_the_sketch(
 
 @settings(max_examples=10)
 @given(seed=st.integers(0, 1000), sign=st.sampled_from([-1.0, 1.0]))
-def test_data_far_from_zero_loses_nothing(seed: int, sign: float) -> None:
-    """A million standard deviations away, with frequencies around its own mean, the sketch is the
-    same to 1e-6.
-    """
-    X = np.round(rows(500, seed) * 2**20) / 2**20  # so that the translation itself rounds nothing
+def test_data_far_from_zero_keeps_its_precision(seed: int, sign: float) -> None:
+    """A million standard deviations from zero, the sketch relative to its origin agrees to 1e-6."""
+    # Multiples of 2^-20, so that the translation itself is not rounded.
+    X = np.round(rows(500, seed) * 2**20) / 2**20
     near = ckm.sketch(X, sketch_size=12, scale=0.1, random_state=seed)
     far = ckm.sketch(X + sign * 2.0**20, sketch_size=12, scale=0.1, random_state=seed)
     assert np.array_equal(near.frequencies.turns, far.frequencies.turns)
@@ -294,19 +292,19 @@ def test_data_far_from_zero_loses_nothing(seed: int, sign: float) -> None:
     np.testing.assert_allclose(far.mean - sign * 2.0**20, near.mean, rtol=0, atol=1e-9)
 
 
-def test_the_size_of_a_sketch() -> None:
+def test_the_size_does_not_depend_on_the_number_of_rows() -> None:
     assert sketch_of(5, 0).nbytes == 16 * 12 == sketch_of(500, 0).nbytes
 
 
-def test_repr_says_what_it_is() -> None:
+def test_repr_shows_the_main_properties() -> None:
     text = repr(ckm.sketch(rows(20, 0), like=F, pool=5, random_state=0))
     for part in ("m=12", "n=3", "count=20", "exact=True", "pool=5", F.fingerprint[:8]):
         assert part in text
 
 
-def test_only_rows_that_were_added_can_be_taken_away() -> None:
-    a, b = ckm.sketch(rows(5, 0), like=F), ckm.sketch(rows(5, 1), like=F)
-    for other in (b, ckm.sketch(rows(4, 1), like=F)):
+def test_only_rows_that_were_added_can_be_subtracted() -> None:
+    a = ckm.sketch(rows(5, 0), like=F)
+    for other in (ckm.sketch(rows(5, 1), like=F), ckm.sketch(rows(4, 1), like=F)):
         with pytest.raises(MismatchError, match="not all in the sketch: subtract only"):
             a - other
     light, heavy = (ckm.sketch(rows(5, 0), like=F, sample_weight=np.full(5, w)) for w in (1.0, 5.0))
@@ -314,10 +312,10 @@ def test_only_rows_that_were_added_can_be_taken_away() -> None:
         heavy - light
 
 
-# Forgetting bit by bit
+# Forgetting gradually
 
 
-def test_scaled_weighs_every_row_less() -> None:
+def test_scaled_multiplies_every_weight() -> None:
     X = np.random.default_rng(0).normal(size=(300, 2))
     s = ckm.sketch(X, sketch_size=20, pool=50, random_state=0)
     half = s.scaled(0.5)
@@ -335,7 +333,7 @@ def test_scaled_weighs_every_row_less() -> None:
     assert deserialise(serialise(half)) == half
 
 
-def test_a_faded_past_gives_way_to_the_present() -> None:
+def test_old_rows_fade_when_sketches_are_scaled() -> None:
     rng = np.random.default_rng(0)
     first = ckm.sketch(
         rng.normal(size=(1000, 2)), n_clusters=2, scale=1.0, pool=200, random_state=0
@@ -348,16 +346,16 @@ def test_a_faded_past_gives_way_to_the_present() -> None:
     assert so_far.weight == pytest.approx(500, rel=0.01)
     assert 500 <= so_far.count <= 506, "rounding up adds at most 1 / (1 - factor) rows"
     assert so_far.mean == pytest.approx([9, 9], abs=0.2)
-    assert (so_far.pool.rows > 4).all(), "the rows of the past have left the pool"
+    assert (so_far.pool.rows > 4).all(), "old rows have left the pool"
 
 
 @pytest.mark.parametrize("factor", [0, -0.5, 1.5, np.nan, True, "0.9", None])
-def test_scaled_refuses_what_is_no_share(factor: Any) -> None:
+def test_scaled_refuses_factors_out_of_range(factor: Any) -> None:
     with pytest.raises(ParameterError, match="above 0 and at most 1"):
         ckm.sketch(np.eye(2), sketch_size=2, scale=1.0).scaled(factor)
 
 
 @pytest.mark.parametrize("parts", [["a.ckm"], ["a.ckm", "b.ckm"], [1, 2]])
-def test_merging_what_is_no_sketch(parts: list) -> None:
+def test_merging_other_things_than_sketches_is_refused(parts: list) -> None:
     with pytest.raises(ckm.errors.ParameterError, match=r"merge takes sketches; got (str|int)"):
         ckm.merge(parts)

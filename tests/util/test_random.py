@@ -1,4 +1,4 @@
-"""One seed, many independent streams, the same on every machine and in every version."""
+"""One seed gives many independent streams, the same on every machine and in every version."""
 
 import hashlib
 
@@ -25,9 +25,7 @@ def test_streams_are_different_and_repeat() -> None:
 
 
 def test_streams_are_pinned() -> None:
-    """Results of earlier versions are repeated by the same seed: new streams are appended, old ones
-    keep their place.
-    """
+    """A seed gives the results of earlier versions: streams are appended, never reordered."""
     pinned = ("pilot", "scale", "frequencies", "pool", "decode", "dataset")
     assert STREAMS[: len(pinned)] == pinned
     digest = hashlib.sha256(repr([raw(7, name, 3) for name in pinned]).encode()).hexdigest()
@@ -42,18 +40,19 @@ def test_an_integer_is_its_own_seed(seed: int) -> None:
 
 @pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
 def test_a_generator_gives_a_seed_and_advances(make: type) -> None:
-    a, b = make(1), make(1)
-    first, second = seed_of(a), seed_of(a)
-    assert first == seed_of(b)
+    generator = make(1)
+    first = seed_of(generator)
+    second = seed_of(generator)
+    assert first == seed_of(make(1))
     assert first != second
     assert 0 <= first < 2**64
 
 
-def test_none_is_another_seed_each_time() -> None:
+def test_none_gives_another_seed_each_time() -> None:
     assert seed_of(None) != seed_of(None)
 
 
 @pytest.mark.parametrize("wrong", [-1, 2**64, 1.0, "0", [1], np.array([1, 2])])
-def test_everything_else_is_refused(wrong: object) -> None:
+def test_other_values_are_refused(wrong: object) -> None:
     with pytest.raises(ParameterError, match="random_state must be None, an integer from 0"):
         seed_of(wrong)

@@ -1,4 +1,4 @@
-"""Warnings point at the line that called into the library, so that each such line is told once."""
+"""Warnings point at the line that called the library, so that they are shown once per line."""
 
 import warnings
 from pathlib import Path
@@ -18,7 +18,7 @@ def frame() -> pd.DataFrame:
     )
 
 
-def test_the_line_is_the_callers(frame: pd.DataFrame, tmp_path: Path) -> None:
+def test_warnings_point_at_the_callers_line(frame: pd.DataFrame, tmp_path: Path) -> None:
     frame.to_csv(tmp_path / "x.csv", index=False)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -18,7 +18,7 @@ class Pool(Frozen):
 
     The key of a row is E / odds, where E is exponential. This makes the pool a sample without
     replacement with probabilities that follow the odds (Efraimidis and Spirakis, 2006). The odds
-    are the weight of the row times its importance, see `ckm._sketching.accumulate`. Given the
+    are the weight of the row times its importance, see `ckm._kernels.cpu.kernel`. Given the
     largest key in the pool, the other rows were included independently of each other, with known
     probabilities; each represents one over its probability.
 
