@@ -1,14 +1,19 @@
-"""Run commands of the command line in tests."""
+"""Run commands of the command line in tests, and files to run them on."""
 
 import contextlib
 import csv
 import io
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 import pytest
 
+import ckm
 from ckm._cli.app import app
 
 
@@ -30,6 +35,23 @@ def shell(*args: object, **options: object) -> subprocess.CompletedProcess[str]:
     """Run a command in its own process."""
     command = [sys.executable, "-c", "from ckm._cli.app import main; main()", *map(str, args)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)  # type: ignore[call-overload,no-any-return]
+
+
+def example_rows() -> np.ndarray:
+    """Return 3000 rows of three separate clusters in the plane."""
+    return ckm.datasets.gaussian_mixture(3000, 3, 2, separation=30, random_state=0).rows
+
+
+def write_example_files(folder: Path, X: np.ndarray) -> None:
+    """Write the same rows as .npy, .csv and .parquet, whole and in two parts."""
+    table = pa.table({"east": X[:, 0], "north": X[:, 1]})
+    np.save(folder / "data.npy", X)
+    pa_csv.write_csv(table, folder / "data.csv")
+    pq.write_table(table, folder / "data.parquet")
+    pq.write_table(table[:1000], folder / "part-1.parquet")
+    pq.write_table(table[1000:], folder / "part-2.parquet")
+    named = table.select(["north", "east"]).append_column("name", pa.array(["row"] * len(X)))
+    pq.write_table(named, folder / "shuffled.parquet")
 
 
 def read_csv(text: str) -> tuple[list[str], np.ndarray]:

@@ -8,12 +8,25 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from command import read_csv, run
+from command import example_rows, read_csv, run, write_example_files
 from sklearn.metrics import adjusted_rand_score
 
 import ckm
 from ckm._kmeans.assign import Centroids
 from ckm._sources.arrays import ArraySource
+
+
+@pytest.fixture(scope="module")
+def X() -> np.ndarray:
+    return example_rows()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, X: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with files of the same rows."""
+    write_example_files(tmp_path, X)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.mark.parametrize("name", ["data.npy", "data.csv", "data.parquet"])

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import run, shell
+from command import example_rows, run, shell, write_example_files
 from typer.main import get_command
 
 import ckm
@@ -23,6 +23,14 @@ from ckm._decoding.starts import INITS
 from ckm._messages import Argument, Aside, Message
 
 COMMANDS = ("fit", "sketch", "merge", "decode", "predict", "inspect", "demo")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with files of the same rows."""
+    write_example_files(tmp_path, example_rows())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.mark.parametrize("command", COMMANDS)

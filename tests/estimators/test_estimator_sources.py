@@ -1,7 +1,6 @@
 """The estimator on data that is not an array: files, queries, streams, sparse matrices."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,15 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
+from fits import model
 
-from ckm import CompressiveKMeans
 from ckm.errors import DataError, MismatchError, ParameterError
 
 NAMES = ("east", "north")
-
-
-def model(**options: Any) -> CompressiveKMeans:
-    return CompressiveKMeans(**({"n_clusters": 3, "random_state": 0} | options))
 
 
 @pytest.fixture
