@@ -1,4 +1,4 @@
-"""Files: what is written comes back, the same sketch has the same bytes, and nothing else loads."""
+"""Files: a saved sketch loads unchanged, has only one form in bytes, and no other bytes load."""
 
 import errno
 import json
@@ -79,7 +79,7 @@ def refused(data: bytes, match: str | None = None) -> str:
     law=st.sampled_from(["adapted-radius", "gaussian"]),
     seed=st.integers(0, 2**64 - 1),
 )
-def test_what_is_saved_comes_back(
+def test_a_saved_sketch_loads_unchanged(
     m: int,
     n: int,
     count: int,
@@ -130,7 +130,7 @@ def test_files(tmp_path: Path, make: Any) -> None:
     assert os.listdir(tmp_path) == ["s.ckm"]
 
 
-def test_a_loaded_sketch_goes_on(tmp_path: Path) -> None:
+def test_a_loaded_sketch_can_be_added_to(tmp_path: Path) -> None:
     monday = small()
     monday.save(tmp_path / "s.ckm")
     X = np.random.default_rng(1).normal(size=(9, 2))
@@ -140,7 +140,7 @@ def test_a_loaded_sketch_goes_on(tmp_path: Path) -> None:
     )
 
 
-def test_the_order_of_rows_does_not_change_what_is_exact() -> None:
+def test_the_number_of_threads_does_not_change_the_bytes() -> None:
     X = np.random.default_rng(0).normal(size=(1, 2))
     s = ckm.sketch(X, like=small(), n_jobs=1)
     assert serialise(s) == serialise(ckm.sketch(X, like=small(), n_jobs=4))
@@ -163,14 +163,12 @@ def test_rows_are_written_only_with_a_pool() -> None:
 
 
 def test_golden_file_of_version_1() -> None:
-    """Written by the first version; never write it again. It must load, mean the same, and give the
-    same bytes.
-    """
+    """Written by the first version and never again. It must load and give the same bytes."""
     data = GOLDEN.read_bytes()
     s = ckm.load(GOLDEN)
     assert serialise(s, version=1) == data
     assert metadata_of(data)["version"] == 1
-    assert deserialise(serialise(s)) == s, "written again, it is a file of today"
+    assert deserialise(serialise(s)) == s, "saved again, it has the current version"
     assert (s.count, s.weight, s.exact, s.frequencies.m, s.frequencies.n) == (
         300,
         300.0,
@@ -191,14 +189,14 @@ def test_golden_file_of_version_1() -> None:
 
 
 def test_golden_file_of_version_2() -> None:
-    """With the data's spread, units of columns, and a pool that was sampled by importance."""
+    """With `spread`, units of columns, and a pool that was sampled by importance."""
     path = GOLDEN.with_name("v2.ckm")
     s = ckm.load(path)
     assert serialise(s) == path.read_bytes()
     assert metadata_of(path.read_bytes())["version"] == 2
     assert (s.frequencies.spread, s.frequencies.units.tolist()) == (12.5, [1.0, 2.5])
     assert s.tally.sums[:, 0].tolist() == [-321930431, -605070437], (
-        "those of version 1: units do not change what is summed"
+        "units do not change the sums of version 1"
     )
     assert s.pool.odds[0] == pytest.approx(1.361428478450328)
 
@@ -215,30 +213,31 @@ def test_golden_file_of_structured_frequencies() -> None:
     assert s.tally.sums[:, 0].tolist() == [1175510751, 3436946]
 
 
-# Everything else is refused
+# Other bytes are refused
 
 
 def test_every_flipped_byte_is_refused() -> None:
     for i in range(len(DATA)):
         for flip in (0x01, 0x20, 0x80, 0xFF):
-            spoilt = bytearray(DATA)
-            spoilt[i] ^= flip
-            refused(bytes(spoilt))
+            altered = bytearray(DATA)
+            altered[i] ^= flip
+            refused(bytes(altered))
 
 
 def test_ten_thousand_mutations_are_refused() -> None:
-    for spoilt in mutations(DATA, 10_000):
-        refused(spoilt)
+    for altered in mutations(DATA, 10_000):
+        refused(altered)
 
 
 @settings(max_examples=300)
 @given(data=st.data())
 def test_every_replaced_byte_is_refused(data: st.DataObject) -> None:
-    i, value = data.draw(st.integers(0, len(DATA) - 1)), data.draw(st.integers(0, 255))
-    spoilt = bytearray(DATA)
-    spoilt[i] = value
-    if bytes(spoilt) != DATA:
-        refused(bytes(spoilt))
+    i = data.draw(st.integers(0, len(DATA) - 1))
+    value = data.draw(st.integers(0, 255))
+    altered = bytearray(DATA)
+    altered[i] = value
+    if bytes(altered) != DATA:
+        refused(bytes(altered))
 
 
 def test_every_truncation_is_refused() -> None:
@@ -258,7 +257,7 @@ def test_arbitrary_bytes_are_refused(data: bytes) -> None:
     refused(data)
 
 
-def test_foreign_files_are_refused_for_what_they_are() -> None:
+def test_other_files_are_refused_with_the_reason() -> None:
     assert "is empty" in refused(b"")
     assert "is not a sketch" in refused(b"a,b\n1,2\n3,4\n")
     assert "is not a sketch" in refused(pickle.dumps({"a": 1}, protocol=4))
@@ -281,7 +280,7 @@ def test_foreign_files_are_refused_for_what_they_are() -> None:
 
 
 class Bomb:
-    """A pickle that would leave a trace if it were opened."""
+    """A pickle that would make a directory if it were opened."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -297,7 +296,7 @@ def test_no_code_runs_on_load(tmp_path: Path) -> None:
     assert not (tmp_path / "trace").exists()
 
 
-def test_a_later_version_says_upgrade() -> None:
+def test_a_file_of_a_later_version_asks_for_an_upgrade() -> None:
     message = refused(forge(DATA, {"version": 3, "new": "thing"}))
     assert "file format 3" in message
     assert "reads up to 2" in message
@@ -305,12 +304,12 @@ def test_a_later_version_says_upgrade() -> None:
 
 
 @pytest.mark.parametrize("version", [0, -1, True, "1", 1.0, None, LEFT_OUT])
-def test_versions_that_are_none(version: Any) -> None:
+def test_invalid_version_numbers_are_refused(version: Any) -> None:
     refused(forge(DATA, {"version": version}), "version")
 
 
 def rewritten_headers() -> dict[str, str]:
-    """Headers that mean the same to a reader of JSON."""
+    """Headers with the same contents, written in other ways."""
     header, _ = header_of(DATA)
     own = header["__metadata__"]["ckm"]
     metadata = json.loads(own)
@@ -330,16 +329,16 @@ def rewritten_headers() -> dict[str, str]:
         "metadata in another order": dump(
             json.dumps(dict(reversed(metadata.items())), separators=(",", ":"))
         ),
-        "a number written otherwise": dump(own.replace('"weight":20.0', '"weight":2e1')),
+        "another form of a number": dump(own.replace('"weight":20.0', '"weight":2e1')),
         "a key given twice": dump(own.replace('"weight":20.0', '"weight":20.0,"weight":20.0')),
-        "an escape for a letter": dump(own.replace('"seed"', '"\\u0073eed"')),
+        "an escaped letter": dump(own.replace('"seed"', '"\\u0073eed"')),
         "metadata beside ours": json.dumps(
             header | {"__metadata__": {"ckm": own, "note": "x"}}, separators=(",", ":")
         ),
     }
 
 
-def test_an_unchanged_header_put_together_again_loads() -> None:
+def test_the_test_helpers_reproduce_an_unchanged_file() -> None:
     header, payload = header_of(DATA)
     assert with_header(json.dumps(header, separators=(",", ":")), payload) == DATA
     assert forge(DATA) == DATA
@@ -428,8 +427,8 @@ def test_forged_metadata_is_refused(name: str, value: Any) -> None:
         {"first": np.ones(2)},
     ],
 )
-def test_a_forged_sketch_of_no_rows_is_refused(tensors: dict[str, Any]) -> None:
-    """It would pass for the identity, and spoil what it is added to."""
+def test_a_forged_sketch_of_zero_rows_is_refused(tensors: dict[str, Any]) -> None:
+    """It would be taken for the identity, and change the sketches it is added to."""
     refused(forge(serialise(Sketch.empty(small().frequencies)), tensors=tensors))
 
 
@@ -452,7 +451,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         ckm.load(tmp_path / ("a" * 300))
 
 
-def test_a_huge_foreign_file_is_not_read(tmp_path: Path) -> None:
+def test_a_huge_other_file_is_not_read_into_memory(tmp_path: Path) -> None:
     path = tmp_path / "huge.ckm"
     with path.open("wb") as file:
         file.write(b"\xff" * 16)
@@ -515,7 +514,9 @@ def test_saving_replaces_and_respects_the_umask(tmp_path: Path) -> None:
         ("fifo", "not a (regular )?file", "choose another"),
     ],
 )
-def test_places_that_cannot_be_written(tmp_path: Path, name: str, seen: str, remedy: str) -> None:
+def test_paths_that_cannot_be_written_are_refused(
+    tmp_path: Path, name: str, seen: str, remedy: str
+) -> None:
     (tmp_path / "file").write_bytes(b"")
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(OutputError, match=rf"Cannot write (?s:.*)({seen})(?s:.*)({remedy})"):
@@ -528,14 +529,14 @@ def test_places_that_cannot_be_written(tmp_path: Path, name: str, seen: str, rem
 
 def test_a_read_only_file_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "s.ckm").write_bytes(b"old")
-    # nothing is read-only for root, who may run this
+    # For root, who may run this test, nothing is read-only.
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(OutputError, match=r"s\.ckm: the file is read-only; choose another"):
         small().save(tmp_path / "s.ckm")
     assert (tmp_path / "s.ckm").read_bytes() == b"old"
 
 
-def test_a_read_only_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object, **kwargs: object) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 

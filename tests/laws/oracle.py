@@ -1,5 +1,6 @@
-"""The paper's equations as literal loops. Slow, plain, and importing nothing from `ckm`: what every
-kernel and decoder is held to.
+"""The equations of the paper as literal loops, which kernels and decoders are compared with.
+
+They are slow and simple, and import nothing from `ckm`.
 """
 
 import cmath
@@ -23,13 +24,8 @@ def sse(X: Sequence[Vector], C: Sequence[Vector], beta: Vector | None = None) ->
     for i, x in enumerate(X):
         nearest = math.inf
         for c in C:
-            nearest = min(
-                nearest,
-                inner(
-                    [a - b for a, b in zip(x, c, strict=True)],
-                    [a - b for a, b in zip(x, c, strict=True)],
-                ),
-            )
+            difference = [a - b for a, b in zip(x, c, strict=True)]
+            nearest = min(nearest, inner(difference, difference))
         total += nearest * (1.0 if beta is None else beta[i])
     return total
 

@@ -1,6 +1,4 @@
-"""Sketch files taken apart and put together again, by code that knows the format and not the
-library: for forging.
-"""
+"""Sketch files taken apart, altered and put together, by code that does not use the library."""
 
 import hashlib
 import json
@@ -39,13 +37,9 @@ def forge(
     tensors: dict[str, Any] | None = None,
     key: str = "ckm",
 ) -> bytes:
-    """The file with some metadata and tensors changed (or LEFT_OUT), and a checksum that fits."""
-    own = {
-        k: v
-        for k, v in (metadata_of(data, key) | (metadata or {})).items()
-        if v is not LEFT_OUT and k != "sha256"
-    }
-    arrays = {k: v for k, v in (load(data) | (tensors or {})).items() if v is not LEFT_OUT}
+    """The file with some metadata and tensors changed (or LEFT_OUT), and a correct checksum."""
+    own = _kept(metadata_of(data, key) | (metadata or {}) | {"sha256": LEFT_OUT})
+    arrays = _kept(load(data) | (tensors or {}))
     digest = hashlib.sha256(canonical(own).encode())
     for name in sorted(arrays):
         digest.update(f"\n{name} {arrays[name].dtype.str} {arrays[name].shape}\n".encode())
@@ -54,25 +48,28 @@ def forge(
     return bytes(save(arrays, metadata={key: canonical(own)}))
 
 
+def _kept(items: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in items.items() if value is not LEFT_OUT}
+
+
 def canonical(metadata: dict[str, Any]) -> str:
-    """One way to write JSON (NaN included, which a careful reader refuses)."""
+    """JSON with sorted keys and without spaces; NaN is allowed, unlike in the library."""
     return json.dumps(metadata, sort_keys=True, separators=(",", ":"))
 
 
 def mutations(data: bytes, count: int) -> Iterator[bytes]:
-    """The file with a bit flipped, its end cut off, some bytes left out, or some put in; never as
-    it was.
-    """
+    """Copies of the file with a bit flipped, the end cut off, or bytes removed or inserted."""
     chance = random.Random(0)
     for _ in range(count):
-        spoilt, at = bytearray(data), chance.randrange(len(data))
+        altered = bytearray(data)
+        at = chance.randrange(len(data))
         match chance.randrange(4):
             case 0:
-                spoilt[at] ^= 1 << chance.randrange(8)
+                altered[at] ^= 1 << chance.randrange(8)
             case 1:
-                del spoilt[at:]
+                del altered[at:]
             case 2:
-                del spoilt[at : at + chance.randrange(1, 20)]
+                del altered[at : at + chance.randrange(1, 20)]
             case 3:
-                spoilt[at:at] = bytes(chance.randrange(256) for _ in range(chance.randrange(1, 9)))
-        yield bytes(spoilt)
+                altered[at:at] = bytes(chance.randrange(256) for _ in range(chance.randrange(1, 9)))
+        yield bytes(altered)

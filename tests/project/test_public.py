@@ -1,4 +1,4 @@
-"""The public names, pinned: removing or adding one is a decision, made here."""
+"""The public names are pinned: a test changes whenever one is added or removed."""
 
 import subprocess
 import sys
@@ -52,13 +52,13 @@ def test_public_names_are_pinned() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(PUBLIC))
-def test_every_public_name_is_there_and_documented(name: str) -> None:
+def test_every_public_name_exists_and_is_documented(name: str) -> None:
     value = getattr(ckm, name)
     assert value.__doc__
-    assert name in vars(ckm), "it is looked up once"
+    assert name in vars(ckm), "it is looked up only once"
 
 
-def test_other_names_are_not() -> None:
+def test_other_names_raise_attribute_errors() -> None:
     with pytest.raises(AttributeError, match="module 'ckm' has no attribute 'nothing'"):
         ckm.nothing
 
@@ -74,7 +74,7 @@ def test_errors_are_pinned_and_have_one_base() -> None:
         assert issubclass(value, UserWarning if name.endswith("Warning") else ckm.errors.CkmError)
 
 
-def test_the_version_is_the_distributions() -> None:
+def test_the_version_is_that_of_the_distribution() -> None:
     assert ckm.__version__ == version("compressive-kmeans")
 
 
@@ -99,11 +99,11 @@ def imported_by(statement: str) -> list[str]:
     ).stdout.split()
 
 
-def test_importing_costs_nothing() -> None:
+def test_importing_loads_nothing_heavy() -> None:
     assert imported_by("import ckm") == []
 
 
-def test_opening_a_sketch_needs_no_compiler() -> None:
+def test_loading_a_sketch_needs_no_compiler() -> None:
     assert not {"numba", "sklearn", "pyarrow"} & set(
         imported_by("from ckm import load, merge, Sketch, draw_frequencies")
     )

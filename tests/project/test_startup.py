@@ -1,8 +1,8 @@
-"""What starting costs: nothing heavy is imported before it is used, and what was compiled once is
-found again and gives the same bits.
+"""Startup: nothing heavy is imported before it is used, and compiled code is cached on disk.
 
-Each law is tried in processes of its own. They count modules and compilations, not seconds;
-benchmarks/startup.py measures those."""
+Each test starts processes of its own, and counts modules and compilations. `benchmarks/startup.py`
+measures seconds.
+"""
 
 import os
 import pickle
@@ -58,7 +58,7 @@ def run(code: str, **environment: str) -> list[str]:
         ["demo", "--help"],
     ],
 )
-def test_help_loads_nothing_that_computes(arguments: list[str]) -> None:
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     code = f"""
 import sys
 from ckm._cli.app import app
@@ -72,7 +72,7 @@ finally:
     assert output[-1] == ""
 
 
-def test_importing_loads_nothing_and_names_are_loaded_one_by_one() -> None:
+def test_names_are_loaded_one_by_one() -> None:
     code = f"""
 import sys
 def loaded(): print(*(name for name in {HEAVY!r} if name in sys.modules))
@@ -83,15 +83,14 @@ ckm.datasets; loaded()
     assert run(code) == ["", "", "numpy"]
 
 
-def test_public_values_are_pickled_by_their_homes() -> None:
+def test_public_names_are_pickled_by_reference() -> None:
     for name in ckm.__all__:
         value = getattr(ckm, name)
         if callable(value):
             assert pickle.loads(pickle.dumps(value)) is value
 
 
-# Each prints how many functions were compiled, then a digest of everything that compiled code had a
-# part in: all of it, or a little.
+# Code for a process that prints how many functions were compiled, then a digest of its results.
 COUNTED = """
 import hashlib, numpy as np
 from numba.core import event
@@ -105,19 +104,21 @@ X = np.random.default_rng(0).normal(size=(3000, 3)) ** 3
 print(len(compiled))
 print(hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest())
 """
-ALL = (
+EVERYTHING = (
     COUNTED
     % """
 import ckm
 s = ckm.sketch(X, n_clusters=3, random_state=0)
 solution = ckm.decode(s, 3, random_state=0)
 model = ckm.CompressiveKMeans.from_sketch(s, 3, random_state=0)
-apart = ckm.sketch(np.cbrt(X) + 8 * (np.arange(len(X)) % 3)[:, None], n_clusters=3, random_state=0)  # clusters that are soon found
-found = [solution.centroids, solution.weights, np.array(solution.cost), ckm.decode(apart, 3, random_state=0).centroids]
-parts = [s.z, s.mean, s.covariance, *found, model.predict(X), np.array(model.score(X))]
+# Clusters that are far apart, which take another path through the decoder.
+Y = np.cbrt(X) + 8 * (np.arange(len(X)) % 3)[:, None]
+apart = ckm.decode(ckm.sketch(Y, n_clusters=3, random_state=0), 3, random_state=0)
+decoded = [solution.centroids, solution.weights, np.array(solution.cost), apart.centroids]
+parts = [s.z, s.mean, s.covariance, *decoded, model.predict(X), np.array(model.score(X))]
 """
 )
-LITTLE = (
+NEAREST_ONLY = (
     COUNTED
     % """
 from ckm._kmeans.index import CentroidIndex
@@ -128,34 +129,35 @@ find_nearest(X, CentroidIndex(X[:9]), *parts)
 )
 
 
-def test_a_second_process_compiles_nothing_and_finds_the_same_bits(tmp_path: Path) -> None:
-    count, digest = run(ALL, NUMBA_CACHE_DIR=str(tmp_path))
+def test_a_second_process_compiles_nothing_and_has_identical_results(tmp_path: Path) -> None:
+    count, digest = run(EVERYTHING, NUMBA_CACHE_DIR=str(tmp_path))
     assert int(count) > 0
-    assert run(ALL, NUMBA_CACHE_DIR=str(tmp_path)) == ["0", digest]
+    assert run(EVERYTHING, NUMBA_CACHE_DIR=str(tmp_path)) == ["0", digest]
     kept = {path.name.split("-")[0] for path in tmp_path.rglob("*.nbi")}
     ours = {"fused._correlate", "fused._match", "fused._match_gaussians", "nearest._find"}
     assert {name for name in kept if name.split(".")[0] in ("fused", "nearest")} == ours, (
-        "what only compiled code calls is part of it"
+        "functions that only compiled code calls are inlined"
     )
 
 
-def test_processes_that_compile_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+def test_processes_can_compile_at_the_same_time(tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as executor:
         (_, one), (_, other) = executor.map(
-            lambda _: run(LITTLE, NUMBA_CACHE_DIR=str(tmp_path)), range(2)
+            lambda _: run(NEAREST_ONLY, NUMBA_CACHE_DIR=str(tmp_path)), range(2)
         )
     assert one == other
-    assert run(LITTLE, NUMBA_CACHE_DIR=str(tmp_path)) == ["0", one]
+    assert run(NEAREST_ONLY, NUMBA_CACHE_DIR=str(tmp_path)) == ["0", one]
 
 
-def test_an_installation_that_cannot_be_written_to(tmp_path: Path) -> None:
-    """Numba then keeps compiled code in the user's own folder."""
-    installed, home = tmp_path / "installed", tmp_path / "home"
+def test_a_read_only_installation(tmp_path: Path) -> None:
+    """Numba then caches compiled code in the home directory."""
+    installed = tmp_path / "installed"
+    home = tmp_path / "home"
     shutil.copytree(
         Path(ckm.__file__).parent, installed / "ckm", ignore=shutil.ignore_patterns("__pycache__")
     )
     home.mkdir()
-    # Nobody, not even the superuser, can make a folder where there is a file of its name.
+    # A file of the same name keeps even the superuser from making the folder.
     for folder in {path.parent for path in (installed / "ckm").rglob("*.py")}:
         (folder / "__pycache__").touch()
     places = {
@@ -164,7 +166,13 @@ def test_an_installation_that_cannot_be_written_to(tmp_path: Path) -> None:
         "XDG_CACHE_HOME": str(home / "cache"),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    code = f"import os; del os.environ['NUMBA_CACHE_DIR']\n{LITTLE}\nimport ckm; assert ckm.__file__.startswith(os.environ['PYTHONPATH'])"
+    code = f"""
+import os
+del os.environ['NUMBA_CACHE_DIR']
+{NEAREST_ONLY}
+import ckm
+assert ckm.__file__.startswith(os.environ['PYTHONPATH'])
+"""
     count, digest = run(code, **places)
     assert int(count) > 0
     assert run(code, **places) == ["0", digest]
