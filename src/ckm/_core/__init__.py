@@ -1,1 +1,1 @@
-"""The nouns: frequencies, tally, pool and sketch, all frozen values."""
+"""The values of the library, all frozen: frequencies, tally, pool, sketch; and their files."""

@@ -1,1 +1,1 @@
-"""What every package uses: no mathematics."""
+"""Helpers without mathematics that every package uses."""
