@@ -331,7 +331,7 @@ class CompressiveKMeans(
         rows = self._validate_for_use(X)
         return self._centroids.label(rows.source, n_jobs=self.n_jobs)
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any) -> Any:
         """Return the distance from each row to each centroid.
 
         Parameters

@@ -14,8 +14,9 @@ import ckm
 from ckm._decoding import api as decoding
 from ckm._decoding import objective as atoms
 from ckm._decoding.objective import Problem
-from ckm._kmeans import lloyd as quantise
-from ckm._kmeans.points import Cloud
+from ckm._kmeans.breathing import place
+from ckm._kmeans.init import default_trials, kmeans_plus_plus
+from ckm._kmeans.points import WeightedPoints
 from ckm._util.device import current_gpu
 from ckm.errors import ParameterError
 
@@ -38,7 +39,6 @@ def device(request: pytest.FixtureRequest) -> object:
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that there are several."""
     monkeypatch.setattr("ckm._decoding.objective_gpu._PAIRS", 500)
-    monkeypatch.setattr("ckm._kmeans.points_gpu._PAIRS", 5000)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def everything_there(monkeypatch: pytest.MonkeyPatch, device: object) -> Counter
     there.
     """
     from ckm._decoding.objective_gpu import CardCosts
-    from ckm._kmeans.points_gpu import CardCloud
+    from ckm._kmeans.points_gpu import WeightedPointsGpu
 
     made = Counter[str]()
 
@@ -56,7 +56,7 @@ def everything_there(monkeypatch: pytest.MonkeyPatch, device: object) -> Counter
             made["costs"] += 1
             super().__init__(*args)
 
-    class Counted(CardCloud):
+    class Counted(WeightedPointsGpu):
         def __init__(self, *args: object) -> None:
             made["clouds"] += 1
             super().__init__(*args)
@@ -65,7 +65,7 @@ def everything_there(monkeypatch: pytest.MonkeyPatch, device: object) -> Counter
         decoding, "_decoding_device", lambda sketch, K, asked: device if asked == "cuda" else None
     )
     monkeypatch.setattr("ckm._decoding.objective_gpu.CardCosts", Costs)
-    monkeypatch.setattr("ckm._kmeans.points_gpu.CardCloud", Counted)
+    monkeypatch.setattr("ckm._kmeans.points_gpu.WeightedPointsGpu", Counted)
     return made
 
 
@@ -116,7 +116,7 @@ def test_stages_and_parts_of_a_problem_stay_there(device: object) -> None:
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("K", [1, 9, 60])
 def test_k_means_asks_a_card_as_it_asks_the_cpu(device: object, K: int) -> None:
-    from ckm._kmeans.points_gpu import CardCloud
+    from ckm._kmeans.points_gpu import WeightedPointsGpu
 
     rng = np.random.default_rng(K)
     points, beta, C = (
@@ -124,7 +124,8 @@ def test_k_means_asks_a_card_as_it_asks_the_cpu(device: object, K: int) -> None:
         rng.integers(0, 3, 2000).astype(float),
         rng.normal(size=(K, 3)),
     )
-    here, there = Cloud(points, beta), CardCloud(points, beta, device)
+    here = WeightedPoints(points, beta)
+    there = WeightedPointsGpu(points, beta, device, pairs_at_once=5000)
     for expected, found in zip(
         (*here.nearest(C), *here.sums(C)), (*there.nearest(C), *there.sums(C)), strict=True
     ):
@@ -132,17 +133,18 @@ def test_k_means_asks_a_card_as_it_asks_the_cpu(device: object, K: int) -> None:
     if K > 1:
         for expected, found in zip(here.two_nearest(C), there.two_nearest(C), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-    np.testing.assert_array_equal(
-        there.seeds(K, np.random.default_rng(0)), here.seeds(K, np.random.default_rng(0))
+    seeds_here, seeds_there = (
+        kmeans_plus_plus(where, K, np.random.default_rng(0), default_trials(K))
+        for where in (here, there)
     )
+    np.testing.assert_array_equal(seeds_there, seeds_here)
 
 
 @pytest.mark.parametrize("distinct", [1, 2, 5])
 def test_fewer_distinct_points_than_centroids(device: object, distinct: int) -> None:
     points = np.repeat(np.random.default_rng(0).normal(size=(distinct, 2)), 10, axis=0)
     here, there = (
-        quantise.place(points, None, 7, np.random.default_rng(0), device=where)
-        for where in (None, device)
+        place(points, None, 7, np.random.default_rng(0), device=where) for where in (None, device)
     )
     found, expected = (np.unique(C.round(12), axis=0) for C in (there[0], here[0]))
     np.testing.assert_array_equal(found, expected)
@@ -151,13 +153,13 @@ def test_fewer_distinct_points_than_centroids(device: object, distinct: int) -> 
 
 
 def test_far_out_squared_distances_do_not_cancel(device: object) -> None:
-    from ckm._kmeans.points_gpu import CardCloud
+    from ckm._kmeans.points_gpu import WeightedPointsGpu
 
     points = 1e8 + np.random.default_rng(0).normal(size=(40, 2))
-    labels, squares = CardCloud(points, np.ones(40), device).nearest(points[:1])
+    labels, squares = WeightedPointsGpu(points, np.ones(40), device).nearest(points[:1])
     np.testing.assert_array_equal(labels, np.zeros(40))
     np.testing.assert_allclose(
-        squares, Cloud(points, np.ones(40)).nearest(points[:1])[1], rtol=1e-14
+        squares, WeightedPoints(points, np.ones(40)).nearest(points[:1])[1], rtol=1e-14
     )
 
 

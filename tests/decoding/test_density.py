@@ -27,8 +27,9 @@ from ckm._decoding.search import (
     recover_mixture,
 )
 from ckm._kmeans.assign import Centroids
-from ckm._kmeans.lloyd import _breathe, lloyd, place
-from ckm._kmeans.points import Cloud
+from ckm._kmeans.breathing import breathe, place
+from ckm._kmeans.lloyd import lloyd
+from ckm._kmeans.points import WeightedPoints
 from ckm._sources.arrays import ArraySource
 
 
@@ -391,11 +392,11 @@ def test_a_search_leaves_local_minima_of_k_means() -> None:
         size=(600, 2)
     )
     for weights in (np.ones(600), rng.uniform(0.5, 2, size=600)):
-        cloud = Cloud(points, weights)
+        cloud = WeightedPoints(points, weights)
         trap = lloyd(cloud, np.array([[-1.0, 0.0], [1.0, 0.0], [22.0, 0.0]]))
         best = KMeans(3, n_init=10, random_state=0).fit(points, sample_weight=weights).inertia_
         assert trap.error > 1.5 * best
-        assert _breathe(cloud, trap, rng).error == pytest.approx(best, rel=1e-3)
+        assert breathe(cloud, trap, rng).error == pytest.approx(best, rel=1e-3)
 
 
 def test_many_clusters() -> None:
@@ -407,9 +408,9 @@ def test_many_clusters() -> None:
 def test_k_means_from_a_start_leaves_no_centroid_without_points() -> None:
     rng = np.random.default_rng(0)
     points = np.repeat([[0.0], [10.0], [20.0]], 50, axis=0) + rng.normal(size=(150, 1))
-    found = lloyd(Cloud(points, np.ones(150)), np.array([[5.0], [15.0], [900.0]]))
+    found = lloyd(WeightedPoints(points, np.ones(150)), np.array([[5.0], [15.0], [900.0]]))
     assert found.error == pytest.approx(KMeans(3, n_init=5, random_state=0).fit(points).inertia_)
-    same = lloyd(Cloud(np.ones((9, 2)), np.ones(9)), np.array([[1.0, 1.0], [2.0, 2.0]]))
+    same = lloyd(WeightedPoints(np.ones((9, 2)), np.ones(9)), np.array([[1.0, 1.0], [2.0, 2.0]]))
     assert same.error == 0
     assert (same.labels == 0).all()
 

@@ -25,7 +25,7 @@ from ckm._decoding.outliers import imagine_rows
 from ckm._decoding.search import Prior, begin_mixture, make_prior, recover_mixture
 from ckm._decoding.starts import Rows, make_start, require_init
 from ckm._kmeans.assign import Centroids
-from ckm._kmeans.lloyd import place
+from ckm._kmeans.breathing import place
 from ckm._sources.arrays import ArraySource
 from ckm._util.arrays import Array, Frozen, read_only
 from ckm._util.checks import (

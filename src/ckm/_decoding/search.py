@@ -26,7 +26,7 @@ from ckm._decoding.objective import (
 )
 from ckm._decoding.starts import Rows
 from ckm._kmeans.assign import Centroids
-from ckm._kmeans.lloyd import place
+from ckm._kmeans.breathing import place
 from ckm._sources.arrays import ArraySource
 from ckm._util.arrays import Array
 

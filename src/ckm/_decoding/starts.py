@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ckm._kmeans.init import draw_in_proportion
 from ckm._util.arrays import Array
 from ckm.errors import ParameterError
 
@@ -65,8 +66,11 @@ def plusplus_start(rows: Array, weights: Array) -> Start:
         # Deviation: the paper's text says inversely proportional to the distance, a slip; Arthur
         # and Vassilvitskii's rule is meant.
         squares = ((rows[:, None, :] - C) ** 2).sum(axis=2).min(axis=1)
-        p = weights * squares
-        return rows[rng.choice(len(rows), p=p / p.sum())] if p.sum() > 0 else sample(rng, C)
+        masses = weights * squares
+        if not masses.sum() > 0:
+            return sample(rng, C)
+        drawn: Array = rows[draw_in_proportion(masses, rng.random(1))[0]]
+        return drawn
 
     return start
 

@@ -98,7 +98,7 @@ class PreparedCentroids(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CentroidIndex:
-    """Centroids (K, n), prepared for rows in float32 or in float64 when the first such rows come."""
+    """Centroids (K, n), prepared for rows in float32 or float64 when the first such rows come."""
 
     centroids: Array
 

@@ -1,74 +1,134 @@
-"""Weighted points in memory, and what k-means asks of them: which centroid is nearest, sums around
-each, and where to start.
+"""Weighted points in memory, and what k-means asks of them.
+
+`Points` is the interface, with one implementation for the CPU (here) and one for GPUs
+(`points_gpu`). `points_on` chooses between them.
 """
+
+from abc import abstractmethod
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from ckm._kmeans.index import CentroidIndex
+from ckm._kmeans.init import SeedablePoints, draw_in_proportion
 from ckm._kmeans.nearest import find_nearest
-from ckm._util.arrays import Array
+from ckm._util.arrays import FloatArray, IntArray, LabelArray
+
+# Points whose distances to all centroids are in memory at a time.
+POINTS_AT_ONCE = 8192
 
 
-class Cloud:
-    """Points (N, n), contiguous float64, with weights beta (N,)."""
+class Points(SeedablePoints):
+    """Points (N, n), contiguous float64, with weights (N,).
 
-    def __init__(self, points: Array, beta: Array) -> None:
-        self.points, self.beta = points, beta
+    Methods take and return NumPy arrays, except for those of `SeedablePoints`.
+    """
 
-    def nearest(self, C: Array) -> tuple[Array, Array]:
-        """Each point's nearest centroid, and its squared distance."""
-        labels, squares = np.empty(len(self.points), np.int32), np.empty(len(self.points))
-        find_nearest(self.points, CentroidIndex(C), labels, squares)
+    def __init__(self, values: FloatArray, weights: FloatArray) -> None:
+        self.values = values
+        self.weights = weights
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @abstractmethod
+    def nearest(self, C: FloatArray) -> tuple[LabelArray, FloatArray]:
+        """The label of each point, the number of its nearest centroid, and its squared distance."""
+
+    @abstractmethod
+    def sums(self, C: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The weighted sum (K, n) of the points nearest to each centroid, and their weight (K,)."""
+
+    @abstractmethod
+    def two_nearest(self, C: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+        """The label of each point, and its squared distances to the two nearest centroids."""
+
+
+def points_on(device: Any, values: FloatArray, weights: FloatArray) -> Points:
+    """The points on `device`, a torch.device; None is the CPU."""
+    if device is None:
+        return WeightedPoints(values, weights)
+    from ckm._kmeans.points_gpu import WeightedPointsGpu
+
+    return WeightedPointsGpu(values, weights, device)
+
+
+class WeightedPoints(Points):
+    """Points on the CPU.
+
+    Distances between points are |x|^2 - 2 x.y + |y|^2, from one product of matrices, or, if
+    `subtract` is true, sums of squared differences, which lose nothing far from zero.
+    """
+
+    def __init__(self, values: FloatArray, weights: FloatArray, *, subtract: bool = False) -> None:
+        super().__init__(values, weights)
+        self._subtract = subtract
+
+    def nearest(self, C: FloatArray) -> tuple[LabelArray, FloatArray]:
+        """The label of each point, and its squared distance."""
+        labels = np.empty(len(self), np.int32)
+        squares = np.empty(len(self))
+        find_nearest(self.values, CentroidIndex(C), labels, squares)
         return labels, squares
 
-    def sums(self, C: Array) -> tuple[Array, Array]:
-        """Of the points nearest to each centroid (K, n), and their weight (K,)."""
-        labels = np.empty(len(self.points), np.int32)
-        find_nearest(self.points, CentroidIndex(C), labels)
-        members = csr_array(
-            (self.beta, labels, np.arange(len(self.points) + 1)), shape=(len(self.points), len(C))
-        )
-        return members.T @ self.points, np.bincount(labels, self.beta, minlength=len(C))
+    def sums(self, C: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The weighted sum of the points nearest to each centroid, and their weight."""
+        N = len(self)
+        labels = np.empty(N, np.int32)
+        find_nearest(self.values, CentroidIndex(C), labels)
+        # Row l of this matrix (N, K) holds the weight of point l in the column of its centroid.
+        members = csr_array((self.weights, labels, np.arange(N + 1)), shape=(N, len(C)))
+        mass: FloatArray = np.bincount(labels, self.weights, minlength=len(C)).astype(float)
+        return members.T @ self.values, mass
 
-    def two_nearest(self, C: Array) -> tuple[Array, Array, Array]:
-        """Each point's nearest centroid, and its squared distances to that one and to the next."""
-        points, rows = self.points, 8192
-        nearest, first, second = (
-            np.empty(len(points), int),
-            np.empty(len(points)),
-            np.empty(len(points)),
-        )
-        for at in range(0, len(points), rows):
-            piece, here = points[at : at + rows], slice(at, at + rows)
-            squares = ((piece**2).sum(axis=1)[:, None] - 2 * piece @ C.T) + (C**2).sum(axis=1)
-            each = np.arange(len(piece))
-            nearest[here] = np.argmin(squares, axis=1)
-            first[here] = squares[each, nearest[here]]
-            squares[each, nearest[here]] = np.inf
-            second[here] = squares.min(axis=1)
+    def two_nearest(self, C: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+        """The label of each point, and its squared distances to the two nearest centroids."""
+        nearest = np.empty(len(self), int)
+        first = np.empty(len(self))
+        second = np.empty(len(self))
+        for start in range(0, len(self), POINTS_AT_ONCE):
+            part = slice(start, start + POINTS_AT_ONCE)
+            x = self.values[part]
+            squares = ((x**2).sum(axis=1)[:, None] - 2 * x @ C.T) + (C**2).sum(axis=1)
+            each = np.arange(len(x))
+            nearest[part] = np.argmin(squares, axis=1)
+            first[part] = squares[each, nearest[part]]
+            squares[each, nearest[part]] = np.inf
+            second[part] = squares.min(axis=1)
         return nearest, np.maximum(first, 0), np.maximum(second, 0)
 
-    def seeds(self, K: int, rng: np.random.Generator) -> Array:
-        """k-means++ (Arthur and Vassilvitskii, 2007): points drawn in proportion to their squared
-        distance to the nearest so far; each time the best of a few.
-        """
-        points, norms = self.points, (self.points**2).sum(axis=1)
-        left, chosen = np.ones(len(points)), list[int]()
-        for k in range(K):
-            ends = np.cumsum(self.beta * left)
-            drawn = np.minimum(
-                np.searchsorted(ends, rng.random(trials(K) if k else 1) * ends[-1], side="right"),
-                len(points) - 1,
-            )
-            squares = np.maximum(norms[drawn, None] - 2 * points[drawn] @ points.T + norms, 0)
-            after = np.minimum(left, squares) if k else squares
-            best = int(np.argmin(after @ self.beta))
-            left = after[best]
-            chosen.append(int(drawn[best]))
-        return points[chosen]
+    def draw(self, squares: FloatArray | None, uniforms: FloatArray) -> IntArray:
+        """Draw points in proportion to weight times `squares`."""
+        masses = self.weights if squares is None else self.weights * squares
+        return draw_in_proportion(masses, uniforms)
 
+    def add_seed(self, squares: FloatArray | None, drawn: IntArray) -> tuple[int, FloatArray]:
+        """Choose the point that leaves the smallest sum of squared distances."""
+        candidates = self._squares_to(drawn)
+        if squares is not None:
+            candidates = np.minimum(squares, candidates)
+        best = int(np.argmin(candidates @ self.weights))
+        return int(drawn[best]), candidates[best]
 
-def trials(K: int) -> int:
-    """Points that are drawn for each of K seeds."""
-    return 2 + int(np.log(K))
+    def take(self, seeds: list[int]) -> FloatArray:
+        """The points with these numbers."""
+        return np.asarray(self.values[seeds])
+
+    def is_covered(self, squares: FloatArray | None) -> bool:
+        """Whether every point that has weight coincides with a seed."""
+        return squares is not None and not (self.weights * squares).sum() > 0
+
+    def _squares_to(self, which: IntArray) -> FloatArray:
+        """Squared distances (len(which), N) of some of the points to all of them."""
+        x = self.values
+        if self._subtract:
+            return np.stack([((x - x[i]) ** 2).sum(axis=1) for i in which])
+        squares = self._norms[which, None] - 2 * x[which] @ x.T + self._norms
+        return np.maximum(squares, 0)
+
+    @cached_property
+    def _norms(self) -> FloatArray:
+        norms: FloatArray = (self.values**2).sum(axis=1)
+        return norms

@@ -36,7 +36,7 @@ class NearestSearch(ABC):
 
     @abstractmethod
     def label(self, source: Source) -> Any:
-        """The label of each row (int32): the number of its nearest centroid, the first of equals."""
+        """The label (int32) of each row: the number of its nearest centroid, the first of equals."""
 
     @abstractmethod
     def assign(self, source: Source) -> tuple[Any, float]:

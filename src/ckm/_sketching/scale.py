@@ -16,8 +16,9 @@ from ckm._core.frequencies import Frequencies, scaled_turns
 from ckm._core.laws import MULTISCALE, adapted_radius
 from ckm._core.tally import UNIT
 from ckm._kernels import load_kernel
-from ckm._kmeans.index import CentroidIndex
-from ckm._kmeans.nearest import find_nearest
+from ckm._kmeans.init import kmeans_plus_plus
+from ckm._kmeans.lloyd import lloyd
+from ckm._kmeans.points import WeightedPoints
 from ckm._messages import Argument, Aside
 from ckm._sketching.options import SketchOptions
 from ckm._sketching.pilot import Pilot
@@ -105,44 +106,13 @@ def cluster_variance(pilot: Pilot, K: int, rng: np.random.Generator) -> float:
     rows = pilot.rows - pilot.origin
     weights = pilot.weights
     K = min(K, max(1, len(rows) // MIN_ROWS_PER_CLUSTER))
-    C = _spread_rows(rows, weights, K, rng)
-    labels = np.empty(len(rows), np.int32)
-    for _ in range(LLOYD_ITERATIONS):
-        find_nearest(rows, CentroidIndex(C), labels)
-        masses = np.bincount(labels, weights, minlength=K)
-        sums = np.stack(
-            [np.bincount(labels, weights * column, minlength=K) for column in rows.T], axis=1
-        )
-        C = np.where(
-            masses[:, None] > 0, sums / np.maximum(masses, np.finfo(float).tiny)[:, None], C
-        )
-    find_nearest(rows, CentroidIndex(C), labels)
-    squares = ((rows - C[labels]) ** 2).sum(axis=1)
+    points = WeightedPoints(rows, weights, subtract=True)
+    seeds = kmeans_plus_plus(points, K, rng, stop_when_covered=True)
+    clusters = lloyd(points, seeds, tolerance=None, max_iterations=LLOYD_ITERATIONS, empty="stay")
+    squares = ((rows - clusters.centroids[clusters.labels]) ** 2).sum(axis=1)
     within = float((weights * squares).sum() / weights.sum() / rows.shape[1])
     # With as many centroids as distinct rows, any scale distinguishes them.
     return within or total_variance / rows.shape[1]
-
-
-def _spread_rows(
-    rows: FloatArray, weights: FloatArray, K: int, rng: np.random.Generator
-) -> FloatArray:
-    """K of the rows, each drawn in proportion to the squared distance to those before it
-    (k-means++).
-    """
-    chosen = list[int]()
-    squares = np.ones(len(rows))
-    for _ in range(K):
-        masses = np.cumsum(weights * squares)
-        if not masses[-1] > 0:
-            break
-        chosen.append(
-            min(
-                int(np.searchsorted(masses, rng.random() * masses[-1], side="right")), len(rows) - 1
-            )
-        )
-        gaps = ((rows - rows[chosen[-1]]) ** 2).sum(axis=1)
-        squares = gaps if len(chosen) == 1 else np.minimum(squares, gaps)
-    return rows[chosen + chosen[:1] * (K - len(chosen))]
 
 
 def decay_scale(pilot: Pilot, rng: np.random.Generator) -> float:
