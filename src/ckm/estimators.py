@@ -289,9 +289,9 @@ class CompressiveKMeans(
         X : array, sparse matrix or data frame of shape (n_samples, n_features), or other data
             The rows of one batch; anything that `ckm.sketch` reads.
         y : None
-            Ignored.
+            Ignored, as in `fit`.
         sample_weight : array of shape (n_samples,), default=None
-            The weights of the rows.
+            The weights of the rows of this batch.
 
         Returns
         -------
@@ -319,7 +319,7 @@ class CompressiveKMeans(
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features), or other data
-            The rows; anything that `ckm.sketch` reads.
+            The rows to label; anything that `ckm.sketch` reads, such as the names of files.
 
         Returns
         -------
@@ -336,8 +336,8 @@ class CompressiveKMeans(
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features), or other data
-            The rows; anything that `ckm.sketch` reads.
+        X : array, sparse matrix, data frame or other data of shape (n_samples, n_features)
+            The rows to measure from; anything that `ckm.sketch` reads.
 
         Returns
         -------
@@ -355,11 +355,11 @@ class CompressiveKMeans(
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features), or other data
-            The rows; anything that `ckm.sketch` reads.
+            The rows to measure; anything that `ckm.sketch` reads.
         y : None
-            Ignored.
+            Not used; scikit-learn passes it.
         sample_weight : array of shape (n_samples,), default=None
-            The weights of the rows.
+            The weight of each row in the sum.
 
         Returns
         -------

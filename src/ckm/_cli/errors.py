@@ -14,24 +14,17 @@ from typing import Any, TextIO
 import typer
 import typer.core
 
+from ckm import errors as library
 from ckm._messages import NO_VALUE, Argument, Message
-from ckm.errors import (
-    CkmError,
-    ColumnsWarning,
-    HeadWarning,
-    MissingRowsWarning,
-    PhaseWarning,
-    ScaleWarning,
-    SmallSketchWarning,
-)
+from ckm.errors import CkmError
 
 _SHOWN_WARNINGS = (
-    ColumnsWarning,
-    HeadWarning,
-    MissingRowsWarning,
-    PhaseWarning,
-    ScaleWarning,
-    SmallSketchWarning,
+    library.ColumnsWarning,
+    library.HeadWarning,
+    library.MissingRowsWarning,
+    library.PhaseWarning,
+    library.ScaleWarning,
+    library.SmallSketchWarning,
 )
 
 # Arguments of the library and the options that stand for them.

@@ -21,6 +21,16 @@ def log_to_stderr(verbose: bool) -> bool:
     return verbose
 
 
+def _value(metavar: str, help: str, *names: str, **more: Any) -> Any:
+    """Declare an option that takes a value; its name is the parameter's unless given."""
+    return typer.Option(*names, metavar=metavar, help=help, **more)
+
+
+def _flag(help: str, *names: str, **more: Any) -> Any:
+    """Declare an option that takes no value."""
+    return typer.Option(*names, help=help, **more)
+
+
 Files = Annotated[
     list[str],
     typer.Argument(
@@ -41,152 +51,125 @@ SketchFiles = Annotated[
         metavar="SKETCHES", help="Files made by `ckm sketch` with the same frequencies."
     ),
 ]
-Clusters = Annotated[
-    int, typer.Option("--clusters", "-k", metavar="K", min=1, help="Number of clusters to find.")
-]
+Clusters = Annotated[int, _value("K", "Number of clusters to find.", "--clusters", "-k", min=1)]
 ClustersToSizeFor = Annotated[
     int | None,
-    typer.Option(
+    _value(
+        "K",
+        "Size the sketch for K clusters; with --like, check that it is large enough.",
         "--clusters",
         "-k",
-        metavar="K",
         min=1,
-        help="Size the sketch for K clusters; with --like, check that it is large enough.",
     ),
 ]
 Like = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Use the frequencies of this sketch, so that the two can be merged (default: new).",
+    _value(
+        "FILE", "Use the frequencies of this sketch, so that the two can be merged (default: new)."
     ),
 ]
 CentroidsFile = Annotated[
     Path,
-    typer.Option(
+    _value(
+        "FILE",
+        "Centroids written by `ckm fit` or `ckm decode`: .csv or .json.",
         "--centroids",
         "-c",
-        metavar="FILE",
-        help="Centroids written by `ckm fit` or `ckm decode`: .csv or .json.",
     ),
 ]
 CentroidsOutput = Annotated[
     Path | None,
-    typer.Option(
+    _value(
+        "FILE",
+        "Write the centroids to this file, .csv or .json (default: print them).",
         "--output",
         "-o",
-        metavar="FILE",
-        help="Write the centroids to this file, .csv or .json (default: print them).",
     ),
 ]
 SketchOutput = Annotated[
     Path,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Write the sketch to this file; its name must end in .ckm.",
-    ),
+    _value("FILE", "Write the sketch to this file; its name must end in .ckm.", "--output", "-o"),
 ]
 LabelsOutput = Annotated[
     Path | None,
-    typer.Option(
+    _value(
+        "FILE",
+        "Write one label per row to this file, .csv, .npy or .parquet (default: no labels).",
         "--output",
         "-o",
-        metavar="FILE",
-        help="Write one label per row to this file, .csv, .npy or .parquet (default: no labels).",
     ),
 ]
 SaveSketch = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Also write the sketch to this file; its name must end in .ckm (default: not kept).",
+    _value(
+        "FILE", "Also write the sketch to this file; its name must end in .ckm (default: not kept)."
     ),
 ]
 Sse = Annotated[
     bool,
-    typer.Option("--sse", help="Also report the SSE, which takes one more pass over the data."),
+    _flag("Also report the SSE, which takes one more pass over the data.", "--sse"),
 ]
 Polish = Annotated[
     int,
-    typer.Option(
-        metavar="N",
+    _value(
+        "N",
+        "Then run at most N passes of k-means over the data, and one to measure the SSE.",
         min=0,
-        help="Then run at most N passes of k-means over the data, and one to measure the SSE.",
     ),
 ]
 FitPool = Annotated[
     int,
-    typer.Option(
-        metavar="N",
-        min=0,
-        help="Number of sampled rows that decoding may start from; kept during the fit only.",
+    _value(
+        "N", "Number of sampled rows that decoding may start from; kept during the fit only.", min=0
     ),
 ]
 SketchPool = Annotated[
     int,
-    typer.Option(
-        metavar="N",
-        min=0,
-        help="Number of sampled rows to store in the file, for decoding to start from.",
-    ),
+    _value("N", "Number of sampled rows to store in the file, for decoding to start from.", min=0),
 ]
 Nan = Annotated[
     str,
-    typer.Option(
-        metavar="error|drop",
-        help="Rows with missing values: stop with an error, or leave them out and count them.",
+    _value(
+        "error|drop",
+        "Rows with missing values: stop with an error, or leave them out and count them.",
     ),
 ]
 NanLabels = Annotated[
     str,
-    typer.Option(
+    _value(
+        "error|drop",
+        "Rows with missing values: stop with an error, or label them -1 and count them.",
         "--nan",
-        metavar="error|drop",
-        help="Rows with missing values: stop with an error, or label them -1 and count them.",
     ),
 ]
 Seed = Annotated[
     int,
-    typer.Option(
-        metavar="N",
-        min=0,
-        help="Seed of the random numbers; the same seed gives the same result.",
-    ),
+    _value("N", "Seed of the random numbers; the same seed gives the same result.", min=0),
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        help="Number of threads (default: one per core); the result does not depend on it.",
-    ),
+    _value("N", "Number of threads (default: one per core); the result does not depend on it."),
 ]
 Device = Annotated[
     str,
-    typer.Option(
-        metavar="NAME",
-        help="Where to compute: auto (the CPU), cpu, cuda (every GPU), or one GPU, as cuda:1.",
+    _value(
+        "NAME", "Where to compute: auto (the CPU), cpu, cuda (every GPU), or one GPU, as cuda:1."
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Show warnings and errors only, no progress.")
-]
+Json = Annotated[bool, _flag("Print the result as one JSON object.", "--json")]
+Quiet = Annotated[bool, _flag("Show warnings and errors only, no progress.", "--quiet", "-q")]
 Verbose = Annotated[
     bool,
-    typer.Option(
+    _flag(
+        "Show each step and how long it took, in seconds.",
         "--verbose",
         "-v",
-        help="Show each step and how long it took, in seconds.",
         callback=log_to_stderr,
     ),
 ]
 DEMO_FOLDER = Path("demo")
-DemoRows = Annotated[int, typer.Option(metavar="N", min=100, help="Number of rows to generate.")]
-DemoFolder = Annotated[
-    Path, typer.Option(metavar="FOLDER", help="Folder for the data, the sketch and the plot.")
-]
+DemoRows = Annotated[int, _value("N", "Number of rows to generate.", min=100)]
+DemoFolder = Annotated[Path, _value("FOLDER", "Folder for the data, the sketch and the plot.")]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -195,16 +178,15 @@ class RowOptions:
 
     columns: Annotated[
         str | None,
-        typer.Option(
-            metavar="A,B,C",
-            help="Columns of a table to use, in this order (default: all that hold numbers).",
+        _value(
+            "A,B,C", "Columns of a table to use, in this order (default: all that hold numbers)."
         ),
     ] = None
     weight_column: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Column with the weight of each row; it is not clustered (default: weights of 1).",
+        _value(
+            "NAME",
+            "Column with the weight of each row; it is not clustered (default: weights of 1).",
         ),
     ] = None
     nan: Nan = "error"
@@ -216,33 +198,33 @@ class FrequencyOptions:
 
     standardize: Annotated[
         bool,
-        typer.Option(
+        _flag(
+            "Divide each column by its standard deviation; centroids keep the data's units.",
             "--standardize",
-            help="Divide each column by its standard deviation; centroids keep the data's units.",
         ),
     ] = False
     sketch_size: Annotated[
         int | None,
-        typer.Option(
+        _value(
+            "M",
+            "Number of frequencies in the sketch (default: 5 x clusters x columns).",
             "--sketch-size",
             "-m",
-            metavar="M",
             min=1,
-            help="Number of frequencies in the sketch (default: 5 x clusters x columns).",
         ),
     ] = None
     scale: Annotated[
         str,
-        typer.Option(
-            metavar="auto|FLOAT",
-            help="Variance that the frequencies are adapted to; auto estimates it from rows.",
+        _value(
+            "auto|FLOAT",
+            "Variance that the frequencies are adapted to; auto estimates it from rows.",
         ),
     ] = "auto"
     distribution: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help=(
+        _value(
+            "NAME",
+            (
                 "Distribution of the frequencies: multiscale, structured (for many columns), "
                 "adapted-radius (the paper's), folded-gaussian or gaussian."
             ),
@@ -256,23 +238,15 @@ class DecodingOptions:
 
     decoder: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="Decoding algorithm: auto (density), density or clompr (the paper's).",
-        ),
+        _value("NAME", "Decoding algorithm: auto (density), density or clompr (the paper's)."),
     ] = "auto"
     init: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="Where searches start: auto, range, or sample and k++ (from sampled rows).",
-        ),
+        _value("NAME", "Where searches start: auto, range, or sample and k++ (from sampled rows)."),
     ] = "auto"
     n_init: Annotated[
         int,
-        typer.Option(
-            "--n-init", metavar="N", min=1, help="Number of decodings, of which the best is kept."
-        ),
+        _value("N", "Number of decodings, of which the best is kept.", "--n-init", min=1),
     ] = 1
 
 
@@ -282,9 +256,9 @@ class CheckpointOptions:
 
     checkpoint: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help=(
+        _value(
+            "FILE",
+            (
                 "Save the unfinished sketch to this file every 10 seconds and when interrupted "
                 "(default: do not)."
             ),
@@ -292,9 +266,7 @@ class CheckpointOptions:
     ] = None
     resume: Annotated[
         bool,
-        typer.Option(
-            "--resume", help="Continue from --checkpoint if that file exists; same result."
-        ),
+        _flag("Continue from --checkpoint if that file exists; same result.", "--resume"),
     ] = False
 
 
@@ -304,9 +276,9 @@ class EngineOptions:
 
     engine: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help=(
+        _value(
+            "NAME",
+            (
                 "Sketch on a cluster whose workers can read FILES, one task per file: dask, spark "
                 "or ray (default: on this machine)."
             ),
@@ -314,23 +286,17 @@ class EngineOptions:
     ] = None
     scheduler: Annotated[
         str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="With --engine dask: address of the scheduler (default: local threads).",
-        ),
+        _value("ADDRESS", "With --engine dask: address of the scheduler (default: local threads)."),
     ] = None
     master: Annotated[
         str | None,
-        typer.Option(
-            metavar="URL",
-            help="With --engine spark: the master, or sc://... for Spark Connect.",
-        ),
+        _value("URL", "With --engine spark: the master, or sc://... for Spark Connect."),
     ] = None
     address: Annotated[
         str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="With --engine ray: address of the cluster, or auto (default: start one here).",
+        _value(
+            "ADDRESS",
+            "With --engine ray: address of the cluster, or auto (default: start one here).",
         ),
     ] = None
 
