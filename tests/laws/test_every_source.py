@@ -19,11 +19,12 @@ from every_source import ARRAYS, EVERY, NAMES, ONCE, OPENED, TABLES, as_table, v
 import ckm
 from ckm._core.frequencies import draw_frequencies
 from ckm._core.sketch import Sketch
-from ckm._sources import base, open_source
+from ckm._sources import ReadSettings, open_source
 from ckm.errors import ColumnsWarning, DataError, MissingRowsWarning, NonFiniteError
 
 LIKE = Sketch.empty(draw_frequencies(10, 3, seed=0), NAMES)
 PLAIN = Sketch.empty(LIKE.frequencies)
+SMALL_CHUNKS = ReadSettings(chunk_bytes=1024 * 8 * 3)
 
 Folder = Callable[[], Path]
 
@@ -100,12 +101,9 @@ def test_weights_go_beside_any_rows(source: str, folder: Folder) -> None:
 
 
 @every_source
-def test_chunks_are_bounded_and_follow_each_other(
-    source: str, folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chunks_are_bounded_and_follow_each_other(source: str, folder: Folder) -> None:
     X = values()
-    monkeypatch.setattr(base, "CHUNK_BYTES", 1024 * 8 * 3)
-    opened = open_source(EVERY[source](X, folder()))
+    opened = open_source(EVERY[source](X, folder()), settings=SMALL_CHUNKS)
     assert opened.is_rereadable == (source not in ONCE)
     chunks = list(opened.chunks())
     assert max(len(chunk.rows) for chunk in chunks) <= 1024
@@ -125,22 +123,20 @@ def test_chunks_are_bounded_and_follow_each_other(
 
 
 @every_source
-def test_reading_goes_on_from_any_place(
-    source: str, folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """From where a chunk ends, the rest comes, whatever opened it; the part's name is that of a
-    file.
+def test_reading_continues_from_any_place(source: str, folder: Folder) -> None:
+    """From where a chunk ends the rest can be read, also by another source of the same data. The
+    name of a part is that of a file.
     """
     X = values()
-    monkeypatch.setattr(base, "CHUNK_BYTES", 1024 * 8 * 3)
     data = EVERY[source](X, folder())
-    opened, done = open_source(data), 0
+    opened = open_source(data, settings=SMALL_CHUNKS)
+    done = 0
     chunks = list(opened.chunks())
     for chunk in chunks:
         assert chunk.name is None or chunk.name == opened.parts[chunk.start.part]
         done += len(chunk.rows)
         if source not in ONCE:
-            rest = list(open_source(data).chunks(chunk.after))
+            rest = list(open_source(data, settings=SMALL_CHUNKS).chunks(chunk.after))
             assert np.array_equal(np.concatenate([X[:0], *(part.rows for part in rest)]), X[done:])
             assert not rest or rest[0].start[:2] >= chunk.after[:2]
 

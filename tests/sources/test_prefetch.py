@@ -17,7 +17,7 @@ from every_source import as_table, values, write_csv, write_parquet
 
 import ckm
 from ckm._sources import BEGINNING, Chunk, Place, Source
-from ckm._sources.prefetch import JOINED_ROWS, prefetch, read
+from ckm._sources.prefetch import MIN_ROWS, prefetch, read
 from ckm.errors import CkmError, DataError, NonFiniteError
 
 
@@ -145,13 +145,13 @@ def test_a_source_that_fails_fails_the_sketch(n_jobs: int) -> None:
 
 
 def test_small_chunks_are_joined_and_keep_their_places() -> None:
-    X = np.arange(6 * JOINED_ROWS, dtype=float).reshape(-1, 2)
+    X = np.arange(6 * MIN_ROWS, dtype=float).reshape(-1, 2)
     sizes = [1, 0, 5, 100, 7000, 9000, 20_000, 3, 0]
     batches = np.split(X, np.cumsum(sizes))
     chunks = list(read(Counted(batches)))
     assert np.array_equal(np.concatenate([chunk.rows for chunk in chunks]), X)
     for chunk, after in pairwise(chunks):  # a large one is not copied to join it
-        assert len(chunk.rows) + len(after.rows) > 2 * JOINED_ROWS
+        assert len(chunk.rows) + len(after.rows) > 2 * MIN_ROWS
     row = 0
     for chunk in chunks:
         assert chunk.start.row == row

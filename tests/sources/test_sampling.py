@@ -13,9 +13,8 @@ import pytest
 import zarr
 
 import ckm
-import ckm._sources.csv as csv
-from ckm._sources import base, open_source
-from ckm._sources.base import pick_evenly
+from ckm._sources import ReadSettings, open_source
+from ckm._sources.sampling import pick_evenly
 
 ROWS = 400_000
 
@@ -81,25 +80,24 @@ WRITERS: dict[str, Callable[[np.ndarray, Path], Any]] = {
 )
 @pytest.mark.parametrize("kind", WRITERS)
 def test_sorted_data_does_not_mislead_the_sample(
-    kind: str, stretches: int, error: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, stretches: int, error: float, tmp_path: Path
 ) -> None:
     """Not even where it may read a few parts only.
 
     Sorted as a whole, sixteen parts are sixteen quantiles. Sorted in stretches of two parts, each
     is the lower or the upper half of all, at mean -0.8 or 0.8: the mean of sixteen has a standard
     error of 0.2."""
-    monkeypatch.setattr(base, "_SAMPLED_BYTES", 8 * 40_000)
-    monkeypatch.setattr(csv, "_RUN_BYTES", 1024)
+    settings = ReadSettings(sampled_bytes=8 * 40_000, csv_run_bytes=1024)
     X = np.sort(np.random.default_rng(0).normal(size=(ROWS, 1)), axis=0)
     X = np.concatenate([X[i::stretches] for i in range(stretches)])
-    data = WRITERS[kind](X, tmp_path)
-    rows, _ = open_source(data).sample(5000, np.random.default_rng(0))
+    source = open_source(WRITERS[kind](X, tmp_path), settings=settings)
+    rows, _ = source.sample(5000, np.random.default_rng(0))
     assert len(rows) == 5000
     assert abs(rows.mean()) < error
     assert rows.std() == pytest.approx(1, rel=0.15)
     assert np.quantile(rows, [0.1, 0.9]) == pytest.approx([-1.28, 1.28], abs=0.3)
     drawn, in_memory = (
-        ckm.sketch(rows, n_clusters=3, random_state=0).frequencies.scale for rows in (data, X)
+        ckm.sketch(rows, n_clusters=3, random_state=0).frequencies.scale for rows in (source, X)
     )
     assert drawn == pytest.approx(in_memory, rel=0.5)
 
@@ -115,12 +113,9 @@ class Counting(np.random.Generator):
 
 
 @pytest.mark.parametrize("kind", ["parquet", "npy", "hdf5", "csv", "arrow", "dataset"])
-def test_a_sample_reads_only_a_part(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(base, "_SAMPLED_BYTES", 0)
-    monkeypatch.setattr(csv, "_RUN_BYTES", 1024)
-    source = open_source(WRITERS[kind](np.random.default_rng(0).normal(size=(ROWS, 1)), tmp_path))
+def test_a_sample_reads_only_a_part(kind: str, tmp_path: Path) -> None:
+    data = WRITERS[kind](np.random.default_rng(0).normal(size=(ROWS, 1)), tmp_path)
+    source = open_source(data, settings=ReadSettings(sampled_bytes=0, csv_run_bytes=1024))
     rng = Counting(np.random.PCG64(0))
     rows, _ = source.sample(1000, rng)
     assert len(rows) == 1000
@@ -139,13 +134,13 @@ def test_many_small_files_give_a_complete_sample(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "wanted"), [(1, 1), (5, 16), (16, 16), (17, 16), (1000, 16), (10**12, 64)]
+    ("count", "n_picked"), [(1, 1), (5, 16), (16, 16), (17, 16), (1000, 16), (10**12, 64)]
 )
-def test_one_is_picked_from_each_stretch(count: int, wanted: int) -> None:
+def test_one_is_picked_from_each_stretch(count: int, n_picked: int) -> None:
     for seed in range(5):
-        picked = pick_evenly(count, wanted, np.random.default_rng(seed))
-        assert len(picked) == min(count, wanted)
+        picked = pick_evenly(count, n_picked, np.random.default_rng(seed))
+        assert len(picked) == min(count, n_picked)
         assert (np.diff(picked) > 0).all()
         assert (
-            picked * min(wanted, count) // count == np.arange(len(picked))
-        ).all() or count < 2 * wanted
+            picked * min(n_picked, count) // count == np.arange(len(picked))
+        ).all() or count < 2 * n_picked

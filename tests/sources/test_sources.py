@@ -38,7 +38,7 @@ from every_source import (
 import ckm
 from ckm._core.frequencies import draw_frequencies
 from ckm._core.sketch import Sketch
-from ckm._sources import ColumnRequest, open_source
+from ckm._sources import ColumnRequest, ReadSettings, open_source
 from ckm.errors import (
     ColumnsWarning,
     DataError,
@@ -54,8 +54,12 @@ LIKE = Sketch.empty(draw_frequencies(10, 3, seed=0), NAMES)
 PLAIN = Sketch.empty(LIKE.frequencies)
 
 
-def rows_of(data: Any, wanted: ColumnRequest = ColumnRequest()) -> np.ndarray:  # noqa: B008
-    return np.concatenate([chunk.rows for chunk in open_source(data, wanted).chunks()])
+def rows_of(
+    data: Any,
+    request: ColumnRequest = ColumnRequest(),  # noqa: B008
+    settings: ReadSettings = ReadSettings(),  # noqa: B008
+) -> np.ndarray:
+    return np.concatenate([chunk.rows for chunk in open_source(data, request, settings).chunks()])
 
 
 # Types and names
@@ -208,24 +212,21 @@ def test_csv_as_others_write_it(tmp_path: Path) -> None:
         assert rows_of(io.BytesIO(path.read_bytes())).tolist() == expected
 
 
-def test_line_breaks_and_commas_within_quotes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines = importlib.import_module("ckm._sources.lines")
+def test_line_breaks_and_commas_within_quotes(tmp_path: Path) -> None:
     rows = [(i, f'"line one,\nline {"two" * (i % 7)} and ""that"""', i / 4) for i in range(4000)]
     path = as_csv(
         "a,note,b\n" + "".join(f"{a},{note},{b}\n" for a, note, b in rows), tmp_path / "x.csv"
     )
-    monkeypatch.setattr(lines, "BLOCK", 1000)
     with pytest.warns(ColumnsWarning, match=r"note \(text\)"):
-        assert np.array_equal(rows_of(path), [(a, b) for a, _, b in rows])
+        found = rows_of(path, settings=ReadSettings(csv_block_bytes=2**15))
+    assert np.array_equal(found, [(a, b) for a, _, b in rows])
 
 
 def test_a_quote_that_is_never_closed_does_not_fill_the_memory(tmp_path: Path) -> None:
-    from ckm._sources.lines import lines
+    from ckm._sources.lines import split_lines
 
     text = b'1,5" wide\n' + b"2,plain\n" * 100_000
-    assert b"".join(blocks := list(lines(io.BytesIO(text), 4096, "x"))) == text
+    assert b"".join(blocks := list(split_lines(io.BytesIO(text), 4096, "x"))) == text
     assert max(map(len, blocks)) < 20 * 4096
 
 
@@ -246,27 +247,26 @@ def test_a_whole_number_column_that_turns_fractional_far_down(tmp_path: Path) ->
     assert ckm.sketch(as_csv(text, tmp_path / "x.csv"), like=LIKE) == ckm.sketch(X, like=LIKE)
 
 
-def test_the_row_of_what_cannot_be_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    csv = importlib.import_module("ckm._sources.csv")
-    monkeypatch.setattr(csv, "BLOCK", 4096)
+def test_the_row_of_what_cannot_be_parsed(tmp_path: Path) -> None:
+    settings = ReadSettings(csv_block_bytes=4096)
     good = "1.0,2.0\n" * 200_000
     late = as_csv("a,b\n" + good + "3,oops\n" + good, tmp_path / "late.csv")
     with pytest.raises(
         InputFileError, match=r"late.csv: in column 'b': row 200000:.*invalid value 'oops'"
     ):
-        rows_of(late)
+        rows_of(late, settings=settings)
     ragged = as_csv("a,b\n" + good + "3\n" + good, tmp_path / "ragged.csv")
     with pytest.raises(
         InputFileError,
         match=r"ragged.csv: row 200000 \(line 200002\) has 1 fields where the first line has 2; mend",
     ):
-        rows_of(ragged)
+        rows_of(ragged, settings=settings)
     quoted = as_csv('1,"2"\n\n3,"4\n"\n5,6,7\n', tmp_path / "quoted.csv")
     with pytest.raises(
         InputFileError,
         match=r"quoted.csv: row 2 \(line 5\) has 3 fields where the first line has 2; .* quotes around .* ',' in",
     ):
-        rows_of(quoted)
+        rows_of(quoted, settings=settings)
 
 
 @pytest.mark.parametrize(

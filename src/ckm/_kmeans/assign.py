@@ -104,7 +104,7 @@ class Centroids:
 
         `made` and `where` are what errors call the centroids and the data.
         """
-        source = open_source(data, ColumnRequest(like=self.columns, made=made))
+        source = open_source(data, ColumnRequest(like=self.columns, like_name=made))
         n = self.values.shape[1]
         if source.n_features != n:
             raise MismatchError(

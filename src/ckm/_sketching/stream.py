@@ -165,7 +165,7 @@ default="multiscale"
             parts.append((np.array(rows), None if weights is None else np.array(weights)))
         self._check_width(source.n_features)
         if self._request.like is None:
-            self._request = self._request._replace(like=source.columns, made="the first batch")
+            self._request = self._request._replace(like=source.columns, like_name="the first batch")
         self._waiting += parts
         self._n_waiting += sum(len(rows) for rows, _ in parts)
         if self._n_waiting >= HEAD_ROWS:

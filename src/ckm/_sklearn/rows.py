@@ -98,7 +98,7 @@ def _open(model: Any, X: Any, sample_weight: Any, reset: bool) -> ValidatedRows:
     names = None
     if not reset and hasattr(model, "feature_names_in_"):
         names = tuple(model.feature_names_in_)
-    source = open_rows(X, ColumnRequest(like=names, made="this model"), sample_weight)
+    source = open_rows(X, ColumnRequest(like=names, like_name="this model"), sample_weight)
     if reset:
         model.n_features_in_ = source.n_features
         model.__dict__.pop("feature_names_in_", None)

@@ -6,125 +6,145 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ckm._sources.base import BEGINNING, Chunk, Place, Source, draw_sample, pair_weights
-from ckm._util.arrays import Array
+from ckm._messages import Argument
+from ckm._sources.base import BEGINNING, Chunk, Place, Source
+from ckm._sources.sampling import draw_sample, pair_weights
+from ckm._util.arrays import BoolArray, FloatArray
 from ckm.errors import NonFiniteError, ParameterError
 
-_TRIES = 3
+# Each attempt to sample rows without missing values draws eight times as many as the one before.
+_SAMPLE_ATTEMPTS = 3
+_SAMPLE_GROWTH = 8
 
 
-class _Around(Source):
-    """Everything as in the source inside."""
+class _Adapter(Source):
+    """A source with the attributes of the source inside."""
 
     def __init__(self, source: Source) -> None:
         self.inside = source
-        self.columns, self.n_features, self.n_rows, self.n_bytes = (
-            source.columns,
-            source.n_features,
-            source.n_rows,
-            source.n_bytes,
-        )
-        self.parts, self.is_rereadable, self.can_prefetch = (
-            source.parts,
-            source.is_rereadable,
-            source.can_prefetch,
-        )
+        self.columns = source.columns
+        self.n_features = source.n_features
+        self.n_rows = source.n_rows
+        self.n_bytes = source.n_bytes
+        self.parts = source.parts
+        self.is_rereadable = source.is_rereadable
+        self.can_prefetch = source.can_prefetch
         self.device = source.device
+        self.settings = source.settings
 
     def prefer_chunk_rows(self, rows: int) -> None:
         self.inside.prefer_chunk_rows(rows)
 
 
-class Weighted(_Around):
+class Weighted(_Adapter):
     """The rows of a source with a weight for each, in order."""
 
-    def __init__(self, source: Source, weights: Array) -> None:
+    def __init__(self, source: Source, weights: FloatArray) -> None:
         super().__init__(source)
         self._weights = weights
 
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
         if start.part:
             raise ParameterError(
-                "Reading cannot go on in the middle of files whose weights are given beside them; use weight_column=."
+                "Reading cannot continue in the middle of files whose weights are given beside "
+                "them; use ",
+                Argument("weight_column", ...),
+                ".",
             )
         return pair_weights(self.inside.chunks(start), self._weights, start.row)
 
     def sample(
-        self, size: int, rng: np.random.Generator, weights: Array | None = None
-    ) -> tuple[Array, Array]:
+        self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         return self.inside.sample(size, rng, self._weights)
 
 
-class WithoutMissing(_Around):
-    """The rows of a source but those with a missing value (NaN, null), or a missing weight.
+class WithoutMissing(_Adapter):
+    """The rows of a source without those with a missing value (NaN, null) or a missing weight.
+
     `n_rows` is then an upper bound.
 
-    `dropped` and `seen` count rows of the latest pass, and `first` is the place of the first one
-    dropped.
+    Attributes
+    ----------
+    dropped, seen : int
+        Rows of the latest pass that were left out, and all rows.
+    first : str
+        The place of the first row that was left out, for messages.
     """
+
+    dropped: int
+    seen: int
+    first: str
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self.dropped, self.seen, self.first = 0, 0, ""
+        self._reset()
+
+    def _reset(self) -> None:
+        self.dropped = 0
+        self.seen = 0
+        self.first = ""
 
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
-        self.dropped, self.seen, self.first = 0, 0, ""
+        self._reset()
         for chunk in self.inside.chunks(start):
             self.seen += len(chunk.rows)
-            kept = ~_missing(chunk)
+            kept = ~_is_missing(chunk)
             if kept.all():
                 yield chunk
                 continue
             if not self.dropped:
-                self.first = self._place(chunk, int(np.argmin(kept)))
+                self.first = self._describe_place(chunk, int(np.argmin(kept)))
             self.dropped += int(len(kept) - kept.sum())
             yield chunk.where(kept)
 
     def sample(
-        self, size: int, rng: np.random.Generator, weights: Array | None = None
-    ) -> tuple[Array, Array]:
-        """Rows that are not missing; where most are, more are drawn to find some."""
-        for attempt in range(_TRIES):
-            drawn = size * 8**attempt
+        self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Draw rows without missing values; more of them if most have some."""
+        for attempt in range(_SAMPLE_ATTEMPTS):
+            drawn = size * _SAMPLE_GROWTH**attempt
             rows, beta = self.inside.sample(drawn, rng, weights)
             kept = ~np.isnan(rows).any(axis=1) & ~np.isnan(beta)
             if kept.sum() >= size / 2 or len(rows) < drawn:
                 break
         return draw_sample([Chunk(rows[kept], beta[kept])], size, self.n_features, rng)
 
-    def _place(self, chunk: Chunk, row: int) -> str:
-        missing = (
-            np.isnan(chunk.rows[row])
-            if chunk.rows.dtype.kind == "f"
-            else np.zeros(self.n_features, bool)
-        )
+    def _describe_place(self, chunk: Chunk, row: int) -> str:
+        """Describe the first missing value of a row, for the middle of a sentence."""
+        is_float = chunk.rows.dtype.kind == "f"
+        missing = np.isnan(chunk.rows[row]) if is_float else np.zeros(self.n_features, bool)
         if not missing.any():
             return f"the weight of row {chunk.row_numbers()[row]}"
-        place = chunk.locate_error(
-            NonFiniteError(0, int(np.argmax(missing)), np.nan), row, self.columns
-        ).place()
+        error = NonFiniteError(0, int(np.argmax(missing)), np.nan)
+        place = chunk.locate_error(error, row, self.columns).place()
         return place[:1].lower() + place[1:]
 
 
-class InUnits(_Around):
+class InUnits(_Adapter):
     """The rows of a source with each column divided by its unit."""
 
-    def __init__(self, source: Source, units: Array) -> None:
+    def __init__(self, source: Source, units: FloatArray) -> None:
         super().__init__(source)
         self._units = units
 
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
-        return (
-            chunk._replace(rows=chunk.rows / self._units) for chunk in self.inside.chunks(start)
-        )
+        return divide_by_units(self.inside.chunks(start), self._units)
 
 
-def in_units(source: Source, units: Array | None) -> Source:
-    """The source, with its columns in these units where there are some."""
+def in_units(source: Source, units: FloatArray | None) -> Source:
+    """Return the source with its columns in these units; the source itself if they are None."""
     return source if units is None else InUnits(source, units)
 
 
-def _missing(chunk: Chunk) -> Array:
+def divide_by_units(chunks: Iterator[Chunk], units: FloatArray | None) -> Iterator[Chunk]:
+    """Divide each column by its unit; the same chunks if `units` is None."""
+    if units is None:
+        return chunks
+    return (chunk._replace(rows=chunk.rows / units) for chunk in chunks)
+
+
+def _is_missing(chunk: Chunk) -> BoolArray:
     """Which rows lack a value or their weight."""
     missing = np.zeros(len(chunk.rows), bool)
     if chunk.rows.dtype.kind == "f":

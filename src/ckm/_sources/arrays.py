@@ -6,7 +6,8 @@ import numpy as np
 
 from ckm._sources.base import RandomAccessSource, require_numeric, require_table
 from ckm._sources.columns import ColumnRequest
-from ckm._util.arrays import Array
+from ckm._sources.settings import DEFAULT_SETTINGS, ReadSettings
+from ckm._util.arrays import Array, FloatArray, IntArray
 from ckm._util.device import is_tensor, to_host
 from ckm.errors import DataError
 
@@ -14,34 +15,42 @@ from ckm.errors import DataError
 class ArraySource(RandomAccessSource):
     """Rows of a two-dimensional array in memory. Nothing is copied."""
 
-    can_prefetch = False  # there is nothing to wait for
+    # There is nothing to wait for.
+    can_prefetch = False
 
     def __init__(
-        self, array: Array, columns: tuple[str, ...] | None = None, weights: Array | None = None
+        self,
+        array: Array,
+        columns: tuple[str, ...] | None = None,
+        weights: FloatArray | None = None,
+        settings: ReadSettings = DEFAULT_SETTINGS,
     ) -> None:
         require_table(array.shape, "The array")
         require_numeric(array.dtype, "The array")
         self._array = array
-        self.columns, self.weights = columns, weights
+        self.columns = columns
+        self.weights = weights
+        self.settings = settings
         self.n_rows, self.n_features = array.shape
 
-    def rows(self, which: Array | slice) -> Array:
-        taken: Array = self._array[which]
-        return taken
+    def rows(self, which: IntArray | slice) -> Array:
+        rows: Array = self._array[which]
+        return rows
 
 
-def open_data(data: Any, request: ColumnRequest) -> ArraySource:
-    """The rows of anything that is an array, or can be made one."""
+def open_data(data: Any, request: ColumnRequest, settings: ReadSettings) -> ArraySource:
+    """Open anything that is an array, or can be made one."""
     array = as_array(data)
     request.refuse_names("An array")
-    return ArraySource(array)
+    return ArraySource(array, settings=settings)
 
 
 def as_array(data: Any) -> Array:
-    """`data` as an array; tensors come to the CPU."""
+    """Convert `data` to an array; tensors are copied to the CPU."""
     if data is None:
         raise DataError(
-            "Got None where rows are expected; pass an array (rows, columns), a data frame, or a file name."
+            "Got None where rows are expected; pass an array (rows, columns), a data frame, or a "
+            "file name."
         )
     if np.ma.isMaskedArray(data) and np.ma.getmaskarray(data).any():
         raise DataError(
@@ -50,8 +59,9 @@ def as_array(data: Any) -> Array:
     data = to_host(data)
     if is_tensor(data):
         data = data.detach().cpu()
-        # NumPy has no bfloat16
-        data = (data.float() if "bfloat16" in str(data.dtype) else data).numpy()
+        # NumPy has no bfloat16.
+        is_bfloat16 = "bfloat16" in str(data.dtype)
+        data = (data.float() if is_bfloat16 else data).numpy()
     try:
         array: Array = np.asarray(data)
     except ValueError as error:

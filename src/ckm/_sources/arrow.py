@@ -1,5 +1,5 @@
-"""Arrow: record-batch readers, datasets, anything with `__arrow_c_stream__`; and batches of every
-other source turned into rows.
+"""Arrow: record-batch readers, datasets, anything with `__arrow_c_stream__`; and the conversion of
+record batches to rows for all other sources.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,10 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ckm._sources.base import Chunk, Source, draw_sample, pick_parts, rows_per_chunk
+from ckm._sources.base import Chunk, Source
 from ckm._sources.columns import ColumnChoice, ColumnRequest, checked_weights, choose
+from ckm._sources.sampling import draw_sample, pick_parts
+from ckm._sources.settings import ReadSettings
 from ckm._sources.streaming import Batch, StreamSource
-from ckm._util.arrays import Array
+from ckm._util.arrays import FloatArray, RowsArray
 from ckm.errors import DataError, InputFileError
 
 ERRORS = (
@@ -23,109 +25,135 @@ ERRORS = (
     UnicodeDecodeError,
 )
 # A column of a CSV without rows, or without a value in its first block, is null.
-_NUMERIC = (
+_IS_NUMERIC = (
     pa.types.is_integer,
     pa.types.is_floating,
     pa.types.is_boolean,
     pa.types.is_decimal,
     pa.types.is_null,
 )
+_IS_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 
-def open_data(data: Any, request: ColumnRequest) -> Source:
-    """The rows of an Arrow producer: a dataset again and again; a reader, or a stream of unknown
-    kind, once.
-    """
+def open_data(data: Any, request: ColumnRequest, settings: ReadSettings) -> Source:
+    """Open an Arrow producer. A dataset can be read again, a reader or unknown stream once."""
     if isinstance(data, pa.RecordBatch):
         from ckm._sources.frames import open_data as open_frame
 
-        return open_frame(pa.Table.from_batches([data]), request)
+        return open_frame(pa.Table.from_batches([data]), request, settings)
     if hasattr(data, "get_fragments"):
-        return DatasetSource(data, request)
-    if hasattr(data, "iter_batches"):  # an open Parquet file
-        return stream_source(
-            data.schema_arrow,
-            lambda choice: data.iter_batches(rows_per_chunk(len(choice.all)), columns=choice.all),
-            request, once=False, what="the Parquet file",
-        )  # fmt: skip
-    if hasattr(data, "to_reader"):  # a scanner
+        return DatasetSource(data, request, settings)
+    if hasattr(data, "iter_batches"):
+        return _open_parquet_file(data, request, settings)
+    is_scanner = hasattr(data, "to_reader")
+    if is_scanner:
         data = data.to_reader()
-    reader = (
-        data if isinstance(data, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(data)
+    if not isinstance(data, pa.RecordBatchReader):
+        data = pa.RecordBatchReader.from_stream(data)
+    return stream_source(data.schema, lambda choice: data, request, settings, once=True)
+
+
+def _open_parquet_file(file: Any, request: ColumnRequest, settings: ReadSettings) -> Source:
+    """Open a `pyarrow.parquet.ParquetFile`."""
+
+    def read_batches(choice: ColumnChoice) -> Iterable[Any]:
+        batches: Iterable[Any] = file.iter_batches(
+            settings.rows_per_chunk(len(choice.all)), columns=choice.all
+        )
+        return batches
+
+    return stream_source(
+        file.schema_arrow, read_batches, request, settings, once=False, what="the Parquet file"
     )
-    return stream_source(reader.schema, lambda choice: reader, request, once=True)
 
 
 def stream_source(
     schema: Any,
-    begin: Callable[[ColumnChoice], Iterable[Any]],
+    read_batches: Callable[[ColumnChoice], Iterable[Any]],
     request: ColumnRequest,
+    settings: ReadSettings,
     *,
     once: bool,
     name: str | None = None,
     can_prefetch: bool = False,
     what: str = "the data",
 ) -> StreamSource:
-    """Rows of the record batches that `begin` gives for the chosen columns."""
-    choice = choose(request, describe_schema(schema), name or what, index=index_of(schema))
+    """Open the record batches that `read_batches` returns for the chosen columns.
 
-    def batches() -> Iterator[Batch]:
-        return batches_of(begin(choice), choice, name or what)
+    Errors call the data by its `name`, or `what` it is if it has none.
+    """
+    where = name or what
+    choice = choose(request, describe_schema(schema), where, index=index_of(schema))
+
+    def converted() -> Iterator[Batch]:
+        return batches_of(read_batches(choice), choice, where)
 
     return StreamSource(
-        batches, len(choice.names), choice.columns, once=once, name=name, can_prefetch=can_prefetch
+        converted,
+        len(choice.names),
+        choice.columns,
+        once=once,
+        name=name,
+        can_prefetch=can_prefetch,
+        settings=settings,
     )
 
 
 class DatasetSource(StreamSource):
-    """A `pyarrow.dataset.Dataset`, in batches of bounded size with hardly any read ahead:
-    prefetching is ours.
+    """A `pyarrow.dataset.Dataset`, in batches of bounded size.
+
+    Arrow reads hardly ahead, since a thread of ours does.
     """
 
-    def __init__(self, dataset: Any, request: ColumnRequest) -> None:
-        self._choice = choose(
-            request, describe_schema(dataset.schema), "the dataset", index=index_of(dataset.schema)
-        )
+    def __init__(self, dataset: Any, request: ColumnRequest, settings: ReadSettings) -> None:
+        schema = dataset.schema
+        present = describe_schema(schema)
+        self._choice = choose(request, present, "the dataset", index=index_of(schema))
         self._dataset = dataset
-        n = len(self._choice.names)
         super().__init__(
-            lambda: self._batches(dataset), n, self._choice.columns, once=False, can_prefetch=True
+            lambda: self._scan(dataset),
+            len(self._choice.names),
+            self._choice.columns,
+            once=False,
+            can_prefetch=True,
+            settings=settings,
         )
 
     def sample(
-        self, size: int, rng: np.random.Generator, weights: Array | None = None
-    ) -> tuple[Array, Array]:
-        """From some files or row groups, spread over all of them; a dataset with a filter is read
-        once.
-        """
+        self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Draw rows from some files or row groups; a dataset with a filter is read as a whole."""
         try:
             fragments = [
-                part for fragment in self._dataset.get_fragments() for part in _row_groups(fragment)
+                part
+                for fragment in self._dataset.get_fragments()
+                for part in _split_row_groups(fragment)
             ]
-        except ValueError:  # a filter, which fragments know nothing of
+        # Fragments of a dataset with a filter would ignore it.
+        except ValueError:
             return super().sample(size, rng, weights)
         if weights is not None:
             return super().sample(size, rng, weights)
         rows = sum(fragment.count_rows() for fragment in fragments)
-        picked = pick_parts(len(fragments), rows, size, self.n_features, rng)
+        picked = pick_parts(len(fragments), rows, size, self.n_features, rng, self.settings)
         batches = (
             Chunk(*batch)
             for i in picked
-            for batch in self._batches(fragments[i], schema=self._dataset.schema)
+            for batch in self._scan(fragments[i], schema=self._dataset.schema)
         )
         return draw_sample(batches, size, self.n_features, rng)
 
-    def _batches(self, scanned: Any, **scan: Any) -> Iterator[Batch]:
+    def _scan(self, scanned: Any, **scan: Any) -> Iterator[Batch]:
+        """Read a dataset or a fragment of it."""
         import pyarrow.dataset as ds
 
         if isinstance(getattr(self._dataset, "format", None), ds.ParquetFileFormat):
             scan["fragment_scan_options"] = ds.ParquetFragmentScanOptions(
                 pre_buffer=False, use_buffered_stream=True
             )
-        size = rows_per_chunk(self.n_features)
         batches = scanned.to_batches(
             columns=self._choice.all,
-            batch_size=size,
+            batch_size=self.settings.rows_per_chunk(self.n_features),
             batch_readahead=1,
             fragment_readahead=1,
             **scan,
@@ -133,16 +161,15 @@ class DatasetSource(StreamSource):
         return batches_of(batches, self._choice, "the dataset")
 
 
-def _row_groups(fragment: Any) -> list[Any]:
-    return (
-        list(fragment.split_by_row_group())
-        if hasattr(fragment, "split_by_row_group")
-        else [fragment]
-    )
+def _split_row_groups(fragment: Any) -> list[Any]:
+    """The row groups of a fragment of Parquet; the fragment itself for other formats."""
+    if not hasattr(fragment, "split_by_row_group"):
+        return [fragment]
+    return list(fragment.split_by_row_group())
 
 
 def batches_of(batches: Iterable[Any], choice: ColumnChoice, where: str) -> Iterator[Batch]:
-    """Record batches as rows; what Arrow objects to is said in a sentence."""
+    """Convert record batches; errors of Arrow become `InputFileError`."""
     try:
         for batch in batches:
             yield to_batch(batch, choice, where)
@@ -151,56 +178,46 @@ def batches_of(batches: Iterable[Any], choice: ColumnChoice, where: str) -> Iter
 
 
 def matrix_batches(batches: Iterable[Any], choice: ColumnChoice, where: str) -> Iterator[Batch]:
-    """Record batches with a whole row, a list or a tensor, in each cell of the one chosen column."""
+    """Convert record batches whose chosen column holds a list or a tensor, a whole row, per cell."""
+    name = choice.names[0]
     for batch in batches:
-        cells = batch.column(choice.names[0])
-        cells = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
-        cells = cells.storage if isinstance(cells, pa.ExtensionArray) else cells
+        cells = batch.column(name)
+        if isinstance(cells, pa.ChunkedArray):
+            cells = cells.combine_chunks()
+        if isinstance(cells, pa.ExtensionArray):
+            cells = cells.storage
         numbers = pc.cast(cells.flatten(), pa.float64()).to_numpy(zero_copy_only=False)
         lengths = pc.list_value_length(cells)
         if cells.null_count or len(pc.unique(lengths)) != 1:
             raise DataError(
-                f"Column {choice.names[0]!r} of {where} holds rows that are missing or of unequal lengths; leave them out."
+                f"Column {name!r} of {where} holds rows that are missing or of unequal lengths; "
+                f"leave them out."
             )
-        weights = (
-            None
-            if choice.weight is None
-            else to_batch(batch, ColumnChoice([choice.weight], choice.weight), where).weights
-        )
+        weights = None
+        if choice.weight is not None:
+            weights = to_batch(batch, ColumnChoice([choice.weight], choice.weight), where).weights
         yield Batch(numbers.reshape(batch.num_rows, -1), weights)
 
 
 def describe_schema(schema: Any) -> list[tuple[str, str | None]]:
-    """The columns of an Arrow schema, with what they hold: None for numbers."""
-    return [
-        (field.name, None if _is_numeric(field.type) else _words(field.type)) for field in schema
-    ]
+    """The columns of an Arrow schema, each with what it holds: None for numbers."""
+    return [(field.name, _describe_type(field.type)) for field in schema]
 
 
 def index_of(schema: Any) -> list[str]:
-    """Its columns that were the index of the data frame that pandas wrote."""
-    return [
-        name
-        for name in (schema.pandas_metadata or {}).get("index_columns", [])
-        if isinstance(name, str)
-    ]
+    """The columns that were the index of the data frame that pandas wrote."""
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in index if isinstance(name, str)]
 
 
-def _is_numeric(kind: Any) -> bool:
-    return any(is_kind(kind) for is_kind in _NUMERIC)
-
-
-def _words(kind: Any) -> str:
-    text = (
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
-    return "text" if text else str(kind)
+def _describe_type(kind: Any) -> str | None:
+    if any(is_numeric(kind) for is_numeric in _IS_NUMERIC):
+        return None
+    return "text" if any(is_text(kind) for is_text in _IS_TEXT) else str(kind)
 
 
 def to_batch(batch: Any, choice: ColumnChoice, where: str, row: int = 0) -> Batch:
-    """The chosen columns of a record batch or table as rows, and the weights; `row` is the number
-    of the first.
-    """
+    """Convert the chosen columns of a record batch or table, whose first row is number `row`."""
     rows = to_rows([batch.column(name) for name in choice.names], batch.num_rows)
     if choice.weight is None:
         return Batch(rows)
@@ -208,29 +225,24 @@ def to_batch(batch: Any, choice: ColumnChoice, where: str, row: int = 0) -> Batc
     return Batch(rows, checked_weights(weights, f"Column {choice.weight!r} of {where}", row))
 
 
-def to_rows(columns: Sequence[Any], count: int) -> Array:
-    """Columns side by side; single precision stays single, nulls become NaN.
+def to_rows(columns: Sequence[Any], count: int) -> RowsArray:
+    """Put columns side by side; single precision stays single, nulls become NaN.
 
-    Columns stay contiguous: blocks of them are turned into rows in parallel, by those who compute.
+    Columns stay contiguous in memory: blocks of them are turned into rows in parallel by the
+    threads that compute.
     """
-    narrow = (pa.float32(), pa.float16())
-    turned = np.empty(
-        (len(columns), count),
-        np.float32 if all(column.type in narrow for column in columns) else np.float64,
-    )
+    is_narrow = all(column.type in (pa.float32(), pa.float16()) for column in columns)
+    turned = np.empty((len(columns), count), np.float32 if is_narrow else np.float64)
     for i, column in enumerate(columns):
         if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
             column = pc.cast(column, pa.float64())
-        turned[i] = (
-            column.to_numpy(zero_copy_only=False)
-            if isinstance(column, pa.Array)
-            else column.to_numpy()
-        )
+        options = {"zero_copy_only": False} if isinstance(column, pa.Array) else {}
+        turned[i] = column.to_numpy(**options)
     return turned.T
 
 
 def unreadable(error: Exception, where: str) -> InputFileError:
-    """The first line of what Arrow has to say, with the name of the file."""
+    """An error with the first line of Arrow's message and the name of the file."""
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     return InputFileError(
         f"Cannot read {where}: {reason.rstrip('.')}; check the file, or write it again."

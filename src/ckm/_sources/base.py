@@ -1,26 +1,37 @@
-"""What a source of rows is: something that yields chunks in bounded memory, and says where each of
-them stands.
-"""
+"""What a source of rows is: it yields chunks in bounded memory, and each chunk knows its place."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckm._core.pool import Pool
-from ckm._util.arrays import Array
+from ckm._sources.sampling import draw_sample, pair_weights, wrong_number_of_weights
+from ckm._sources.settings import DEFAULT_SETTINGS, ReadSettings
+from ckm._util.arrays import Array, BoolArray, FloatArray, IntArray
+from ckm._util.checks import first_nonfinite
 from ckm.errors import DataError, NonFiniteError
 
-CHUNK_BYTES = 8 * 2**20
-_BLOCK = 2**14
-_SAMPLED_BYTES = 32 * 2**20  # of rows, that a pilot may look at before it looks at parts only
-_SAMPLED_PARTS = 16  # at least, however large they are
+_KIND_NAMES = {
+    "U": "text",
+    "S": "text",
+    "O": "Python objects",
+    "c": "complex numbers",
+    "M": "dates",
+}
 
 
 class Place(NamedTuple):
-    """Where reading can go on: the number of the part (a file), how many rows of it come before,
-    and its bytes where rows need them.
+    """A place in a source from which reading can continue.
+
+    Parameters
+    ----------
+    part : int
+        The number of the part, such as a file.
+    row : int
+        How many rows of the part come before.
+    byte : int
+        How many bytes of the part come before, if rows are found by bytes.
     """
 
     part: int = 0
@@ -32,81 +43,98 @@ BEGINNING = Place()
 
 
 class Chunk(NamedTuple):
-    """Rows that follow each other in one part of a source, with their weights.
+    """Consecutive rows of one part of a source, with their weights.
 
-    `start` is the place of the first row and `after` that of the next chunk. `name` is the part's
-    (None where it has none), and `numbers` the number of each row in it, where some between them
-    were left out.
+    Parameters
+    ----------
+    rows : array (b, n)
+        Integers or floats.
+    weights : float64 array (b,) or None
+        The weight of each row, if they have weights.
+    start, after : Place
+        The places of the first row and of the next chunk.
+    name : str or None
+        The name of the part, if it has one.
+    numbers : int64 array (b,) or None
+        The number of each row in its part, if rows in between were left out.
     """
 
     rows: Array
-    weights: Array | None = None
+    weights: FloatArray | None = None
     start: Place = BEGINNING
     after: Place = BEGINNING
     name: str | None = None
-    numbers: Array | None = None
+    numbers: IntArray | None = None
 
-    def row_numbers(self) -> Array:
+    def row_numbers(self) -> IntArray:
         """The number of each row in its part."""
-        return (
-            np.arange(self.start.row, self.start.row + len(self.rows))
-            if self.numbers is None
-            else self.numbers
-        )
+        if self.numbers is not None:
+            return self.numbers
+        return np.arange(self.start.row, self.start.row + len(self.rows))
 
-    def where(self, kept: Array) -> "Chunk":
-        """The rows where `kept` (a mask) is true."""
+    def where(self, kept: BoolArray) -> "Chunk":
+        """The chunk of the rows for which the mask `kept` is true."""
         weights = None if self.weights is None else self.weights[kept]
         return self._replace(
             rows=self.rows[kept], weights=weights, numbers=self.row_numbers()[kept]
         )
 
-    def rows_with_weight(self) -> tuple[Array, Array | None]:
-        """Rows and weights, without those of weight zero."""
+    def without_rows_before(self, row: int) -> "Chunk | None":
+        """The chunk from row number `row` of its part on; None if all its rows come before."""
+        behind = row - self.start.row
+        if behind <= 0:
+            return self
+        if behind >= len(self.rows):
+            return None
+        later = self.where(np.arange(len(self.rows)) >= behind)
+        return later._replace(start=self.start._replace(row=row))
+
+    def rows_with_weight(self) -> tuple[Array, FloatArray | None]:
+        """Rows and weights, without rows of weight zero."""
         if self.weights is None:
             return self.rows, None
         return self.rows[self.weights > 0], self.weights[self.weights > 0]
 
     def require_finite(self, columns: tuple[str, ...] | None) -> None:
-        """Refuse missing and infinite values, naming the first place."""
-        bad = np.argwhere(~np.isfinite(np.asarray(self.rows, np.float64)))
-        if len(bad):
-            row, column = map(int, bad[0])
-            raise self.locate_error(
-                NonFiniteError(0, column, float(self.rows[row, column])), row, columns
-            )
+        """Raise `NonFiniteError` for the first missing or infinite value."""
+        place = first_nonfinite(np.asarray(self.rows, np.float64))
+        if place is not None:
+            row, column = place
+            error = NonFiniteError(0, column, float(self.rows[place]))
+            raise self.locate_error(error, row, columns)
 
     def locate_error(
         self, error: NonFiniteError, row: int, columns: tuple[str, ...] | None
     ) -> NonFiniteError:
-        """`error`, found in row number `row` of the chunk, with its place in the source."""
+        """Return `error`, found in row number `row` of the chunk, with its place in the source."""
         return error.placed(int(self.row_numbers()[row]), columns, self.name)
 
 
 class Source(ABC):
     """Rows of one width, in chunks.
 
-    A subclass sets the first three attributes (and the others, where their defaults are wrong),
-    yields chunks of float or integer rows (b, n), and overrides `sample` where it can do better
-    than read everything.
+    A subclass sets the first three attributes (and others if their defaults are wrong), yields
+    chunks, and overrides `sample` if it need not read everything for it.
 
-    Parameters
+    Attributes
     ----------
     columns : tuple of str or None
-        The names of the columns, where they have some.
+        The names of the columns, if they have names.
     n_features : int
-        How many there are.
+        The number of columns.
     n_rows, n_bytes : int or None
-        The number of rows, and of bytes to be read, where they are known without reading.
+        The number of rows, and of bytes to read, if known without reading.
     parts : tuple of str
-        The names of the parts, to which `Place.part` refers: files, for instance. Empty where there
-        is one, without a name.
+        The names of the parts, such as files, to which `Place.part` refers. Empty for a single
+        part without a name.
     is_rereadable : bool
         Whether `chunks` can be called more than once.
     can_prefetch : bool
-        Whether another thread may read.
+        Whether another thread may read ahead.
     device : torch.device or None
-        The card that rows are on (`ckm._util.device.DeviceRows`), where they are not arrays.
+        The GPU that rows are on, as `ckm._util.device.DeviceRows`; None for NumPy arrays.
+    settings : ReadSettings
+        How much is read at a time.
     """
 
     columns: tuple[str, ...] | None
@@ -117,173 +145,119 @@ class Source(ABC):
     is_rereadable: bool = True
     can_prefetch: bool = True
     device: Any = None
-    _step: int | None = None
+    settings: ReadSettings = DEFAULT_SETTINGS
+    _preferred_rows: int | None = None
 
     @property
     def is_on_gpu(self) -> bool:
-        """Whether rows are on a card."""
+        """Whether the rows are on a GPU."""
         return self.device is not None
 
+    @property
+    def chunk_rows(self) -> int:
+        """The number of rows of a chunk."""
+        return self._preferred_rows or self.settings.rows_per_chunk(self.n_features)
+
     def prefer_chunk_rows(self, rows: int) -> None:
-        """Give chunks of so many rows, where that costs no copy."""
-        self._step = rows
+        """Ask for chunks of `rows` rows; sources that would have to copy for it ignore it."""
+        self._preferred_rows = rows
 
     @abstractmethod
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
-        """Every row from `start` on, once, in order, in pieces of about `CHUNK_BYTES`."""
+        """Yield every row from `start` on, once, in order.
+
+        Parameters
+        ----------
+        start : Place
+            Where to begin: the `after` of an earlier chunk.
+
+        Yields
+        ------
+        Chunk
+            About `settings.chunk_bytes` of rows.
+        """
 
     def sample(
-        self, size: int, rng: np.random.Generator, weights: Array | None = None
-    ) -> tuple[Array, Array]:
-        """At most `size` rows spread over the whole source, with their weights; all of them when
-        there are no more.
+        self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Draw rows from all over the source. This implementation reads it once.
 
-        Rows of weight zero are never drawn. This way reads the source once.
+        Parameters
+        ----------
+        size : int
+            The number of rows to draw.
+        rng : numpy.random.Generator
+            Decides which.
+        weights : float64 array (N,), optional
+            A weight for each row. Rows of weight zero are never drawn.
+
+        Returns
+        -------
+        rows : float64 array (s, n)
+            s = `size`, or all rows if there are fewer.
+        weights : float64 array (s,)
+            One each if fewer rows than all were drawn, since weights decided which.
         """
         return draw_sample(pair_weights(self.chunks(), weights), size, self.n_features, rng)
 
 
 class RandomAccessSource(Source):
-    """A source in memory, that can fetch any of its rows. `weights` belong to its rows where a
-    column holds them.
+    """A source in memory that can fetch any of its rows.
+
+    `weights` are those of its rows, if a column holds them.
     """
 
     n_rows: int
-    weights: Array | None = None
+    weights: FloatArray | None = None
 
     @abstractmethod
-    def rows(self, which: Array | slice) -> Array:
-        """Some rows: a slice of them, or those at sorted indices."""
+    def rows(self, which: IntArray | slice) -> Array:
+        """Fetch some rows: a slice, or those at sorted indices."""
 
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
-        step = self._step or rows_per_chunk(self.n_features)
+        step = self.chunk_rows
         for low in range(start.row, self.n_rows, step):
             high = min(low + step, self.n_rows)
             beta = None if self.weights is None else self.weights[low:high]
             yield Chunk(self.rows(slice(low, high)), beta, Place(row=low), Place(row=high))
 
     def sample(
-        self, size: int, rng: np.random.Generator, weights: Array | None = None
-    ) -> tuple[Array, Array]:
+        self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         weights = self.weights if weights is None else weights
         if weights is None:
-            drawn = np.sort(
-                rng.choice(self.n_rows, min(size, self.n_rows), replace=False, shuffle=False)
-            )
+            n_drawn = min(size, self.n_rows)
+            drawn = np.sort(rng.choice(self.n_rows, n_drawn, replace=False, shuffle=False))
             return np.asarray(self.rows(drawn), np.float64), np.ones(len(drawn))
         if len(weights) != self.n_rows:
-            raise _wrong_number(weights, str(self.n_rows))
+            raise wrong_number_of_weights(weights, str(self.n_rows))
         candidates = np.flatnonzero(weights)
         if len(candidates) <= size:
             return np.asarray(self.rows(candidates), np.float64), weights[candidates]
-        keys = rng.standard_exponential(len(candidates)) / weights[candidates]  # as a pool draws
+        # Keys as in a pool: the smallest ones are a sample with probabilities that follow weights.
+        keys = rng.standard_exponential(len(candidates)) / weights[candidates]
         drawn = np.sort(candidates[np.argpartition(keys, size)[:size]])
         return np.asarray(self.rows(drawn), np.float64), np.ones(size)
 
 
-def draw_sample(
-    chunks: Iterable[Chunk], size: int, n_features: int, rng: np.random.Generator
-) -> tuple[Array, Array]:
-    """At most `size` of all the rows, by their weights; the weights are one where they have decided
-    who is in.
-    """
-    pool = Pool.empty(size, n_features)
-    for chunk in chunks:
-        rows, beta = chunk.rows_with_weight()
-        keys = rng.standard_exponential(len(rows)) / (1.0 if beta is None else beta)
-        # Most rows are too late: only those are sorted, and copied, that may still get in.
-        early = np.flatnonzero(keys < (pool.keys[-1] if len(pool) == size else np.inf))
-        early = early if len(early) <= size else early[np.argpartition(keys[early], size)[:size]]
-        weights = np.ones(len(early)) if beta is None else beta[early]
-        pool = pool + Pool(rows[early], weights, weights, keys[early], size, len(rows))
-    return pool.rows, pool.weights if pool.is_complete else np.ones(len(pool))
-
-
-def pair_weights(chunks: Iterable[Chunk], weights: Array | None, row: int = 0) -> Iterator[Chunk]:
-    """The chunks with the weights of their rows, of which the first is number `row`; there must be
-    as many weights as rows.
-    """
-    if weights is None:
-        yield from chunks
-        return
-    for chunk in chunks:
-        part = weights[row : row + len(chunk.rows)]
-        row += len(chunk.rows)
-        if len(part) < len(chunk.rows):
-            raise _wrong_number(weights, f"more than {len(weights)}")
-        yield chunk._replace(weights=part)
-    if row != len(weights):
-        raise _wrong_number(weights, str(row))
-
-
-def _wrong_number(weights: Array, rows: str) -> DataError:
-    return DataError(
-        f"sample_weight has shape {weights.shape} for {rows} rows; give one weight for each row."
-    )
-
-
-def pick_parts(
-    count: int, rows: int, size: int, n_features: int, rng: np.random.Generator
-) -> Array:
-    """Which of `count` parts with `rows` rows in all a sample of `size` should read: some from
-    everywhere, at random.
-
-    All of them, where the rows are few; else enough to hold several times the sample, and at least
-    sixteen: whole parts, so that rows sorted within each do no harm, from as many stretches, so
-    that rows sorted over all of them do little.
-    """
-    n_picked = max(_SAMPLED_PARTS, -(-rows_to_sample(size, n_features) * count // max(rows, 1)))
-    return pick_evenly(count, n_picked, rng)
-
-
-def rows_to_sample(size: int, n_features: int) -> int:
-    """How many rows are enough to look at for a sample of `size`."""
-    return max(4 * size, _SAMPLED_BYTES // (8 * n_features))
-
-
-def pick_evenly(count: int, n_picked: int, rng: np.random.Generator) -> Array:
-    """`n_picked` of the numbers below `count`, one at random from each of as many equal stretches;
-    all of them where they are fewer.
-    """
-    if n_picked >= count:
-        return np.arange(count)
-    edges = np.arange(n_picked + 1) * count // n_picked
-    return rng.integers(edges[:-1], edges[1:])
-
-
-def rows_per_chunk(n_features: int) -> int:
-    """How many float64 rows make a chunk: where they are many, a whole number of the blocks that
-    kernels take.
-    """
-    rows = CHUNK_BYTES // (8 * n_features)
-    return max(256, rows - rows % _BLOCK if rows > _BLOCK else rows)
-
-
 def require_table(shape: tuple[int, ...], name: str) -> None:
-    """Refuse anything but two dimensions with at least one column."""
+    """Raise `DataError` unless `shape` has two dimensions and at least one column."""
     if len(shape) != 2:
-        remedy = (
-            "X.reshape(-1, 1) makes one column of it, X.reshape(1, -1) one row"
-            if len(shape) == 1
-            else "X.reshape(len(X), -1) does it"
-        )
+        remedy = "X.reshape(len(X), -1) does it"
+        if len(shape) == 1:
+            remedy = "X.reshape(-1, 1) makes one column of it, X.reshape(1, -1) one row"
         raise DataError(
-            f"{name} has shape {tuple(shape)}, {len(shape)}-D; rows and columns make a table of two dimensions: {remedy}."
+            f"{name} has shape {tuple(shape)}, {len(shape)}-D; rows and columns make a table of "
+            f"two dimensions: {remedy}."
         )
     if shape[1] == 0:
         raise DataError(f"{name} has no columns (shape {tuple(shape)}); give it at least one.")
 
 
 def require_numeric(dtype: np.dtype, where: str) -> None:
-    """Refuse text, objects, dates and complex numbers."""
+    """Raise `DataError` for text, objects, dates and complex numbers."""
     if dtype.kind not in "biuf":
-        kind = {
-            "U": "text",
-            "S": "text",
-            "O": "Python objects",
-            "c": "complex numbers",
-            "M": "dates",
-        }.get(dtype.kind, str(dtype))
+        kind = _KIND_NAMES.get(dtype.kind, str(dtype))
         raise DataError(
             f"{where} holds {kind}, not real numbers; convert it first: X.astype(float), perhaps."
         )

@@ -6,23 +6,40 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckm._sources.base import Chunk, Place
-from ckm._util.arrays import Array
+from ckm._util.arrays import Array, FloatArray, RowsArray
 from ckm._util.device import DeviceRows
 from ckm.errors import NonFiniteError
 
 BLOCK_ROWS = 16384
-# of the blocks that a thread takes at once: each time it comes for more, others are disturbed
+# Rows that a thread takes at once. Each time a thread fetches a task it disturbs the others, so a
+# task is several blocks.
 _TASK_ROWS = 6 * BLOCK_ROWS
-_TURNS = 4  # that each thread takes at least with what is left
+# Tasks per thread, at least, that the remaining rows are divided into, so that all threads end
+# together.
+_TASKS_PER_THREAD = 4
 
 
 class Block(NamedTuple):
-    """A piece of the data small enough to be one task: its rows, their weights, and where it
-    stands.
+    """A piece of the data small enough to be one task.
+
+    Parameters
+    ----------
+    rows : array (b, n)
+        The rows.
+    weights : float64 array (b,) or None
+        Their weights.
+    number : int
+        The number of the block in the data.
+    start : int
+        How many rows of this pass come before.
+    chunk : Chunk
+        The chunk that it was cut from.
+    offset : int
+        How many rows of the chunk come before.
     """
 
     rows: Array
-    weights: Array | None
+    weights: FloatArray | None
     number: int
     start: int
     chunk: Chunk
@@ -31,33 +48,31 @@ class Block(NamedTuple):
     def locate_error(
         self, error: NonFiniteError, columns: tuple[str, ...] | None
     ) -> NonFiniteError:
-        """`error`, which knows its row in this block, with its place in the data."""
+        """Return `error`, whose row is that in this block, with its place in the data."""
         return self.chunk.locate_error(error, self.offset + error.row, columns)
 
     @property
     def n_bytes(self) -> int:
-        """Bytes read for the chunk, where places count them: all of them with its last block."""
+        """Bytes read for the chunk, if places count bytes; all of them count for its last block."""
         return max(0, self.chunk.after.byte - self.chunk.start.byte) if self.ends_chunk else 0
 
     @property
     def ends_chunk(self) -> bool:
-        """Whether it is the last of its chunk."""
+        """Whether it is the last block of its chunk."""
         return self.offset + len(self.rows) == len(self.chunk.rows)
 
 
 def split_blocks(
     chunks: Iterable[Chunk], number: int = 0, size: int = BLOCK_ROWS
 ) -> Iterator[Block]:
-    """Cut chunks into blocks of `size` rows, with each row's weight beside it; the first has this
-    `number`.
-    """
+    """Cut chunks into blocks of `size` rows, of which the first has this `number`."""
     start = 0
     for chunk in chunks:
         for offset in range(0, len(chunk.rows), size):
-            part = slice(offset, offset + size)
-            rows, beta = chunk.rows[part], None if chunk.weights is None else chunk.weights[part]
-            yield Block(rows, beta, number, start, chunk, offset)
-            number, start = number + 1, start + len(rows)
+            piece = _between(chunk, offset, offset + size)
+            yield Block(piece.rows, piece.weights, number, start, chunk, offset)
+            number += 1
+            start += len(piece.rows)
 
 
 def recut_chunks(chunks: Iterable[Chunk], size: int = BLOCK_ROWS) -> Iterator[Chunk]:
@@ -94,44 +109,44 @@ def _concatenate(pieces: list[Chunk], row: int) -> Chunk:
     """Join pieces of chunks; `row` is the number of the first row."""
     if len(pieces) == 1:
         return pieces[0]._replace(start=Place(row=row))
-    weights = None
-    if pieces[0].weights is not None:
-        weights = np.concatenate([piece.weights for piece in pieces if piece.weights is not None])
-    return Chunk(np.concatenate([piece.rows for piece in pieces]), weights, Place(row=row))
+    rows = np.concatenate([piece.rows for piece in pieces])
+    return Chunk(rows, join_weights(pieces), Place(row=row))
+
+
+def join_weights(chunks: Iterable[Chunk]) -> FloatArray | None:
+    """The weights of all chunks, if they have weights."""
+    weights = [chunk.weights for chunk in chunks if chunk.weights is not None]
+    return np.concatenate(weights) if weights else None
 
 
 def group_tasks(
     blocks: Iterable[Block], n_threads: int, n_rows: int | None = None
 ) -> Iterator[list[Block]]:
-    """Blocks that one thread takes at once: some of a chunk, fewer towards the end of `n_rows`
-    rows, so that all threads end together.
+    """Group blocks into tasks: several blocks of a chunk, fewer towards the end of `n_rows` rows.
 
-    Where nobody knows the end, as much is expected as there has been.
+    With fewer blocks at the end, all threads end together. If `n_rows` is not known, as many rows
+    are expected as there have been.
     """
     task = list[Block]()
     for block in blocks:
         task.append(block)
         left = block.start if n_rows is None else n_rows - block.start
-        if block.ends_chunk or sum(len(part.rows) for part in task) >= min(
-            _TASK_ROWS, left // (_TURNS * n_threads)
-        ):
+        enough = min(_TASK_ROWS, left // (_TASKS_PER_THREAD * n_threads))
+        if block.ends_chunk or sum(len(part.rows) for part in task) >= enough:
             yield task
             task = []
 
 
-def as_floats(rows: Array) -> Array:
-    """Contiguous float32 or float64 rows; other numbers become float64. At most one block is
-    copied.
-    """
+def as_floats(rows: Array) -> RowsArray:
+    """Contiguous float32 or float64 rows; other numbers become float64. Copies at most a block."""
     return np.ascontiguousarray(to_floats(rows))
 
 
 def to_floats(rows: Any) -> Any:
-    """Float32 or float64 rows as they lie in memory; other numbers become float64. Those on a card
-    stay as they are.
+    """Float32 or float64 rows as they lie in memory; other numbers become float64.
+
+    Rows on a GPU stay as they are.
     """
-    return (
-        rows
-        if isinstance(rows, DeviceRows) or rows.dtype in (np.float32, np.float64)
-        else rows.astype(np.float64)
-    )
+    if isinstance(rows, DeviceRows) or rows.dtype in (np.float32, np.float64):
+        return rows
+    return rows.astype(np.float64)

@@ -1,210 +1,258 @@
-"""Which columns of a table are used: those named, else all that hold numbers."""
+"""Which columns of a table are used: those that are named, otherwise all that hold numbers."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckm._util.arrays import Array
+from ckm._messages import Argument, Message
+from ckm._util.arrays import FloatArray
 from ckm._util.warn import warn_user
 from ckm.errors import ColumnsWarning, DataError, MismatchError, ParameterError
 
-_LARGEST_WEIGHT = 1e100
+# A weight whose square and sum over 2**40 rows stay within float64.
+_MAX_WEIGHT = 1e100
+
+# The columns of a table, each with a description of what it holds: None for numbers.
+DescribedColumns = Sequence[tuple[Any, str | None]]
 
 
 class ColumnRequest(NamedTuple):
-    """What a person asks of the columns: their names, the one that holds weights, and those that an
-    earlier sketch was made with.
+    """The columns that a user asks for.
 
-    The last are used where the data names its columns, whatever their order; `made` says what has
-    them, in errors.
+    Parameters
+    ----------
+    columns : sequence of str or None
+        The names of the columns to cluster, in this order; None for all that hold numbers.
+    weight : str or None
+        The name of the column of weights.
+    like : tuple of str or None
+        The columns of an earlier sketch or model, used if the data has column names, in whatever
+        order they are there.
+    like_name : str
+        What `like` belongs to, for messages.
     """
 
     columns: Sequence[str] | None = None
     weight: str | None = None
     like: tuple[str, ...] | None = None
-    made: str = "the sketch given as like="
+    like_name: str = Message("the sketch given as ", Argument("like", ...))
 
     def refuse_names(self, what: str) -> None:
-        """For data without column names."""
+        """Raise `ParameterError` if columns are named, for data without column names."""
         if self.columns is not None:
             raise ParameterError(
-                f"{what} has no column names; leave out columns=, or pass a data frame or a table's file."
+                f"{what} has no column names; leave out ",
+                Argument("columns", ...),
+                ", or pass a data frame or a table's file.",
             )
         if self.weight is not None:
             raise ParameterError(
-                f"{what} has no column names, so none is {self.weight!r}; leave out weight_column=, or pass sample_weight=."
+                f"{what} has no column names, so none is {self.weight!r}; leave out ",
+                Argument("weight_column", ...),
+                ", or pass ",
+                Argument("sample_weight", ...),
+                ".",
             )
 
 
 class ColumnChoice(NamedTuple):
-    """The columns to read: features in order, and the one that holds weights."""
+    """The columns to read: the ones to cluster, in order, and the one of weights."""
 
     names: list[Any]
     weight: str | None
 
     @property
     def all(self) -> list[Any]:
-        """Features, and then the weight."""
+        """The columns to cluster, then the one of weights."""
         return self.names if self.weight is None else [*self.names, self.weight]
 
     @property
     def columns(self) -> tuple[str, ...] | None:
-        """The features' names, where they are names."""
+        """The names of the columns to cluster, if they are strings."""
         return tuple(self.names) if all(isinstance(name, str) for name in self.names) else None
 
 
 def choose(
     request: ColumnRequest,
-    present: Sequence[tuple[Any, str | None]],
+    present: DescribedColumns,
     where: str,
     extra: Mapping[str, str | None] | None = None,
     index: Collection[str] = (),
 ) -> ColumnChoice:
-    """Columns among those `present`, which come with what they hold: None for numbers, else words
-    for it.
+    """Choose columns among those `present` in `where`, which messages name.
 
-    `extra` ones (keys in the names of folders), and those that are the `index` of a data frame, are
-    used only when they are named.
+    `extra` columns (keys in the names of folders), and those that are the `index` of a data frame,
+    are used only if they are named.
     """
     names = [name for name, _ in present]
-    held = dict(present) | dict(extra or {})
+    contents = dict(present) | dict(extra or {})
     left_out: list[tuple[Any, str | None]] = []
     if request.columns is not None:
-        choice = require_columns(request.columns, list(held))
+        chosen = require_columns(request.columns, list(contents))
     elif request.like is not None and all(isinstance(name, str) for name in names):
-        choice = _as_in(request, list(held), where)
+        chosen = _columns_of_like(request, list(contents), where)
     else:
         numbers = [name for name, holds in present if holds is None and name != request.weight]
-        choice = [name for name in numbers if name != "" and name not in index] or numbers
-        left_out += [_of_rows(name) for name in numbers if name not in choice]
+        chosen = [name for name in numbers if name != "" and name not in index] or numbers
+        left_out += [_describe_index(name) for name in numbers if name not in chosen]
         left_out += [(name, holds) for name, holds in present if holds is not None]
         left_out += [(name, "a key of folders") for name in extra or {}]
-    if request.weight is not None:
-        require_columns([request.weight], list(held))
-        if request.weight in choice:
-            raise ParameterError(
-                f"Column {request.weight!r} holds the weights, so it cannot be clustered too; leave it out of columns=."
-            )
-    if not choice:
+    _check_weight_column(request, list(contents), chosen)
+    if not chosen:
         seen = ", ".join(f"{name}: {holds}" for name, holds in left_out) or "there are none"
         raise DataError(
             f"In {where} no column holds numbers ({seen}); convert one, or give it some."
         )
-    result = ColumnChoice(choice, request.weight)
-    require_numbers(result, present, where, held)
+    choice = ColumnChoice(chosen, request.weight)
+    require_numbers(choice, present, where, contents)
     _warn_left_out(left_out, where)
-    return result
+    return choice
 
 
 def choose_matrix(
-    request: ColumnRequest, present: Sequence[tuple[Any, str | None]], matrices: Sequence[str]
+    request: ColumnRequest, present: DescribedColumns, matrices: Sequence[str]
 ) -> str | None:
-    """The one column that holds whole rows, where it is named or there is nothing else to use; None
-    where plain columns are meant.
+    """Choose the one column that holds whole rows, if it is named or there is nothing else to use.
+
+    None if plain columns are meant. `matrices` are the columns that hold whole rows.
     """
     if request.columns is not None:
         named = [request.columns] if isinstance(request.columns, str) else list(request.columns)
         return named[0] if len(named) == 1 and named[0] in matrices else None
-    plain = any(holds is None and name != request.weight for name, holds in present)
-    return matrices[0] if len(matrices) == 1 and not plain and request.like is None else None
+    has_plain = any(holds is None and name != request.weight for name, holds in present)
+    is_only = len(matrices) == 1 and not has_plain and request.like is None
+    return matrices[0] if is_only else None
 
 
 def require_numbers(
     choice: ColumnChoice,
-    present: Sequence[tuple[Any, str | None]],
+    present: DescribedColumns,
     where: str,
-    held: Mapping[str, str | None] | None = None,
+    contents: Mapping[str, str | None] | None = None,
 ) -> None:
-    """Refuse a table that lacks a column, has it twice, or has something else than numbers in it."""
-    held = dict(present) if held is None else held
+    """Raise an error for a table that lacks a chosen column, has it twice, or not in numbers.
+
+    `contents` describes columns by name, if there are others than those `present`.
+    """
+    contents = dict(present) if contents is None else contents
     names = [name for name, _ in present]
     for name in choice.all:
-        if name not in held or names.count(name) > 1:
-            what = "no column" if name not in held else "more than one column"
+        if name not in contents or names.count(name) > 1:
+            what = "no column" if name not in contents else "more than one column"
             raise MismatchError(
                 f"{where} has {what} {name!r}; give tables with the same columns, each named once."
             )
-        if held[name] is not None:
+        if contents[name] is not None:
             numeric = [str(other) for other, holds in present if holds is None][:3]
             raise DataError(
-                f"Column {name!r} of {where} holds {held[name]}, not numbers; convert it, "
-                f"or leave it out, for example with ckm.sketch(..., columns={numeric or ['a', 'b']})."
+                f"Column {name!r} of {where} holds {contents[name]}, not numbers; convert it, "
+                f"or leave it out, for example with ",
+                Argument("columns", numeric or ["a", "b"], function="ckm.sketch"),
+                ".",
             )
 
 
-def require_columns(request: Sequence[Any], present: Sequence[Any]) -> list[Any]:
-    """`request`, once each of them is known to be present and named once."""
-    names = [request] if isinstance(request, str) else list(request)
+def require_columns(named: Sequence[Any], present: Sequence[Any]) -> list[Any]:
+    """Return the named columns; raise `ParameterError` unless each is present and named once."""
+    names = [named] if isinstance(named, str) else list(named)
     missing = [name for name in names if name not in present]
     if missing:
         raise ParameterError(
             f"There is no column {missing[0]!r}; the columns are {listed(present)}."
         )
     if len(set(names)) != len(names):
-        raise ParameterError(f"A column is named twice in columns={names}; name each once.")
+        raise ParameterError(
+            "A column is named twice in ", Argument("columns", names), "; name each once."
+        )
     if not names:
-        raise ParameterError("columns=[] leaves nothing to cluster; name at least one column.")
+        raise ParameterError(
+            Argument("columns", []), " leaves nothing to cluster; name at least one column."
+        )
     return names
 
 
 def listed(names: Iterable[Hashable], most: int = 20) -> str:
-    """Names in a sentence; the first of them where there are many."""
-    words = list(map(str, names))
-    return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
+    """Join names for a sentence; only the first `most` of them.
 
-
-def checked_weights(weights: Array, what: str, row: int = 0) -> Array:
-    """Weights as finite float64 that are not negative. NaN is left for those who look for missing
-    values; `row` is the first one's.
+    >>> listed(["a", "b", "c"], most=2)
+    'a, b and 1 more'
     """
-    weights = np.asarray(weights, np.float64)
-    if (
-        len(weights)
-        and weights.min() >= 0
-        and 1 / _LARGEST_WEIGHT <= weights.max() <= _LARGEST_WEIGHT
-    ):
-        return weights  # as they should be
+    words = list(map(str, names))
+    more = f" and {len(words) - most} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + more
+
+
+def checked_weights(values: Any, what: str | Argument, row: int = 0) -> FloatArray:
+    """Return weights as float64; raise `DataError` if one is negative, infinite or too large.
+
+    NaN is left for the check of missing values. `row` is the number of the first row.
+    """
+    weights: FloatArray = np.asarray(values, np.float64)
+    # The usual case takes two passes over the weights.
+    if len(weights) and weights.min() >= 0 and 1 / _MAX_WEIGHT <= weights.max() <= _MAX_WEIGHT:
+        return weights
     with np.errstate(invalid="ignore"):
         bad = (weights < 0) | np.isinf(weights)
     if bad.any():
         at = int(np.argmax(bad))
         raise DataError(
-            f"{what} must be finite and not negative; weight {row + at} is {weights[at]}."
+            what, f" must be finite and not negative; weight {row + at} is {weights[at]}."
         )
     largest = float(np.fmax.reduce(weights, initial=0.0))
-    if largest > _LARGEST_WEIGHT or 0 < largest < 1 / _LARGEST_WEIGHT:
+    if largest > _MAX_WEIGHT or 0 < largest < 1 / _MAX_WEIGHT:
         raise DataError(
-            f"{what} has {largest:g} as its largest weight, which sums cannot hold; rescale the weights."
+            what,
+            f" has {largest:g} as its largest weight, which sums cannot hold; rescale the weights.",
         )
     return weights
 
 
-def _as_in(request: ColumnRequest, present: list[str], where: str) -> list[str]:
-    """The columns of an earlier sketch: their order in a file does not matter."""
+def _check_weight_column(
+    request: ColumnRequest, present: Sequence[Any], chosen: Sequence[Any]
+) -> None:
+    """Require that the column of weights exists and is not clustered."""
+    if request.weight is None:
+        return
+    require_columns([request.weight], present)
+    if request.weight in chosen:
+        raise ParameterError(
+            f"Column {request.weight!r} holds the weights, so it cannot be clustered too; leave it "
+            f"out of ",
+            Argument("columns", ...),
+            ".",
+        )
+
+
+def _columns_of_like(request: ColumnRequest, present: list[str], where: str) -> list[str]:
+    """The columns of an earlier sketch, which must be present in any order."""
     assert request.like is not None
     missing = [name for name in request.like if name not in present]
     if missing:
         raise MismatchError(
-            f"{where} has no column {missing[0]!r}, which {request.made} was made with: the data has {listed(present)}, "
-            f"{request.made} has {listed(request.like)}. Give the same columns."
+            f"{where} has no column {missing[0]!r}, which ",
+            request.like_name,
+            f" was made with: the data has {listed(present)}, ",
+            request.like_name,
+            f" has {listed(request.like)}. Give the same columns.",
         )
     return list(request.like)
 
 
-def _of_rows(name: Any) -> tuple[Any, str]:
-    """A column that tells rows apart, in words."""
-    return (
-        ("a column", "numbers without a name, perhaps of rows")
-        if name == ""
-        else (name, "a data frame's index")
-    )
+def _describe_index(name: Any) -> tuple[Any, str]:
+    """Describe a column that numbers rows."""
+    if name == "":
+        return "a column", "numbers without a name, perhaps of rows"
+    return name, "a data frame's index"
 
 
-def _warn_left_out(left_out: Sequence[tuple[Any, str | None]], where: str) -> None:
+def _warn_left_out(left_out: DescribedColumns, where: str) -> None:
+    """Warn of the columns that are not used."""
     if left_out:
         named = listed(f"{name} ({holds})" for name, holds in left_out)
-        warn_user(
-            f"Left out of {where}: {named}; choose others with ckm.sketch(..., columns=[...]).",
-            ColumnsWarning,
+        message = Message(
+            f"Left out of {where}: {named}; choose others with ",
+            Argument("columns", ..., function="ckm.sketch"),
+            ".",
         )
+        warn_user(message, ColumnsWarning)

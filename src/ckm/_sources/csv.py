@@ -11,154 +11,170 @@ import numpy as np
 import pyarrow as pa
 
 from ckm._sources.arrow import ERRORS, unreadable
-from ckm._sources.base import (
-    BEGINNING,
-    Chunk,
-    Place,
-    Source,
-    draw_sample,
-    pick_evenly,
-    rows_per_chunk,
-)
+from ckm._sources.base import BEGINNING, Chunk, Place, Source
 from ckm._sources.columns import ColumnRequest, choose, require_numbers
-from ckm._sources.lines import BLOCK, Layout, after_line, layout_of, lines, parse, runs_of
+from ckm._sources.lines import Layout, after_line, infer_layout, parse, split_lines, split_runs
 from ckm._sources.paths import ending_of
-from ckm._util.arrays import Array
+from ckm._sources.sampling import draw_sample, pick_evenly
+from ckm._sources.settings import ReadSettings
+from ckm._util.arrays import FloatArray
 from ckm.errors import InputFileError
 
-_RUNS = 256  # that a sample is cut from
-_RUN_BYTES, _KEPT_BYTES = 2**15, 2**17  # at least; and at most, where they wait to be parsed
-_FILES = 16  # compressed ones that a sample reads, at least
+# A sample is drawn from this many runs of lines, at least.
+_SAMPLED_RUNS = 256
+# Bytes of a run of a compressed file, at most, since runs are kept until all are known.
+_MAX_KEPT_RUN_BYTES = 2**17
+# Compressed files that a sample reads, at least.
+_MIN_COMPRESSED_FILES = 16
+# Bytes that are decompressed at a time to reach a place in a file.
+_SKIPPED_BYTES = 4 * 2**20
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+
+# Lines of a file: its number, and their bytes.
+_Run = tuple[int, bytes]
 
 
 class CsvSource(Source):
     """CSV files with the same numeric columns. A block of lines is in memory at a time."""
 
-    def __init__(self, paths: Sequence[Path], request: ColumnRequest) -> None:
+    def __init__(
+        self, paths: Sequence[Path], request: ColumnRequest, settings: ReadSettings
+    ) -> None:
+        self.settings = settings
         self._paths = paths
         self._layouts = [_layout_of_file(path) for path in paths]
-        self._choice = choose(request, self._layouts[0].held, str(paths[0]))
+        self._choice = choose(request, self._layouts[0].present, str(paths[0]))
         for path, layout in zip(paths[1:], self._layouts[1:], strict=True):
-            require_numbers(self._choice, layout.held, str(path))
+            require_numbers(self._choice, layout.present, str(path))
         self.columns = self._choice.columns
         self.n_features = len(self._choice.names)
-        self.n_rows = None if any(layout.mean for layout in self._layouts) else 0
+        self.n_rows = None if any(layout.mean_bytes for layout in self._layouts) else 0
         self._sizes = [path.stat().st_size for path in paths]
-        compressed = any(path.suffix.lower() in _COMPRESSIONS for path in paths)
-        # places count bytes as they are once unpacked
-        self.n_bytes = None if compressed else sum(self._sizes)
+        self._is_compressed = any(path.suffix.lower() in _COMPRESSIONS for path in paths)
+        # Places count bytes after decompression.
+        self.n_bytes = None if self._is_compressed else sum(self._sizes)
         self.parts = tuple(map(str, paths))
 
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
+        chunk_rows = self.settings.rows_per_chunk(self.n_features)
         for i in range(start.part, len(self._paths)):
+            layout = self._layouts[i]
             place = start if i == start.part else Place(i)
-            place = place._replace(byte=max(place.byte, self._layouts[i].header))
-            size = min(BLOCK, rows_per_chunk(self.n_features) * self._layouts[i].least)
-            with _opened(self._paths[i], place.byte) as file:
-                for block in lines(file, size, self.parts[i]):
-                    chunk = self._parsed(i, block, place)
+            place = place._replace(byte=max(place.byte, layout.header_bytes))
+            size = min(self.settings.csv_block_bytes, chunk_rows * layout.min_bytes)
+            with _open_bytes(self._paths[i], place.byte) as file:
+                for block in split_lines(file, size, self.parts[i]):
+                    chunk = self._parse(i, block, place)
                     yield chunk
                     place = chunk.after
 
     def sample(
-        self, size: int, rng: np.random.Generator, weights: Array | None = None
-    ) -> tuple[Array, Array]:
-        """From runs of lines spread over the files. Compressed files are read to their end for it,
-        but few lines are parsed.
+        self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Draw rows from runs of lines all over the files.
+
+        Compressed files are read to their end for it, but few lines are parsed.
         """
         if weights is not None:
             return super().sample(size, rng, weights)
-        run = max(_RUN_BYTES, 4 * size * self._layouts[0].mean // _RUNS)
-        compressed = any(path.suffix.lower() in _COMPRESSIONS for path in self._paths)
-        found = (
-            self._runs_of_compressed(min(run, _KEPT_BYTES), rng)
-            if compressed
-            else self._runs(run, rng)
-        )
+        enough = 4 * size * self._layouts[0].mean_bytes // _SAMPLED_RUNS
+        run_bytes = max(self.settings.csv_run_bytes, enough)
+        if self._is_compressed:
+            runs = self._runs_of_compressed(min(run_bytes, _MAX_KEPT_RUN_BYTES), rng)
+        else:
+            runs = self._runs(run_bytes, rng)
+        chunks = (self._parse(i, block, Place(i)) for i, block in runs)
         try:
-            return draw_sample(
-                (self._parsed(i, block, Place(i)) for i, block in found), size, self.n_features, rng
-            )
-        # a run that begins within quotes; if lines are really damaged, reading them all says where
+            return draw_sample(chunks, size, self.n_features, rng)
+        # A run that begins within quotes. If lines are really damaged, reading all of them says
+        # where.
         except InputFileError:
             return super().sample(size, rng)
 
-    def _parsed(self, i: int, block: bytes, place: Place) -> Chunk:
-        rows, weights = parse(block, self._layouts[i], self._choice, self.parts[i], place.row)
-        return Chunk(
-            rows,
-            weights,
-            place,
-            Place(i, place.row + len(rows), place.byte + len(block)),
-            self.parts[i],
-        )
+    def _parse(self, i: int, block: bytes, place: Place) -> Chunk:
+        """Parse lines of file number `i` that begin at `place`."""
+        name = self.parts[i]
+        rows, weights = parse(block, self._layouts[i], self._choice, name, place.row)
+        after = Place(i, place.row + len(rows), place.byte + len(block))
+        return Chunk(rows, weights, place, after, name)
 
-    def _runs(self, run: int, rng: np.random.Generator) -> Iterator[tuple[int, bytes]]:
-        """Lines at places spread over the bytes of all files: small files whole, and everything
-        where it is not much more.
+    def _runs(self, run_bytes: int, rng: np.random.Generator) -> Iterator[_Run]:
+        """Yield lines at places all over the bytes of all files.
+
+        Small files are read whole, and everything if it is not much more.
         """
         ends = np.cumsum(self._sizes)
-        n_picked = max(_RUNS, _RUNS * run // max(1, min(run, int(ends[-1]) // len(ends))))
-        if n_picked * run >= ends[-1]:
-            yield from (
-                (i, block) for i in range(len(ends)) for block in self._lines_from(i, 0, run)
-            )
+        mean_size = int(ends[-1]) // len(ends)
+        n_runs = max(_SAMPLED_RUNS, _SAMPLED_RUNS * run_bytes // max(1, min(run_bytes, mean_size)))
+        if n_runs * run_bytes >= ends[-1]:
+            for i in range(len(ends)):
+                yield from ((i, block) for block in self._lines_from(i, 0, run_bytes))
             return
         seen: set[int] = set()
-        for at in pick_evenly(int(ends[-1]), n_picked, rng):
+        for at in pick_evenly(int(ends[-1]), n_runs, rng):
             i = int(np.searchsorted(ends, at, side="right"))
-            if self._sizes[i] > run:
-                yield i, next(self._lines_from(i, int(at - ends[i]) + self._sizes[i], run), b"")
+            if self._sizes[i] > run_bytes:
+                byte = int(at - ends[i]) + self._sizes[i]
+                yield i, next(self._lines_from(i, byte, run_bytes), b"")
             elif i not in seen:
-                yield from ((i, block) for block in self._lines_from(i, 0, run))
+                yield from ((i, block) for block in self._lines_from(i, 0, run_bytes))
             seen.add(i)
 
-    def _lines_from(self, i: int, byte: int, run: int) -> Iterator[bytes]:
-        """Blocks of `run` bytes from the first line that begins at or after `byte`."""
-        start = max(byte, self._layouts[i].header)
-        inside = start > self._layouts[i].header
-        # a byte earlier: a line may begin right here
-        with _opened(self._paths[i], start - inside) as file:
-            for number, block in enumerate(lines(file, run, self.parts[i])):
-                yield block[after_line(block) :] if inside and not number else block
+    def _lines_from(self, i: int, byte: int, run_bytes: int) -> Iterator[bytes]:
+        """Yield blocks of `run_bytes` from the first line that begins at or after `byte`."""
+        header = self._layouts[i].header_bytes
+        start = max(byte, header)
+        is_inside = start > header
+        # One byte earlier, since a line may begin at `byte` itself.
+        with _open_bytes(self._paths[i], start - is_inside) as file:
+            for number, block in enumerate(split_lines(file, run_bytes, self.parts[i])):
+                is_cut = is_inside and number == 0
+                yield block[after_line(block) :] if is_cut else block
 
-    def _runs_of_compressed(
-        self, run: int, rng: np.random.Generator
-    ) -> Iterator[tuple[int, bytes]]:
-        """Lines kept while files go by: every run at first, and one in two of them, and one in two
-        of the rest, each time they are many.
+    def _runs_of_compressed(self, run_bytes: int, rng: np.random.Generator) -> Iterator[_Run]:
+        """Keep runs of lines while files are decompressed.
+
+        Every run is kept at first. Each time there are too many, every other one is dropped, and
+        from then on twice as few are kept.
         """
-        n_picked = max(_FILES, _RUNS * run * len(self._paths) // max(1, sum(self._sizes)))
-        kept, met, stride, offset = list[tuple[int, bytes]](), 0, 1, 0
-        for i in pick_evenly(len(self._paths), n_picked, rng).tolist():
-            with _opened(self._paths[i], self._layouts[i].header) as file:
-                for part in (
-                    part
-                    for block in lines(file, BLOCK, self.parts[i])
-                    for part in runs_of(block, run)
-                ):
-                    if met % stride == offset:
-                        kept.append((i, part))
-                    met += 1
-                    if len(kept) == 2 * _RUNS:
-                        half = int(rng.integers(2))
-                        kept, stride, offset = kept[half::2], 2 * stride, offset + half * stride
+        total_bytes = max(1, sum(self._sizes))
+        share = _SAMPLED_RUNS * run_bytes * len(self._paths) // total_bytes
+        kept = list[_Run]()
+        stride = 1
+        offset = 0
+        runs = self._all_runs(max(_MIN_COMPRESSED_FILES, share), run_bytes, rng)
+        for number, run in enumerate(runs):
+            if number % stride == offset:
+                kept.append(run)
+            if len(kept) == 2 * _SAMPLED_RUNS:
+                half = int(rng.integers(2))
+                kept = kept[half::2]
+                offset += half * stride
+                stride *= 2
         return iter(kept)
 
+    def _all_runs(self, n_files: int, run_bytes: int, rng: np.random.Generator) -> Iterator[_Run]:
+        """Yield all lines of `n_files` files, in runs."""
+        for i in pick_evenly(len(self._paths), n_files, rng).tolist():
+            with _open_bytes(self._paths[i], self._layouts[i].header_bytes) as file:
+                for block in split_lines(file, self.settings.csv_block_bytes, self.parts[i]):
+                    for run in split_runs(block, run_bytes):
+                        yield i, run
 
-def open_files(paths: Sequence[Path], request: ColumnRequest) -> CsvSource:
-    """The rows of CSV files with the same columns."""
-    return CsvSource(paths, request)
+
+def open_files(paths: Sequence[Path], request: ColumnRequest, settings: ReadSettings) -> CsvSource:
+    """Open CSV files with the same columns."""
+    return CsvSource(paths, request, settings)
 
 
 def _layout_of_file(path: Path) -> Layout:
-    with _opened(path, 0) as file:
-        return layout_of(file, str(path), "\t" if ending_of(path).startswith(".tsv") else None)
+    delimiter = "\t" if ending_of(path).startswith(".tsv") else None
+    with _open_bytes(path, 0) as file:
+        return infer_layout(file, str(path), delimiter)
 
 
-def _opened(path: Path, byte: int) -> Any:
-    """The file's bytes from `byte` on, of what it holds when it is compressed."""
+def _open_bytes(path: Path, byte: int) -> Any:
+    """Open a file at `byte`, which counts after decompression."""
     try:
         file = pa.OSFile(str(path))
         compression = _COMPRESSIONS.get(path.suffix.lower())
@@ -166,8 +182,11 @@ def _opened(path: Path, byte: int) -> Any:
             file.seek(byte)
             return closing(file)
         file = pa.CompressedInputStream(file, compression)
-        while byte > 0 and (skipped := file.read(min(byte, BLOCK))):
-            byte -= len(skipped)
+        while byte > 0:
+            skipped = len(file.read(min(byte, _SKIPPED_BYTES)))
+            if not skipped:
+                break
+            byte -= skipped
         return closing(file)
     except ERRORS as error:
         raise unreadable(error, str(path)) from error

@@ -11,15 +11,19 @@ import pyarrow as pa
 from ckm._sources.arrow import ERRORS, describe_schema, index_of, stream_source, unreadable
 from ckm._sources.base import Source
 from ckm._sources.columns import ColumnChoice, ColumnRequest, choose, require_numbers
+from ckm._sources.settings import ReadSettings
 from ckm._sources.tables import TableFile, TableSource
 from ckm.errors import InputFileError, ParameterError
 
-_FILE, _OLD_FEATHER = b"ARROW1", b"FEA1"
-_LARGE = 64 * 2**20  # bytes of a batch that is better mapped than read
+# First bytes of a file, and of one in Feather's first version.
+_FILE = b"ARROW1"
+_FEATHER_V1 = b"FEA1"
+# Bytes of a record batch above which a file is mapped to memory instead of read.
+_MAPPED_BATCH_BYTES = 64 * 2**20
 
 
 class ArrowFile(TableFile):
-    """One file; what is in memory is a record batch of it at a time."""
+    """One file; a record batch of it is in memory at a time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -27,12 +31,12 @@ class ArrowFile(TableFile):
             with pa.memory_map(str(path)) as file:
                 reader = pa.ipc.open_file(file)
                 self._schema = reader.schema
-                self.held, self.index = describe_schema(self._schema), index_of(self._schema)
-                # One column is enough to see how many rows a batch has: mapped, it is not even
-                # read.
-                reader = pa.ipc.open_file(
-                    file, options=self._only([name for name, _ in self.held[:1]])
-                )
+                self.present = describe_schema(self._schema)
+                self.index = index_of(self._schema)
+                # One column is enough to see how many rows a batch has; as it is mapped, it is not
+                # even read.
+                first = self._only([name for name, _ in self.present[:1]])
+                reader = pa.ipc.open_file(file, options=first)
                 self.group_rows = [
                     reader.get_batch(i).num_rows for i in range(reader.num_record_batches)
                 ]
@@ -40,46 +44,53 @@ class ArrowFile(TableFile):
             raise unreadable(error, str(path)) from error
 
     def read(self, groups: Sequence[int], columns: list[str], size: int) -> Iterator[Any]:
-        large = self.path.stat().st_size > _LARGE * max(1, len(self.group_rows))
-        with (pa.memory_map if large else pa.OSFile)(str(self.path)) as file:
+        n_groups = max(1, len(self.group_rows))
+        is_mapped = self.path.stat().st_size > _MAPPED_BATCH_BYTES * n_groups
+        with (pa.memory_map if is_mapped else pa.OSFile)(str(self.path)) as file:
             reader = pa.ipc.open_file(file, options=self._only(columns))
             for group in groups:
                 yield reader.get_batch(group)
 
     def _only(self, columns: list[str]) -> Any:
+        """The option to read these columns only."""
         return pa.ipc.IpcReadOptions(
             included_fields=[self._schema.get_field_index(name) for name in columns]
         )
 
 
-def open_files(paths: Sequence[Path], request: ColumnRequest) -> Source:
-    """The rows of Arrow files with the same columns, all of them in one of the two formats."""
-    in_blocks = {_is_file(path) for path in paths}
-    if len(in_blocks) > 1:
+def open_files(paths: Sequence[Path], request: ColumnRequest, settings: ReadSettings) -> Source:
+    """Open Arrow files with the same columns, all of them in one of the two formats."""
+    are_files = {_is_file(path) for path in paths}
+    if len(are_files) > 1:
         raise ParameterError(
             "Some of these Arrow files are streams and some are not; give one kind at a time."
         )
-    if in_blocks == {False}:
-        return _open_streams(paths, request)
+    if are_files == {False}:
+        return _open_streams(paths, request, settings)
     files = [ArrowFile(path) for path in paths]
-    choice = choose(request, files[0].held, str(files[0].path), index=files[0].index)
+    first = files[0]
+    choice = choose(request, first.present, str(first.path), index=first.index)
     for file in files[1:]:
-        require_numbers(choice, file.held, str(file.path))
-    return TableSource(files, choice)
+        require_numbers(choice, file.present, str(file.path))
+    return TableSource(files, choice, settings)
 
 
 def _is_file(path: Path) -> bool:
+    """Whether it is in the file format, not in the streaming format."""
     with path.open("rb") as file:
         start = file.read(len(_FILE))
-    if start.startswith(_OLD_FEATHER):
+    if start.startswith(_FEATHER_V1):
         raise InputFileError(
-            f"{path} is in Feather's first version; write it again with pyarrow.feather.write_feather(table, name)."
+            f"{path} is in Feather's first version; write it again with "
+            f"pyarrow.feather.write_feather(table, name)."
         )
     return start == _FILE
 
 
-def _open_streams(paths: Sequence[Path], request: ColumnRequest) -> Source:
-    def begin(choice: ColumnChoice) -> Iterator[Any]:
+def _open_streams(paths: Sequence[Path], request: ColumnRequest, settings: ReadSettings) -> Source:
+    """Open files in the streaming format, one after another."""
+
+    def read_batches(choice: ColumnChoice) -> Iterator[Any]:
         for path in paths:
             with pa.OSFile(str(path)) as file:
                 reader = _open_stream(file, path)
@@ -88,13 +99,13 @@ def _open_streams(paths: Sequence[Path], request: ColumnRequest) -> Source:
 
     with pa.OSFile(str(paths[0])) as file:
         schema = _open_stream(file, paths[0]).schema
-    name = str(paths[0]) if len(paths) == 1 else None
     return stream_source(
         schema,
-        begin,
+        read_batches,
         request,
+        settings,
         once=False,
-        name=name,
+        name=str(paths[0]) if len(paths) == 1 else None,
         can_prefetch=True,
         what=f"{paths[0]} and {len(paths) - 1} more",
     )

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ckm._messages import Argument
+from ckm._messages import Argument, Message
 from ckm._sources.adapters import Weighted, WithoutMissing
 from ckm._sources.base import Source
 from ckm._sources.columns import ColumnRequest, checked_weights
 from ckm._sources.engines.base import PartitionedSource
+from ckm._sources.settings import DEFAULT_SETTINGS, ReadSettings
 from ckm._sources.sparse import is_sparse
 from ckm._util.arrays import FloatArray
 from ckm._util.checks import check_nan_policy
@@ -48,14 +49,17 @@ _ADVICE_BY_CLASS = {
     ),
     "Sketcher": "its result() is a sketch, in which ckm.decode finds centroids",
     "Solution": "its centroids are rows",
-    "Frequencies": "give them as like=",
+    "Frequencies": Message("give them as ", Argument("like", ...)),
 }
-ENGINES = ("dask", "spark", "ray")
 IN_MEMORY = ("arrays", "frames", "sparse", "tensors")
 ALL_COLUMNS = ColumnRequest()
 
 
-def open_source(data: Any, request: ColumnRequest = ALL_COLUMNS) -> Source:
+def open_source(
+    data: Any,
+    request: ColumnRequest = ALL_COLUMNS,
+    settings: ReadSettings = DEFAULT_SETTINGS,
+) -> Source:
     """Open data of any kind: an array, a data frame, file names, a query, a stream, batches.
 
     Parameters
@@ -64,6 +68,8 @@ def open_source(data: Any, request: ColumnRequest = ALL_COLUMNS) -> Source:
         Anything that `ckm.sketch` accepts as data, or a `Source`, which is returned as it is.
     request : ColumnRequest
         The columns to read. By default all that hold numbers.
+    settings : ReadSettings
+        How much is read at a time. Workers of an engine read with the default settings.
 
     Returns
     -------
@@ -92,7 +98,7 @@ def open_source(data: Any, request: ColumnRequest = ALL_COLUMNS) -> Source:
                 ".",
             )
         return data
-    source: Source = import_reader(kind_of(data)).open_data(data, request)
+    source: Source = import_reader(kind_of(data)).open_data(data, request, settings)
     return source
 
 
@@ -148,7 +154,8 @@ def kind_of(data: Any) -> str:
         if kind is not None:
             return kind
     if type(data).__module__.startswith("ckm.") and name in _ADVICE_BY_CLASS:
-        raise DataError(f"Got a {name} where rows are expected: {_ADVICE_BY_CLASS[name]}.")
+        advice = _ADVICE_BY_CLASS[name]
+        raise DataError(f"Got a {name} where rows are expected: ", advice, ".")
     if isinstance(data, (str, PathLike)) or _are_paths(data):
         return "paths"
     if isinstance(data, np.ndarray):
@@ -235,4 +242,4 @@ def _checked_sample_weight(sample_weight: Any, source: Source) -> FloatArray:
             Argument("sample_weight"),
             f" must be finite and not negative; weight {missing} is nan.",
         )
-    return checked_weights(weights, "sample_weight")
+    return checked_weights(weights, Argument("sample_weight"))

@@ -1,4 +1,4 @@
-"""Parquet files, also in folders whose names hold keys (`year=2024/month=1`, Hive's way)."""
+"""Parquet files, also in folders whose names hold keys, as Hive has them (`year=2024/month=1`)."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -11,12 +11,13 @@ import pyarrow.parquet as pq
 
 from ckm._sources.arrow import ERRORS, describe_schema, index_of, unreadable
 from ckm._sources.columns import ColumnRequest, choose, require_numbers
+from ckm._sources.settings import ReadSettings
 from ckm._sources.tables import TableFile, TableSource
 
-# bytes of each column held while it is read, instead of all that a row group has of it
-_BUFFER = 2**17
-# One thread decodes as fast as a few cores sketch, and costs less than several that share it.
-_SEVERAL_DECODE = (os.cpu_count() or 1) > 4
+# Bytes of each column that are in memory while it is read, instead of its whole row group.
+_BUFFER_BYTES = 2**17
+# One thread decodes as fast as a few cores sketch, and costs less than several that share them.
+_DECODE_IN_THREADS = (os.cpu_count() or 1) > 4
 _NULL_KEY = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -30,56 +31,59 @@ class ParquetFile(TableFile):
             schema = metadata.schema.to_arrow_schema()
         except ERRORS as error:
             raise unreadable(error, str(path)) from error
-        self.held, self.index = describe_schema(schema), index_of(schema)
+        self.present = describe_schema(schema)
+        self.index = index_of(schema)
         self.group_rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         self.keys = keys_in(path)
 
     def read(self, groups: Sequence[int], columns: list[str], size: int) -> Iterator[Any]:
-        inside = {name for name, _ in self.held}
-        stored = [name for name in columns if name in inside]
-        with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER) as file:
-            for batch in file.iter_batches(
-                size, row_groups=list(groups), columns=stored, use_threads=_SEVERAL_DECODE
-            ):
-                yield pa.table(
-                    [
-                        batch.column(name)
-                        if name in inside
-                        else pa.repeat(_number(self.keys[name]), batch.num_rows)
-                        for name in columns
-                    ],
-                    columns,
-                )
+        stored = {name for name, _ in self.present}
+        options = {
+            "row_groups": list(groups),
+            "columns": [name for name in columns if name in stored],
+            "use_threads": _DECODE_IN_THREADS,
+        }
+        with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER_BYTES) as file:
+            for batch in file.iter_batches(size, **options):
+                arrays = [
+                    batch.column(name) if name in stored else self._repeat_key(name, batch.num_rows)
+                    for name in columns
+                ]
+                yield pa.table(arrays, columns)
+
+    def _repeat_key(self, name: str, count: int) -> Any:
+        """A column with the value that a key has in the path."""
+        text = self.keys[name]
+        return pa.repeat(None if text == _NULL_KEY else float(text), count)
 
 
-def open_files(paths: Sequence[Path], request: ColumnRequest) -> TableSource:
-    """The rows of Parquet files with the same columns."""
+def open_files(
+    paths: Sequence[Path], request: ColumnRequest, settings: ReadSettings
+) -> TableSource:
+    """Open Parquet files with the same columns."""
     files = [ParquetFile(path) for path in paths]
-    stored = {name for name, _ in files[0].held}
+    first = files[0]
+    stored = {name for name, _ in first.present}
     keys = {
         key: None if all(_is_number(file.keys.get(key)) for file in files) else "text"
-        for key in files[0].keys
+        for key in first.keys
         if key not in stored
     }
-    choice = choose(request, files[0].held, str(files[0].path), keys, files[0].index)
+    choice = choose(request, first.present, str(first.path), keys, first.index)
     for file in files[1:]:
-        require_numbers(
-            choice,
-            file.held,
-            str(file.path),
-            {key: keys.get(key) for key in file.keys} | dict(file.held),
-        )
-    return TableSource(files, choice)
+        contents = {key: keys.get(key) for key in file.keys} | dict(file.present)
+        require_numbers(choice, file.present, str(file.path), contents)
+    return TableSource(files, choice, settings)
 
 
 def keys_in(path: Path) -> dict[str, str]:
-    """Keys and values in the names of the folders that a file is in."""
+    """The keys and values in the names of the folders that a file is in.
+
+    >>> keys_in(Path("data/year=2024/month=1/0.parquet"))
+    {'year': '2024', 'month': '1'}
+    """
     pairs = (part.split("=", 1) for part in path.parent.parts if "=" in part)
     return {key: unquote(value) for key, value in pairs}
-
-
-def _number(text: str) -> float | None:
-    return None if text == _NULL_KEY else float(text)
 
 
 def _is_number(text: str | None) -> bool:

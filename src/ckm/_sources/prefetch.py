@@ -1,6 +1,4 @@
-"""From a source to the kernels: small chunks are joined, and a thread reads ahead while kernels
-run.
-"""
+"""From a source to the kernels: small chunks are joined, and a thread reads ahead."""
 
 from collections.abc import Generator, Iterable, Iterator
 from queue import SimpleQueue
@@ -9,98 +7,106 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from ckm._messages import Argument
 from ckm._sources.base import BEGINNING, Chunk, Place, Source
+from ckm._sources.blocks import join_weights
 from ckm._util.device import concatenate_rows
 from ckm.errors import DataError
 
-# a chunk of fewer rows, and fewer bytes, waits for more of them: each costs a task
-JOINED_ROWS, JOINED_BYTES = 2**14, 2**20
-_AHEAD = 2  # chunks read before they are asked for
-# seconds that a reader may take to notice that it is not needed any more; it may be waiting for a
-# pipe
-_PATIENCE = 1.0
+# Chunks with fewer rows, and fewer bytes, are joined with the next ones: each costs a task.
+MIN_ROWS = 2**14
+MIN_BYTES = 2**20
+# Chunks that are read before they are asked for.
+_AHEAD = 2
+# Seconds to wait for a reading thread that is no longer needed. It may be waiting for a pipe.
+_JOIN_SECONDS = 1.0
 
 _Item = TypeVar("_Item")
 
 
-def read(source: Source, start: Place = BEGINNING, wanted: int | None = None) -> Generator[Chunk]:
-    """The chunks of `source` from `start` on, none of them tiny, read ahead where the source allows
-    it. Close it to stop early.
+def read(
+    source: Source, start: Place = BEGINNING, block_rows: int | None = None
+) -> Generator[Chunk]:
+    """Yield the chunks of a source from `start` on, joined if they are small.
 
-    Where a number of rows is `wanted`, chunks have half as many or more, except at the end of a
-    part.
+    A thread reads ahead if the source allows it; close the generator to stop it early. With
+    `block_rows`, chunks have half as many rows or more, except at the end of a part.
     """
-    least = (
-        min(JOINED_ROWS, JOINED_BYTES // (8 * source.n_features)) if wanted is None else wanted // 2
-    )
-    chunks = _joined(map(_with_known_weights, source.chunks(start)), least)
+    least = min(MIN_ROWS, MIN_BYTES // (8 * source.n_features))
+    if block_rows is not None:
+        least = block_rows // 2
+    chunks = _join_small(map(_require_known_weights, source.chunks(start)), least)
     return prefetch(chunks) if source.can_prefetch else chunks
 
 
-def _with_known_weights(chunk: Chunk) -> Chunk:
+def _require_known_weights(chunk: Chunk) -> Chunk:
+    """Return the chunk; raise `DataError` if a weight is missing."""
     if chunk.weights is not None and np.isnan(np.min(chunk.weights, initial=0.0)):
         number = chunk.row_numbers()[np.argmax(np.isnan(chunk.weights))]
         place = f"row {number}{'' if chunk.name is None else f' of {chunk.name}'}"
         raise DataError(
-            f"The weight of {place} is missing (NaN); drop or fill such rows first; ckm.sketch takes nan='drop'."
+            f"The weight of {place} is missing (NaN); drop or fill such rows first; ckm.sketch "
+            f"takes ",
+            Argument("nan", "drop"),
+            ".",
         )
     return chunk
 
 
-def _joined(chunks: Iterable[Chunk], least: int) -> Generator[Chunk]:
-    """The same rows, in chunks of at least as many of them except at the end of a part, or where
-    the next is large as it is.
+def _join_small(chunks: Iterable[Chunk], least: int) -> Generator[Chunk]:
+    """Yield the same rows in chunks of at least `least` rows.
+
+    Chunks are smaller at the end of a part, and if the next one is large enough by itself.
     """
-    held, waiting = list[Chunk](), 0
+    waiting = list[Chunk]()
+    n_waiting = 0
     for chunk in chunks:
-        if held and (
-            chunk.start.part != held[0].start.part or waiting + len(chunk.rows) > 2 * least
-        ):
-            yield _join(held)
-            held, waiting = [], 0
-        held.append(chunk)
-        waiting += len(chunk.rows)
-        if waiting >= least:
-            yield _join(held)
-            held, waiting = [], 0
-    if held:
-        yield _join(held)
+        is_other_part = bool(waiting) and chunk.start.part != waiting[0].start.part
+        if waiting and (is_other_part or n_waiting + len(chunk.rows) > 2 * least):
+            yield _join(waiting)
+            waiting = []
+            n_waiting = 0
+        waiting.append(chunk)
+        n_waiting += len(chunk.rows)
+        if n_waiting >= least:
+            yield _join(waiting)
+            waiting = []
+            n_waiting = 0
+    if waiting:
+        yield _join(waiting)
 
 
 def _join(chunks: list[Chunk]) -> Chunk:
+    """Join consecutive chunks of one part."""
     if len(chunks) == 1:
         return chunks[0]
     rows = concatenate_rows([chunk.rows for chunk in chunks])
-    weights = (
-        None
-        if chunks[0].weights is None
-        else np.concatenate([chunk.weights for chunk in chunks if chunk.weights is not None])
-    )
-    numbers = (
-        None
-        if all(chunk.numbers is None for chunk in chunks)
-        else np.concatenate([chunk.row_numbers() for chunk in chunks])
-    )
-    return Chunk(rows, weights, chunks[0].start, chunks[-1].after, chunks[0].name, numbers)
+    numbers = None
+    if any(chunk.numbers is not None for chunk in chunks):
+        numbers = np.concatenate([chunk.row_numbers() for chunk in chunks])
+    first = chunks[0]
+    return Chunk(rows, join_weights(chunks), first.start, chunks[-1].after, first.name, numbers)
 
 
 class _End(NamedTuple):
-    """Nothing more comes; or, it failed."""
+    """The end of the items, or the error that ended them."""
 
     error: BaseException | None
 
 
 def prefetch(items: Iterator[_Item], ahead: int = _AHEAD) -> Generator[_Item]:
-    """The same items, made by a thread that stays at most `ahead` of them before the one who asks.
+    """Yield the same items, made by a thread that is at most `ahead` items ahead.
 
-    What fails in the thread is raised here. Closing the generator ends the thread: it waits for
-    nothing but room, which closing makes, and the item it is making.
+    Errors of the thread are raised here. Closing the generator ends the thread: it waits only for
+    a free slot, which closing provides, and for the item it is making.
     """
-    ready, room, wanted = SimpleQueue[tuple[_Item] | _End](), Semaphore(ahead), True
+    ready = SimpleQueue[tuple[_Item] | _End]()
+    free_slots = Semaphore(ahead)
+    is_needed = True
 
     def produce() -> None:
         try:
-            while room.acquire() and wanted:
+            while free_slots.acquire() and is_needed:
                 try:
                     ready.put((next(items),))
                 except StopIteration:
@@ -116,11 +122,11 @@ def prefetch(items: Iterator[_Item], ahead: int = _AHEAD) -> Generator[_Item]:
     thread.start()
     try:
         while not isinstance(item := ready.get(), _End):
-            room.release()
+            free_slots.release()
             yield item[0]
         if item.error is not None:
             raise item.error
     finally:
-        wanted = False
-        room.release()
-        thread.join(_PATIENCE)
+        is_needed = False
+        free_slots.release()
+        thread.join(_JOIN_SECONDS)

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from ckm._sources.arrow import stream_source
-from ckm._sources.base import Source, rows_per_chunk
+from ckm._sources.base import Source
 from ckm._sources.columns import ColumnChoice, ColumnRequest, checked_weights, choose
 from ckm._sources.frames import as_frame, choose_columns, frame_batch
+from ckm._sources.settings import ReadSettings
 from ckm._sources.streaming import Batch, StreamSource
 from ckm._util.arrays import FloatArray
 from ckm.errors import DataError, MissingPackageError
@@ -17,18 +18,20 @@ from ckm.errors import DataError, MissingPackageError
 _DUCKDB_READERS = ("to_arrow_reader", "fetch_arrow_reader", "fetch_record_batch")
 
 
-def open_data(data: Any, request: ColumnRequest) -> Source:
+def open_data(data: Any, request: ColumnRequest, settings: ReadSettings) -> Source:
     """Open a lazy frame, a relation, or a cursor whose query was executed."""
-    if hasattr(data, "fetchmany") and hasattr(data, "description") and not _is_relation(data):
-        return _open_cursor(data, request)
-    return _open_relation(data, request) if _is_relation(data) else _open_lazy(data, request)
+    if _is_relation(data):
+        return _open_relation(data, request, settings)
+    is_cursor = hasattr(data, "fetchmany")
+    return (_open_cursor if is_cursor else _open_lazy)(data, request, settings)
 
 
 def _is_relation(data: Any) -> bool:
+    """Whether it is a DuckDB relation, which has some methods of a cursor too."""
     return any(base.__name__ == "DuckDBPyRelation" for base in type(data).__mro__)
 
 
-def _open_lazy(frame: Any, request: ColumnRequest) -> StreamSource:
+def _open_lazy(frame: Any, request: ColumnRequest, settings: ReadSettings) -> StreamSource:
     """The rows of a lazy frame: the query runs for each pass, in polars' streaming engine."""
     if not hasattr(frame, "collect_batches"):
         raise MissingPackageError(
@@ -42,7 +45,7 @@ def _open_lazy(frame: Any, request: ColumnRequest) -> StreamSource:
     def read_batches() -> Iterator[Batch]:
         row = 0
         batches = frame.select(choice.all).collect_batches(
-            chunk_size=rows_per_chunk(len(choice.all)), maintain_order=True
+            chunk_size=settings.rows_per_chunk(len(choice.all)), maintain_order=True
         )
         for batch in batches:
             part = as_frame(batch)
@@ -51,11 +54,16 @@ def _open_lazy(frame: Any, request: ColumnRequest) -> StreamSource:
             row += len(part)
 
     return StreamSource(
-        read_batches, len(choice.names), choice.columns, once=False, can_prefetch=True
+        read_batches,
+        len(choice.names),
+        choice.columns,
+        once=False,
+        can_prefetch=True,
+        settings=settings,
     )
 
 
-def _open_relation(relation: Any, request: ColumnRequest) -> Source:
+def _open_relation(relation: Any, request: ColumnRequest, settings: ReadSettings) -> Source:
     """The rows of a DuckDB relation: the query runs for each pass.
 
     The thread that asks for rows reads them, as the relation's connection requires.
@@ -64,18 +72,18 @@ def _open_relation(relation: Any, request: ColumnRequest) -> Source:
     schema = getattr(relation.limit(0), name)().schema
 
     def read_batches(choice: ColumnChoice) -> Iterable[Any]:
-        batches: Iterable[Any] = getattr(relation, name)(rows_per_chunk(len(choice.all)))
+        batches: Iterable[Any] = getattr(relation, name)(settings.rows_per_chunk(len(choice.all)))
         return batches
 
-    return stream_source(schema, read_batches, request, once=False, what="the relation")
+    return stream_source(schema, read_batches, request, settings, once=False, what="the relation")
 
 
-def _open_cursor(cursor: Any, request: ColumnRequest) -> StreamSource:
-    """The rows of a cursor, which can be read once. The first rows tell which columns hold numbers."""
+def _open_cursor(cursor: Any, request: ColumnRequest, settings: ReadSettings) -> StreamSource:
+    """The rows of a cursor, read once. The first rows show which columns hold numbers."""
     if cursor.description is None:
         raise DataError("The cursor has no rows to fetch; execute a query with it first.")
     names = [column[0] for column in cursor.description]
-    size = rows_per_chunk(len(names))
+    size = settings.rows_per_chunk(len(names))
     first = cursor.fetchmany(size)
     present = [(name, _holds(first, i)) for i, name in enumerate(names)]
     choice = choose(request, present, "the query")
@@ -88,7 +96,9 @@ def _open_cursor(cursor: Any, request: ColumnRequest) -> StreamSource:
             row += len(rows)
             rows = cursor.fetchmany(size)
 
-    return StreamSource(read_batches, len(choice.names), choice.columns, once=True)
+    return StreamSource(
+        read_batches, len(choice.names), choice.columns, once=True, settings=settings
+    )
 
 
 def _holds(rows: list[Any], i: int) -> str | None:

@@ -1,11 +1,14 @@
-"""Bytes that can be read once: standard input (`-`), pipes, open files. CSV or an Arrow stream,
-told apart by the first bytes.
+"""Bytes that can be read once: standard input (`-`), pipes, open files.
+
+They are CSV or an Arrow stream, which the first bytes tell apart.
 """
 
 import io
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +17,15 @@ import pyarrow as pa
 from ckm._sources.arrow import ERRORS, stream_source, unreadable
 from ckm._sources.base import Source
 from ckm._sources.columns import ColumnRequest, choose
-from ckm._sources.lines import BLOCK, lines, parse, read_layout
+from ckm._sources.lines import layout_of_block, parse, split_lines
 from ckm._sources.paths import STANDARD_INPUT
+from ckm._sources.settings import ReadSettings
 from ckm._sources.streaming import Batch, StreamSource
 from ckm.errors import InputFileError
 
 _ARROW_STREAM = b"\xff\xff\xff\xff"
-_NEED_A_FILE = {
+# First bytes of formats that need to be read in any order.
+_FILES_ONLY = {
     b"PAR1": "Parquet",
     b"ARRO": "an Arrow file",
     b"\x93NUM": "a .npy file",
@@ -28,20 +33,26 @@ _NEED_A_FILE = {
     b"FEA1": "Feather",
 }
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5": "zstd"}
+# Bytes that tell formats apart.
+_MAGIC_BYTES = 4
 
 
 class _Prefixed:
-    """Bytes that were looked at, and then the rest. A pipe gives few at a time; this waits for all
-    that is asked for.
+    """Bytes that were read already, then the rest of a stream.
+
+    A pipe gives few bytes at a time; `read` waits for as many as are asked for.
     """
 
     closed = False
 
-    def __init__(self, first: bytes, rest: Any, ours: bool = False) -> None:
-        self._first, self._rest, self._ours = first, rest, ours
+    def __init__(self, first: bytes, rest: Any, closes_rest: bool = False) -> None:
+        self._first = first
+        self._rest = rest
+        self._closes_rest = closes_rest
 
     def read(self, size: int) -> bytes:
-        taken, self._first = [self._first[:size]], self._first[size:]
+        taken = [self._first[:size]]
+        self._first = self._first[size:]
         missing = size - len(taken[0])
         while missing > 0 and not self.closed:
             more = self._rest.read(missing)
@@ -53,7 +64,7 @@ class _Prefixed:
 
     def close(self) -> None:
         self.closed = True
-        if self._ours:
+        if self._closes_rest:
             self._rest.close()
 
     def readable(self) -> bool:
@@ -66,104 +77,118 @@ class _Prefixed:
         return False
 
 
-def open_path(path: Path, request: ColumnRequest) -> Source:
-    """Standard input, or a named pipe."""
+@dataclass(frozen=True)
+class _Opener:
+    """How to open one stream: its name in errors, the columns, and who may read and close it."""
+
+    name: str
+    request: ColumnRequest
+    settings: ReadSettings
+    can_prefetch: bool
+    closes_file: bool = False
+
+    def open(self, file: Any) -> Source:
+        """Open a stream of bytes of any format."""
+        stream = self._decompress(file)
+        first = self._first_bytes(stream)
+        magic = first[:_MAGIC_BYTES]
+        if magic in _FILES_ONLY:
+            raise InputFileError(
+                f"{self.name} holds {_FILES_ONLY[magic]}, which cannot be read in one go; give it "
+                f"as a file, or pipe CSV or an Arrow stream."
+            )
+        if not first:
+            raise InputFileError(f"{self.name} is empty; pipe CSV or an Arrow stream into it.")
+        whole = _Prefixed(first, stream)
+        return self._open_arrow(whole) if magic == _ARROW_STREAM else self._open_csv(whole)
+
+    def _decompress(self, file: Any) -> Any:
+        """The stream itself, or its decompressed bytes."""
+        if isinstance(file.read(0), str):
+            raise InputFileError(
+                f"{self.name} is open for text; open it for bytes, with open(name, 'rb')."
+            )
+        first = self._first_bytes(file)
+        stream = _Prefixed(first, file, self.closes_file)
+        compression = _COMPRESSIONS.get(first[:2])
+        if compression is None:
+            return stream
+        return pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), compression)
+
+    def _first_bytes(self, file: Any) -> bytes:
+        """Read enough bytes to know the format, if there are as many."""
+        first = b""
+        try:
+            while len(first) < _MAGIC_BYTES:
+                more = file.read(self.settings.csv_block_bytes)
+                if not more:
+                    break
+                first += more
+        except ERRORS as error:
+            raise unreadable(error, self.name) from error
+        return first
+
+    def _open_arrow(self, stream: Any) -> Source:
+        try:
+            reader = pa.ipc.open_stream(pa.PythonFile(stream, mode="r"))
+        except ERRORS as error:
+            raise unreadable(error, self.name) from error
+        return stream_source(
+            reader.schema,
+            lambda choice: reader,
+            self.request,
+            self.settings,
+            once=True,
+            name=self.name,
+            can_prefetch=self.can_prefetch,
+        )
+
+    def _open_csv(self, stream: Any) -> Source:
+        blocks = split_lines(stream, self.settings.csv_block_bytes, self.name)
+        first = next(blocks, b"")
+        layout = layout_of_block(first, self.name)
+        choice = choose(self.request, layout.present, self.name)
+
+        def read_batches() -> Iterator[Batch]:
+            row = 0
+            for block in chain([first[layout.header_bytes :]], blocks):
+                batch = parse(block, layout, choice, self.name, row)
+                row += len(batch.rows)
+                yield batch
+
+        return StreamSource(
+            read_batches,
+            len(choice.names),
+            choice.columns,
+            once=True,
+            name=self.name,
+            can_prefetch=self.can_prefetch,
+            settings=self.settings,
+        )
+
+
+def open_path(path: Path, request: ColumnRequest, settings: ReadSettings) -> Source:
+    """Open standard input, or a named pipe."""
     if path != STANDARD_INPUT:
-        return _open(path.open("rb", buffering=0), str(path), request, can_prefetch=True, ours=True)
+        opener = _Opener(str(path), request, settings, can_prefetch=True, closes_file=True)
+        return opener.open(path.open("rb", buffering=0))
     try:
         # Unbuffered and our own: a thread that waits for it must not hold a lock that the
         # interpreter needs to end.
         file: Any = io.FileIO(sys.stdin.fileno(), closefd=False)
     except (OSError, ValueError):
-        file = getattr(sys.stdin, "buffer", sys.stdin)  # something else stands in for it
+        # Another object stands in for standard input.
+        file = getattr(sys.stdin, "buffer", sys.stdin)
     if hasattr(file, "isatty") and file.isatty():
         raise InputFileError(
-            "Standard input (-) is a terminal, where no rows come from; pipe CSV or an Arrow stream into it."
+            "Standard input (-) is a terminal, where no rows come from; pipe CSV or an Arrow "
+            "stream into it."
         )
-    return _open(file, "standard input", request, can_prefetch=True)
+    return _Opener("standard input", request, settings, can_prefetch=True).open(file)
 
 
-def open_data(data: Any, request: ColumnRequest) -> Source:
-    """A file that is open for reading bytes."""
+def open_data(data: Any, request: ColumnRequest, settings: ReadSettings) -> Source:
+    """Open a file that is open for reading bytes."""
     name = getattr(data, "name", None)
-    return _open(
-        data,
-        os.fspath(name) if isinstance(name, (str, os.PathLike)) else "the stream",
-        request,
-        can_prefetch=False,
-    )
-
-
-def _open(
-    file: Any, name: str, request: ColumnRequest, can_prefetch: bool, ours: bool = False
-) -> Source:
-    stream = _decompressed(file, name, ours)
-    first = _first_bytes(stream, name)
-    if first[:4] in _NEED_A_FILE:
-        raise InputFileError(
-            f"{name} holds {_NEED_A_FILE[first[:4]]}, which cannot be read in one go; give it as a file, or pipe CSV or an Arrow stream."
-        )
-    if not first:
-        raise InputFileError(f"{name} is empty; pipe CSV or an Arrow stream into it.")
-    stream = _Prefixed(first, stream)
-    if not first.startswith(_ARROW_STREAM):
-        return _open_csv(stream, name, request, can_prefetch)
-    try:
-        reader = pa.ipc.open_stream(pa.PythonFile(stream, mode="r"))
-    except ERRORS as error:
-        raise unreadable(error, name) from error
-    return stream_source(
-        reader.schema,
-        lambda choice: reader,
-        request,
-        once=True,
-        name=name,
-        can_prefetch=can_prefetch,
-    )
-
-
-def _decompressed(file: Any, name: str, ours: bool) -> Any:
-    if isinstance(file.read(0), str):
-        raise InputFileError(f"{name} is open for text; open it for bytes, with open(name, 'rb').")
-    first = _first_bytes(file, name)
-    stream = _Prefixed(first, file, ours)
-    compression = _COMPRESSIONS.get(first[:2])
-    return (
-        stream
-        if compression is None
-        else pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), compression)
-    )
-
-
-def _first_bytes(file: Any, name: str) -> bytes:
-    """Four bytes or more, where there are as many."""
-    first = b""
-    try:
-        while len(first) < 4 and (more := file.read(BLOCK)):
-            first += more
-    except ERRORS as error:
-        raise unreadable(error, name) from error
-    return first
-
-
-def _open_csv(stream: Any, name: str, request: ColumnRequest, can_prefetch: bool) -> Source:
-    blocks = lines(stream, BLOCK, name)
-    first = next(blocks, b"")
-    layout = read_layout(first, name)
-    choice = choose(request, layout.held, name)
-
-    def begin() -> Iterator[Batch]:
-        row = 0
-        for block in _all(first[layout.header :], blocks):
-            batch = parse(block, layout, choice, name, row)
-            row += len(batch.rows)
-            yield batch
-
-    return StreamSource(
-        begin, len(choice.names), choice.columns, once=True, name=name, can_prefetch=can_prefetch
-    )
-
-
-def _all(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from rest
+    where = os.fspath(name) if isinstance(name, (str, os.PathLike)) else "the stream"
+    return _Opener(where, request, settings, can_prefetch=False).open(data)

@@ -18,6 +18,7 @@ from ckm._sources.engines.base import (
     describe,
 )
 from ckm._sources.paths import import_optional
+from ckm._sources.settings import ReadSettings
 from ckm._util.arrays import IntArray, LabelArray
 from ckm.errors import DataError
 
@@ -77,7 +78,7 @@ class DaskSource(PartitionedSource):
         return da.concatenate(arrays, allow_unknown_chunksizes=True)
 
 
-def open_data(data: Any, request: ColumnRequest) -> DaskSource:
+def open_data(data: Any, request: ColumnRequest, settings: ReadSettings) -> DaskSource:
     """Open a dask array, data frame, or bag of batches."""
     kind = next(base.__name__ for base in type(data).__mro__ if base.__name__ in _OPENERS)
     return _OPENERS[kind](data, request)

@@ -24,6 +24,7 @@ from ckm._sources.engines.base import (
     from_bytes,
     to_bytes,
 )
+from ckm._sources.settings import ReadSettings
 from ckm._util.arrays import IntArray
 from ckm.errors import DataError
 
@@ -72,7 +73,7 @@ class RaySource(PartitionedSource):
         return self._dataset.select_columns(self.reader.choice.all)
 
 
-def open_data(data: Any, request: ColumnRequest) -> RaySource:
+def open_data(data: Any, request: ColumnRequest, settings: ReadSettings) -> RaySource:
     """Open a dataset: its columns of numbers, or one column of tensors."""
     schema = data.schema()
     if schema is None:

@@ -25,6 +25,7 @@ from ckm._sources.engines.base import (
     from_bytes,
     to_bytes,
 )
+from ckm._sources.settings import ReadSettings
 from ckm._util.arrays import IntArray
 from ckm.errors import DataError
 
@@ -108,7 +109,7 @@ class SparkSource(PartitionedSource):
         return self._frame.select(*(_column(self._frame, name) for name in choice.all))
 
 
-def open_data(data: Any, request: ColumnRequest) -> SparkSource:
+def open_data(data: Any, request: ColumnRequest, settings: ReadSettings) -> SparkSource:
     """Open a data frame: its columns of numbers, or one column of vectors or arrays."""
     is_pandas_on_spark = hasattr(type(data), "to_spark")
     frame = data.to_spark() if is_pandas_on_spark else data

@@ -1,0 +1,52 @@
+"""How much is read at a time, and how much for a sample."""
+
+from dataclasses import dataclass
+
+# Rows of a block, as the kernels take them.
+_BLOCK_ROWS = 2**14
+_MIN_CHUNK_ROWS = 256
+
+
+@dataclass(frozen=True)
+class ReadSettings:
+    """Sizes that sources read by. Results do not depend on them, samples do.
+
+    Parameters
+    ----------
+    chunk_bytes : int
+        Bytes of a chunk of float64 rows. Large enough that the cost per chunk vanishes, small
+        enough that several chunks stay in memory.
+    sampled_bytes : int
+        Bytes of float64 rows that a sample may read before it reads only some parts of the data.
+    head_bytes : int
+        Bytes of float64 rows that a sample is drawn from if the data can be read only once.
+    csv_block_bytes : int
+        Bytes of CSV lines that are parsed at a time.
+    csv_run_bytes : int
+        Bytes of CSV lines, at least, in each of the runs that a sample is drawn from.
+
+    Examples
+    --------
+    >>> ReadSettings().rows_per_chunk(n_features=10)
+    98304
+    """
+
+    chunk_bytes: int = 8 * 2**20
+    sampled_bytes: int = 32 * 2**20
+    head_bytes: int = 32 * 2**20
+    csv_block_bytes: int = 4 * 2**20
+    csv_run_bytes: int = 2**15
+
+    def rows_per_chunk(self, n_features: int) -> int:
+        """The rows of a chunk: a whole number of blocks if they are more than one block."""
+        rows = self.chunk_bytes // (8 * n_features)
+        if rows > _BLOCK_ROWS:
+            rows -= rows % _BLOCK_ROWS
+        return max(_MIN_CHUNK_ROWS, rows)
+
+    def rows_to_sample(self, size: int, n_features: int) -> int:
+        """The rows to read for a sample of `size` rows: several times as many."""
+        return max(4 * size, self.sampled_bytes // (8 * n_features))
+
+
+DEFAULT_SETTINGS = ReadSettings()
