@@ -1,40 +1,29 @@
 """`ckm.sketch`: open the data, choose the frequencies, accumulate the sums in one pass."""
 
-import logging
-import time
-from collections.abc import Callable, Sequence
-from contextlib import closing, nullcontext
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ckm._core.frequencies import Frequencies
 from ckm._core.laws import DEFAULT_DISTRIBUTION
 from ckm._core.sketch import Sketch
-from ckm._kernels import Kernel, kernel_for
 from ckm._kernels.spec import MAX_TURNS
 from ckm._messages import Argument, Message
-from ckm._sketching.accumulate import BlockSketcher, State, accumulate
+from ckm._sketching.accumulate import State
 from ckm._sketching.checkpoint import CHECKPOINT_INTERVAL, CheckpointWriter
 from ckm._sketching.choose import choose_frequencies, resolve_like
-from ckm._sketching.jobs import SketchJob, sketch_partitions
-from ckm._sketching.options import SketchOptions
+from ckm._sketching.options import PassOptions, SketchOptions
+from ckm._sketching.run import plan_pass
 from ckm._sources import ColumnRequest, Source, open_rows
 from ckm._sources.adapters import WithoutMissing
-from ckm._sources.blocks import BLOCK_ROWS, split_blocks
-from ckm._sources.engines.base import PartitionedSource
-from ckm._sources.prefetch import read
 from ckm._util.checks import check_whole_number
-from ckm._util.device import check_device, resolve_device
-from ckm._util.parallel import thread_count
-from ckm._util.progress import rows_bar
 from ckm._util.random import seed_of
 from ckm._util.warn import warn_user
 from ckm.errors import MissingRowsWarning, ParameterError, PhaseWarning
-
-_log = logging.getLogger(__name__)
 
 
 def sketch(
@@ -204,9 +193,10 @@ default="multiscale"
         check_whole_number(pool, "pool", 0), seed_of(random_state), n_jobs, device, progress
     )
     model = resolve_like(like)
+
+    # Open the data, and the checkpoint.
     request = ColumnRequest(columns, weight_column, None if model is None else model.columns)
     source = open_rows(data, request, sample_weight, nan)
-    plan = _plan_pass(source, execution)
     writer = None
     if checkpoint is not None:
         writer = CheckpointWriter(
@@ -226,6 +216,8 @@ default="multiscale"
             ".",
         )
 
+    # Choose the frequencies.
+    this_pass = plan_pass(source, execution)
     if writer is not None and writer.resumed_from is not None:
         frequencies = writer.resumed_from.sketch.frequencies
         state = writer.resumed_from.state
@@ -234,6 +226,7 @@ default="multiscale"
         state = State.empty(frequencies, execution.capacity)
     names = source.columns or (None if model is None else model.columns)
 
+    # Accumulate the sums.
     def to_sketch(state: State) -> Sketch:
         return Sketch(frequencies, state.tally, names, state.pool)
 
@@ -242,64 +235,10 @@ default="multiscale"
             writer.update(to_sketch(state), state)
 
     with writer or nullcontext():
-        state = _accumulate(source, frequencies, state, execution, plan, on_state)
+        state = this_pass.run(frequencies, state, on_state)
     _warn_dropped_rows(state, source)
     _warn_large_phases(to_sketch(state))
     return to_sketch(state)
-
-
-@dataclass(frozen=True)
-class PassOptions:
-    """How the sums are computed: the arguments of `ckm.sketch` that do not concern frequencies.
-
-    Parameters
-    ----------
-    capacity : int
-        The size of the pool; zero for none.
-    seed : int
-        Determines frequencies, pilot and pool.
-    n_jobs : int or None
-        The number of threads; None for all cores, or one per task on an engine.
-    device : str
-        Where the sums are computed.
-    progress : bool
-        Whether to show a progress bar.
-    """
-
-    capacity: int
-    seed: int
-    n_jobs: int | None
-    device: str
-    progress: bool
-
-    def __post_init__(self) -> None:
-        check_device(self.device)
-        thread_count(self.n_jobs)
-
-
-class PassPlan(NamedTuple):
-    """The kernel of a pass, the number of threads (of one task on an engine), and the number of
-    rows that the kernel takes at a time; None for the default.
-    """
-
-    kernel: Kernel
-    n_threads: int
-    block_rows: int | None = None
-
-
-def _plan_pass(source: Source, options: PassOptions) -> PassPlan:
-    """Choose the kernel, once per pass; raises if there is no such device."""
-    n_threads = thread_count(options.n_jobs)
-    if isinstance(source, PartitionedSource):
-        # Each worker resolves the device for itself, and runs many tasks, each on one core.
-        return PassPlan(kernel_for(None), 1 if options.n_jobs is None else n_threads)
-    kernel = kernel_for(resolve_device(options.device, source.device))
-    plan = kernel.plan(source.n_features, n_threads, source.is_on_gpu)
-    if plan is None:
-        return PassPlan(kernel, n_threads)
-    source.prefer_chunk_rows(plan.block_rows)
-    is_one_block = source.n_rows is not None and source.n_rows <= plan.block_rows
-    return PassPlan(kernel, 1 if is_one_block else plan.threads, plan.block_rows)
 
 
 def _record_options(
@@ -319,69 +258,6 @@ def _record_options(
         "device": execution.device,
         "random_state": execution.seed,
     }
-
-
-def _accumulate(
-    source: Source,
-    frequencies: Frequencies,
-    state: State,
-    options: PassOptions,
-    plan: PassPlan,
-    on_state: Callable[[State], None],
-) -> State:
-    """Add to `state` all rows that it does not include yet, here or on the workers of an engine."""
-    started = time.perf_counter()
-    _log.info(
-        "sketching %d columns with %d frequencies (%s) in %d threads",
-        frequencies.n,
-        frequencies.m,
-        frequencies.distribution,
-        plan.n_threads,
-    )
-    if isinstance(source, PartitionedSource):
-        state = sketch_partitions(
-            source,
-            SketchJob(
-                frequencies,
-                options.device,
-                options.capacity,
-                options.seed,
-                plan.n_threads,
-                source.columns,
-            ),
-        )
-    else:
-        state = _accumulate_here(source, frequencies, state, options, plan, on_state)
-    _log.info("sketched %d rows in %.2f s", state.tally.count, time.perf_counter() - started)
-    return state
-
-
-def _accumulate_here(
-    source: Source,
-    frequencies: Frequencies,
-    state: State,
-    options: PassOptions,
-    plan: PassPlan,
-    on_state: Callable[[State], None],
-) -> State:
-    """Read the source from where `state` stands, and sketch it in threads."""
-    sketch_block = BlockSketcher(
-        plan.kernel, frequencies, options.capacity, options.seed, source.columns
-    )
-    with (
-        rows_bar("Sketching", source.n_rows, options.progress, source.n_bytes) as on_rows,
-        closing(read(source, state.place, plan.block_rows)) as chunks,
-    ):
-        on_rows(state.rows)
-        return accumulate(
-            sketch_block,
-            split_blocks(chunks, state.blocks, plan.block_rows or BLOCK_ROWS),
-            state,
-            n_threads=plan.n_threads,
-            n_rows=None if source.n_rows is None else source.n_rows - state.rows,
-            on_rows=on_rows,
-            on_state=on_state,
-        )
 
 
 def _warn_dropped_rows(state: State, source: Source) -> None:

@@ -1,4 +1,4 @@
-"""What the caller asks of the frequencies, and the size of the sketch that follows from it."""
+"""The arguments of `ckm.sketch` as values, and the size of the sketch that follows from them."""
 
 from dataclasses import dataclass
 
@@ -10,6 +10,8 @@ from ckm._util.checks import (
     check_whole_number,
     require_enough_frequencies,
 )
+from ckm._util.device import check_device
+from ckm._util.parallel import thread_count
 from ckm.errors import ParameterError
 
 
@@ -36,6 +38,35 @@ class SketchOptions:
         find_law(self.distribution)
         _ = self.given_scale
         return m
+
+
+@dataclass(frozen=True)
+class PassOptions:
+    """The arguments of `ckm.sketch` that determine how the rows are added up.
+
+    Parameters
+    ----------
+    capacity : int
+        The size of the pool; zero for none.
+    seed : int
+        Determines frequencies, pilot and pool.
+    n_jobs : int or None
+        The number of threads; None for all cores, or one per task on an engine.
+    device : str
+        Where the sums are computed.
+    progress : bool
+        Whether to show a progress bar.
+    """
+
+    capacity: int
+    seed: int
+    n_jobs: int | None
+    device: str
+    progress: bool
+
+    def __post_init__(self) -> None:
+        check_device(self.device)
+        thread_count(self.n_jobs)
 
 
 def resolve_size(n_clusters: int | None, sketch_size: int | None, n_features: int) -> int:

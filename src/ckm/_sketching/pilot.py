@@ -14,8 +14,7 @@ from ckm._util.arrays import Array, BoolArray, Float32Array, FloatArray
 from ckm._util.checks import as_float32, first_nonfinite
 from ckm.errors import NonFiniteError
 
-# Rows in a pilot: the variance within clusters is known to a few percent, and a k-means on them
-# takes milliseconds.
+# Rows in a pilot: as in Keriven et al. (2016).
 PILOT_ROWS = 5000
 # Outliers are rows beyond a gap in some column: they lie this many times as far from the median as
 # every row before the gap. Heavy tails (Cauchy, log-normal) do not have such gaps.

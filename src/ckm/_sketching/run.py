@@ -1,0 +1,117 @@
+"""One pass over the rows of a source: in threads on this machine, or by workers of an engine."""
+
+import logging
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+
+from ckm._core.frequencies import Frequencies
+from ckm._kernels import Kernel, kernel_for
+from ckm._sketching.accumulate import BlockSketcher, State, accumulate
+from ckm._sketching.jobs import SketchJob, sketch_partitions
+from ckm._sketching.options import PassOptions
+from ckm._sources import Source
+from ckm._sources.blocks import BLOCK_ROWS, split_blocks
+from ckm._sources.engines.base import PartitionedSource
+from ckm._sources.prefetch import read
+from ckm._util.device import resolve_device
+from ckm._util.parallel import thread_count
+from ckm._util.progress import rows_bar
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass over the rows of `source`, ready to run.
+
+    Parameters
+    ----------
+    source : Source
+        The rows.
+    options : PassOptions
+        What the caller asks for.
+    kernel : Kernel
+        Computes the sums on this machine; workers of an engine choose their own.
+    n_threads : int
+        The number of threads; of each task on an engine.
+    block_rows : int or None
+        The number of rows that the kernel takes at a time; None for the default.
+    """
+
+    source: Source
+    options: PassOptions
+    kernel: Kernel
+    n_threads: int
+    block_rows: int | None = None
+
+    def run(
+        self, frequencies: Frequencies, state: State, on_state: Callable[[State], None]
+    ) -> State:
+        """Add all rows that `state` does not include yet; `on_state` is called with every state
+        from which the pass could be resumed.
+        """
+        started = time.perf_counter()
+        _log.info(
+            "sketching %d columns with %d frequencies (%s) in %d threads",
+            frequencies.n,
+            frequencies.m,
+            frequencies.distribution,
+            self.n_threads,
+        )
+        if isinstance(self.source, PartitionedSource):
+            state = self._run_on_engine(self.source, frequencies)
+        else:
+            state = self._run_here(frequencies, state, on_state)
+        _log.info("sketched %d rows in %.2f s", state.tally.count, time.perf_counter() - started)
+        return state
+
+    def _run_on_engine(self, source: PartitionedSource, frequencies: Frequencies) -> State:
+        job = SketchJob(
+            frequencies,
+            self.options.device,
+            self.options.capacity,
+            self.options.seed,
+            self.n_threads,
+            source.columns,
+        )
+        return sketch_partitions(source, job)
+
+    def _run_here(
+        self, frequencies: Frequencies, state: State, on_state: Callable[[State], None]
+    ) -> State:
+        source = self.source
+        options = self.options
+        sketch_block = BlockSketcher(
+            self.kernel, frequencies, options.capacity, options.seed, source.columns
+        )
+        with (
+            rows_bar("Sketching", source.n_rows, options.progress, source.n_bytes) as on_rows,
+            closing(read(source, state.place, self.block_rows)) as chunks,
+        ):
+            on_rows(state.rows)
+            return accumulate(
+                sketch_block,
+                split_blocks(chunks, state.blocks, self.block_rows or BLOCK_ROWS),
+                state,
+                n_threads=self.n_threads,
+                n_rows=None if source.n_rows is None else source.n_rows - state.rows,
+                on_rows=on_rows,
+                on_state=on_state,
+            )
+
+
+def plan_pass(source: Source, options: PassOptions) -> Pass:
+    """Choose the kernel, once per pass; raises if the device does not exist."""
+    n_threads = thread_count(options.n_jobs)
+    if isinstance(source, PartitionedSource):
+        # Each worker resolves the device for itself. It runs many tasks, each on one core.
+        return Pass(source, options, kernel_for(None), 1 if options.n_jobs is None else n_threads)
+    kernel = kernel_for(resolve_device(options.device, source.device))
+    plan = kernel.plan(source.n_features, n_threads, source.is_on_gpu)
+    if plan is None:
+        return Pass(source, options, kernel, n_threads)
+    source.prefer_chunk_rows(plan.block_rows)
+    is_one_block = source.n_rows is not None and source.n_rows <= plan.block_rows
+    return Pass(source, options, kernel, 1 if is_one_block else plan.threads, plan.block_rows)
