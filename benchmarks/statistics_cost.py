@@ -16,13 +16,14 @@ from numba import njit
 import ckm
 from ckm._kernels.cpu import dense as kernel
 from ckm._kernels.cpu import packing
+from ckm._kernels.cpu.moments import widen
 
 
 def _centred(
     builder: Any, origin: Any, totals: list[Any], ys: list[Any], weights: list[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """`ckm._kernels.cpu.packing._noted` without what it notes."""
-    return [builder.fsub(packing._doubles(builder, y), origin) for y in ys], totals
+    """`ckm._kernels.cpu.moments.centre_and_note` without the bounds and moments."""
+    return [builder.fsub(widen(builder, y), origin) for y in ys], totals
 
 
 @njit(inline="always")
@@ -52,7 +53,7 @@ def without_statistics(
         return sums
 
     passes = partial(sweep, kernel._sweep), partial(sweep, _TWIN[0])
-    with patch.object(packing, "_noted", _centred):  # compiled now, if not before
+    with patch.object(packing, "centre_and_note", _centred):  # compiled now, if not before
         sums = passes[1]()
     if not np.array_equal(sums, passes[0]()):
         raise AssertionError(

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ckm._kernels.cpu.nearest import LANES, PANEL, score_panel, turn_panel
+from ckm._kernels.cpu.llvm import LANES
+from ckm._kernels.cpu.nearest import PANEL, score_panel, turn_panel
 from ckm._kmeans.index import CentroidIndex
 from ckm._util.arrays import Array, Float32Array, FloatArray, LabelArray, aligned
 from ckm._util.jit import entry, leaf, summing

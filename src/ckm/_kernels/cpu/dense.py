@@ -1,15 +1,14 @@
-"""The compiled kernel: the specified arithmetic of `arithmetic.py`, fused and vectorised, with
-exact sums.
+"""The kernel for dense frequencies: the specified arithmetic of `ckm._kernels.spec`, fused and
+vectorised, with exact sums. docs/kernel.md explains it.
 
-Rows are taken in runs that stay in the nearest cache: `packing.py` turns a run into groups of
-`ROWS` rows, transposed, and `vectors.py` sums it for a few frequencies at a time. Sums of integers
-are kept in int32 by lanes for as long as they fit, then added to int64 totals. The last group is
-filled up with rows at the origin, whose contribution is known and taken off again, so that every
-row goes through the same vector code.
+Rows are taken in runs that stay in the first-level cache: `packing` turns a run into groups of
+`ROWS` rows, transposed, and `phases` sums it for a few frequencies at a time. Sums of integers are
+kept in int32, one per lane, for as long as they fit, then added to int64 totals. The last group is
+padded with rows at the origin, whose contribution is known and subtracted again, so that every row
+goes through the same vector code.
 
 `_sweep` is compiled once for all layouts and types of rows, weighted or not. It has no expressions
-of whole arrays: the errors that numba prepares for them take longer to compile than everything
-else.
+of whole arrays: numba's error messages for them take longer to compile than everything else.
 """
 
 import threading
@@ -22,46 +21,47 @@ from ckm._core.frequencies import Frequencies
 from ckm._core.moments import has_full_moment
 from ckm._core.tally import Tally
 from ckm._kernels.cpu.llvm import HALF, LANES
-from ckm._kernels.cpu.packing import absorb_columns, absorb_rows, add_products, copy, turn
+from ckm._kernels.cpu.moments import add_products
+from ckm._kernels.cpu.packing import absorb_columns, absorb_rows, copy, turn
 from ckm._kernels.cpu.phases import ROWS, TILE, drain_tiles, sum_tiles, weigh_tiles
 from ckm._kernels.spec import ONE, THREE_BITS
 from ckm._util.arrays import Array, aligned_arrays
 from ckm._util.checks import require_float32
 
-_NEAR = 2**13  # float32 numbers of the rows that are summed at once: 32 kB, for the nearest cache
-_RUN = 16  # groups of them, at most
-_INT32_GROUPS = 124  # groups whose integers fit: 496 rows a lane, each at most 2**22
+_RUN_NUMBERS = 2**13  # float32 numbers in a run of rows: 32 kB, a first-level cache
+_RUN_GROUPS = 16  # groups in a run, at most
+_INT32_GROUPS = 124  # groups whose sums fit int32: 496 rows per lane, each at most 2**22
 
 _SIZES = {np.dtype(np.float32): 4, np.dtype(np.float64): 8}  # the types of rows
 _NO_WEIGHTS = np.empty(0)
 
-_last = threading.local()  # the plan of the thread's last call
+_last = threading.local()  # the plan, with its buffers, of each thread's last call
 
 _compiled = njit(nogil=True, cache=True, error_model="numpy")
 _inlined = njit(inline="always")
 
 
-class _Space(NamedTuple):
-    """What a sweep works in. Columns are counted up to n', the next multiple of LANES."""
+class _Buffers(NamedTuple):
+    """The memory that a sweep works in. n' is n rounded up to a multiple of LANES."""
 
-    memory: Array  # bytes, those of all arrays from `state` on
-    # bytes with which the memory starts before the first row, up to the totals; what comes after
-    # them need not be cleared
+    memory: Array  # bytes: the memory of all arrays from `state` on
+    # bytes: what the memory is initialised with before the first row, up to the totals; the arrays
+    # after them need no initial values
     blank: Array
     # (5, n'): the origin; smallest and largest value, sums of w v and w v^2, with v = row - origin
     state: Array
-    # (n, 4, HALF): bounds and sums as in the state, by lanes; empty where groups are taken by rows
+    # (n, 4, HALF): bounds and sums as in the state, per lane; empty if groups are packed by rows
     notes: Array
     w: Array  # (run, ROWS): weights of packed rows
-    products: Array  # (n, n, HALF): sums of w v_d v_e, by lanes; empty where the diagonal is enough
-    doubles: Array  # (tiles, 2 TILE, HALF): sums of weighted rows, by lanes
+    products: Array  # (n, n, HALF): sums of w v_d v_e per lane; empty if the diagonal is enough
+    doubles: Array  # (tiles, 2 TILE, HALF): sums of weighted rows per lane
     totals: Array  # int64 (2, TILE tiles): sums of unweighted rows
-    # int32 (tiles, 2 TILE, LANES): the same, of the last few, by lanes; zeros between sweeps
+    # int32 (tiles, 2 TILE, LANES): the same, of the last groups, per lane; zeros between sweeps
     integers: Array
-    x: Array  # float32 (run n, ROWS), and room for columns up to n' of the last group: packed rows
-    columns: Array  # (n', ROWS): v of one group, transposed; empty where groups are taken by rows
-    patch: Array  # (ROWS, LANES): some columns of rows whose numbers do not lie side by side
-    # int32 (2 TILE, ROWS): cosines and sines of one group that wait for their weights
+    x: Array  # float32 (run n + LANES, ROWS): packed rows; a group writes up to n' columns
+    columns: Array  # (n', ROWS): v of one group, transposed; empty if groups are packed by rows
+    patch: Array  # (ROWS, LANES): a copy of some columns whose numbers do not lie side by side
+    # int32 (2 TILE, ROWS): cosines and sines of one group before they are weighted
     scratch: Array
 
 
@@ -72,16 +72,14 @@ def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -
     arguments = prepared(frequencies, rows, weights)
     if not _sweep(*arguments):
         require_float32(rows.astype(np.float64) - frequencies.origin)
-    *_, beta, space, sums, moments = arguments
+    *_, beta, buffers, sums, moments = arguments
     weight = float(len(rows))
     if weights is not None:
-        weight, sums = (
-            float(beta.sum()),
-            np.ascontiguousarray(
-                _Space(*space).doubles.sum(axis=2).reshape(-1, 2)[: frequencies.m].T
-            ),
-        )
-    sums.flags.writeable = moments.flags.writeable = False
+        weight = float(beta.sum())
+        pairs = _Buffers(*buffers).doubles.sum(axis=2).reshape(-1, 2)
+        sums = np.ascontiguousarray(pairs[: frequencies.m].T)
+    sums.flags.writeable = False
+    moments.flags.writeable = False
     return Tally.owning(
         sums,
         weight,
@@ -98,18 +96,17 @@ class _Plan(NamedTuple):
 
     frequencies: Frequencies
     weighted: bool
-    full: bool  # whether all second moments are wanted
-    space: tuple[Array, ...]
+    full: bool  # whether second moments are full, not diagonal
+    buffers: tuple[Array, ...]
 
 
 def prepared(
     frequencies: Frequencies, rows: Array, weights: Array | None = None
 ) -> tuple[Any, ...]:
-    """What `_sweep` takes, with an address in place of the rows. As little as possible is done here
-    and after it.
+    """The arguments of `_sweep`, with an address in place of the rows.
 
-    A pass over rows leaves nothing of Python and NumPy in the near caches: whatever they do next to
-    it takes ten times as long as usual.
+    As little as possible is done here and after the sweep: a pass over rows leaves nothing of
+    Python and NumPy in the caches, so that what they do around it takes ten times as long as usual.
     """
     plan: _Plan | None = getattr(_last, "plan", None)
     if (
@@ -121,34 +118,29 @@ def prepared(
     m, n = frequencies.turns.shape
     beta = _NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, np.float64)
     source = (_address(rows), *rows.strides, len(rows), _SIZES[rows.dtype])
-    sums, moments = (
-        np.empty((2, 0 if plan.weighted else m), np.int64),
-        np.empty((3 + (n if plan.full else 1), n)),
-    )
-    return source, frequencies.turns, frequencies.origin, beta, plan.space, sums, moments
+    sums = np.empty((2, 0 if plan.weighted else m), np.int64)
+    moments = np.empty((3 + (n if plan.full else 1), n))
+    return source, frequencies.turns, frequencies.origin, beta, plan.buffers, sums, moments
 
 
 def _planned(last: _Plan | None, frequencies: Frequencies, weighted: bool) -> _Plan:
-    """A plan, in the memory of the last one if their sizes are the same."""
-    m, n = frequencies.m, frequencies.n
+    """A plan, with the buffers of the last one if their sizes are the same."""
+    m = frequencies.m
+    n = frequencies.n
     full = has_full_moment(m, n)
-    if last and (last.weighted, last.full, last.frequencies.m, last.frequencies.n) == (
-        weighted,
-        full,
-        m,
-        n,
-    ):
+    same = last and (last.frequencies.m, last.frequencies.n, last.weighted) == (m, n, weighted)
+    if last and same:
         return last._replace(frequencies=frequencies)
-    return _Plan(frequencies, weighted, full, _room(m, n, full, weighted))
+    return _Plan(frequencies, weighted, full, _make_buffers(m, n, full, weighted))
 
 
-def _room(m: int, n: int, full: bool, weighted: bool) -> tuple[Array, ...]:
-    """A `_Space` as a plain tuple, its arrays on cache lines, so that no vector straddles two, and
-    zero.
-    """
-    # the products need columns; and of few numbers in a row, vectors along it would waste lanes
+def _make_buffers(m: int, n: int, full: bool, weighted: bool) -> tuple[Array, ...]:
+    """`_Buffers` as a plain tuple. Arrays start on cache lines, so that no vector straddles two."""
+    # Full moments need columns; and with few columns, vectors along them would waste lanes.
     by_columns = full or n <= LANES
-    wide, tiles, run = -(-n // LANES) * LANES, -(-m // TILE), max(1, min(_RUN, _NEAR // (n * ROWS)))
+    wide = -(-n // LANES) * LANES
+    tiles = -(-m // TILE)
+    run = max(1, min(_RUN_GROUPS, _RUN_NUMBERS // (n * ROWS)))
     single, double, integer, long = map(np.dtype, (np.float32, np.float64, np.int32, np.int64))
     memory, (state, notes, w, *others) = aligned_arrays(
         ((5, wide), double),
@@ -164,21 +156,26 @@ def _room(m: int, n: int, full: bool, weighted: bool) -> tuple[Array, ...]:
         ((2 * TILE, ROWS), integer),
     )
     memory.fill(0)
-    state[1], state[2], notes[:, 0], notes[:, 1], w[:] = np.inf, -np.inf, np.inf, -np.inf, 1
+    state[1] = np.inf
+    state[2] = -np.inf
+    notes[:, 0] = np.inf
+    notes[:, 1] = -np.inf
+    w[:] = 1
     blank = memory[: others[3].ctypes.data - memory.ctypes.data].copy()
-    return tuple(_Space(memory, blank, state, notes, w, *others))
+    return tuple(_Buffers(memory, blank, state, notes, w, *others))
 
 
 @_compiled
 def _address(rows):  # type: ignore[no-untyped-def]
-    """Where rows start. NumPy's own ways to say so are slow."""
+    """The address of the first row; NumPy itself is slow to give it."""
     return rows.ctypes.data
 
 
 @_compiled
-def _sweep(source, turns, origin, beta, space, sums, moments):  # type: ignore[no-untyped-def]
-    """Sums of rows that are not weighted, bounds and moments: see `_finish`. Returns whether all
-    rows are finite in float32.
+def _sweep(source, turns, origin, beta, buffers, sums, moments):  # type: ignore[no-untyped-def]
+    """Add up all rows: sums (in the buffers if they are weighted), bounds and moments (`_finish`).
+
+    Returns whether all rows are finite in float32.
     """
     address, by_row, by_column, count, itemsize = source
     (
@@ -195,13 +192,16 @@ def _sweep(source, turns, origin, beta, space, sums, moments):  # type: ignore[n
         columns,
         patch,
         scratch,
-    ) = space
+    ) = buffers
     for i in range(len(blank)):
         memory[i] = blank[i]
     for d in range(len(origin)):
         state[0, d] = origin[d]
-    n, weighted, run, held = turns.shape[1], len(beta) > 0, len(w), 0
-    # Where rows lie one after another, the next run is fetched while this one is summed: so many
+    n = turns.shape[1]
+    weighted = len(beta) > 0
+    run = len(w)
+    held = 0  # groups in the int32 sums
+    # If rows lie one after another, the next run is prefetched while this one is summed: `share`
     # bytes with each tile and group.
     share = (
         (ROWS * by_row + len(integers) - 1) // len(integers)
@@ -218,20 +218,20 @@ def _sweep(source, turns, origin, beta, space, sums, moments):  # type: ignore[n
                 for r in range(ROWS):
                     w[g, r] = 0.0 if r >= size else beta[row + r] if weighted else 1.0
             group = address + row * by_row, by_row, by_column, size, n, itemsize
-            # Columns are read up to a multiple of HALF, which is safe while there are other rows
-            # behind, in memory.
+            # Whether rows can be read in place. Columns are read up to a multiple of HALF, which is
+            # safe if other rows follow in memory.
             behind = max((count - row - ROWS) * by_row, -row * by_row)
-            there = (
+            in_place = (
                 by_column == itemsize
                 and size == ROWS
                 and (n % HALF == 0 or behind >= -n % HALF * itemsize)
             )
             if len(notes):
                 _pack_columns(
-                    group, there, w, g, equal, state, notes, len(products) > 0, columns, x
+                    group, in_place, w, g, equal, state, notes, len(products) > 0, columns, x
                 )
             else:
-                _pack_rows(group, there, w, g, equal, state, patch, x)
+                _pack_rows(group, in_place, w, g, equal, state, patch, x)
             if size < ROWS:
                 for k in range(g * n, g * n + n):
                     for r in range(size, ROWS):
@@ -247,16 +247,17 @@ def _sweep(source, turns, origin, beta, space, sums, moments):  # type: ignore[n
             drain_tiles(integers, np.int32(held * (ROWS // LANES) * THREE_BITS), totals)
             held = 0
     for j in range(sums.shape[1]):
-        sums[0, j], sums[1, j] = totals[0, j] - -count % ROWS * ONE, totals[1, j]
+        sums[0, j] = totals[0, j] - -count % ROWS * ONE
+        sums[1, j] = totals[1, j]
     return _finish(state, notes, products, moments)
 
 
 @_inlined
 def _finish(state, notes, products, moments):  # type: ignore[no-untyped-def]
-    """Write bounds and moments: smallest, largest, sums of w v, and of all w v v^T (half were
-    summed) or its diagonal, a row each.
+    """Write bounds and moments, as rows: smallest, largest, sums of w v, and of w v v^T (of which
+    the lower half was summed) or its diagonal.
 
-    Returns whether all was finite: NaN shows in moments, overflow in bounds.
+    Returns whether all rows were finite: NaN shows in the moments, overflow in the bounds.
     """
     for d in range(len(notes)):
         for k in range(HALF):
@@ -266,16 +267,17 @@ def _finish(state, notes, products, moments):  # type: ignore[no-untyped-def]
             state[4, d] += notes[d, 3, k]
     finite = True
     for d in range(moments.shape[1]):
-        ends = np.float32(state[1, d] - state[0, d]), np.float32(state[2, d] - state[0, d])
-        finite &= np.isfinite(ends[0]) and np.isfinite(ends[1]) and np.isfinite(state[3, d])
+        low = np.float32(state[1, d] - state[0, d])
+        high = np.float32(state[2, d] - state[0, d])
+        finite &= np.isfinite(low) and np.isfinite(high) and np.isfinite(state[3, d])
         for i in range(4):
-            # which turns -0.0 into 0.0: bounds do not depend on which zero came first
+            # + 0.0 turns -0.0 into 0.0: bounds do not depend on which zero came first
             moments[i, d] = state[1 + i, d] + 0.0
     for d in range(len(products)):
         moments[3 + d, d] = state[4, d]
         for e in range(d):
             step = 1
-            # lanes in pairs, then pairs of pairs: the fewer in a row, the less is rounded off
+            # Lanes are added in pairs, then pairs of pairs, which rounds less than one by one.
             while step < HALF:
                 for k in range(0, HALF, 2 * step):
                     products[d, e, k] += products[d, e, k + step]
@@ -286,55 +288,41 @@ def _finish(state, notes, products, moments):  # type: ignore[no-untyped-def]
 
 
 @_inlined
-def _pack_rows(group, there, w, g, equal, state, patch, x):  # type: ignore[no-untyped-def]
+def _pack_rows(group, in_place, w, g, equal, state, patch, x):  # type: ignore[no-untyped-def]
     """One group: centred rows into x[g n :] in float32, transposed; bounds and moments into state.
     Vectors run along columns.
     """
     address, by_row, by_column, size, n, itemsize = group
-    step = n if there else LANES
+    copied = patch.ctypes.data
+    wide = LANES * itemsize
+    step = n if in_place else LANES
     for d in range(0, n, step):
-        at, stride, some = address + d * by_column, by_row, min(step, n - d)
-        if not there:
+        at = address + d * by_column
+        stride = by_row
+        some = min(step, n - d)
+        if not in_place:
             if by_row == itemsize and size == ROWS:
-                turn(
-                    at,
-                    by_column,
-                    some - 1,
-                    LANES,
-                    ROWS,
-                    patch.ctypes.data,
-                    LANES * itemsize,
-                    itemsize,
-                )
+                turn(at, by_column, some - 1, LANES, ROWS, copied, wide, itemsize)
             else:
-                copy(
-                    at,
-                    by_row,
-                    by_column,
-                    size - 1,
-                    some,
-                    patch.ctypes.data,
-                    LANES * itemsize,
-                    itemsize,
-                    itemsize,
-                )
-            at, stride = patch.ctypes.data, LANES * itemsize
+                copy(at, by_row, by_column, size - 1, some, copied, wide, itemsize, itemsize)
+            at = copied
+            stride = wide
         absorb_rows(at, stride, itemsize, w, g, equal, d, some, state, x, g * n + d)
 
 
 @_inlined
-def _pack_columns(group, there, w, g, equal, state, notes, keep, columns, x):  # type: ignore[no-untyped-def]
+def _pack_columns(group, in_place, w, g, equal, state, notes, keep, columns, x):  # type: ignore[no-untyped-def]
     """One group: centred rows into x[g n :] in float32, and columns if `keep`; bounds and moments
     into notes. Vectors run along rows.
     """
     address, by_row, by_column, size, n, itemsize = group
-    source, stride = (
-        columns.ctypes.data if itemsize == 8 else x.ctypes.data + g * n * ROWS * 4,
-        ROWS * itemsize,
-    )
+    # Columns are transposed to where they end up: float64 to `columns`, float32 to x.
+    source = columns.ctypes.data if itemsize == 8 else x.ctypes.data + g * n * ROWS * 4
+    stride = ROWS * itemsize
     if by_row == itemsize and size == ROWS:
-        source, stride = address, by_column
-    elif there:
+        source = address
+        stride = by_column
+    elif in_place:
         turn(address, by_row, ROWS, ROWS, n, source, stride, itemsize)
     else:
         copy(address, by_row, by_column, size - 1, n, source, itemsize, stride, itemsize)

@@ -1,5 +1,12 @@
-"""Words for writing LLVM vectors: constants, loads, stores and calls, on the data of contiguous
-NumPy arrays. Nothing is checked.
+"""Helpers for writing LLVM vector code: constants, loads, stores, shuffles and loops on the data of
+contiguous NumPy arrays.
+
+Each helper appends instructions to a function that is being built: its first argument `builder`
+marks the place, and the values it takes and returns are names of results that exist when the code
+runs. `i64(3)` is a constant, `builder.add(a, i64(3))` an instruction. A vector type such as
+`FLOATS` has LANES numbers whatever the processor: on one with narrower registers LLVM uses several
+for each vector. Nothing is checked: not types, not bounds, not alignment. docs/kernel.md explains
+how the kernels use this.
 """
 
 from collections.abc import Callable
@@ -10,40 +17,49 @@ from llvmlite import ir
 from numba.core import cgutils
 from numba.extending import intrinsic as _intrinsic
 
-LANES = 16  # float32 numbers a vector; on narrower machines LLVM splits it
+LANES = 16  # float32 numbers in a vector: one register of 512 bits
 HALF = LANES // 2  # float64 numbers in as many bits
 
 # To a type checker an intrinsic is a function of its arguments alone.
 intrinsic: Callable[[Any], Any] = _intrinsic
 
-BYTE, I32, I64, F32, F64 = (
-    ir.IntType(8),
-    ir.IntType(32),
-    ir.IntType(64),
-    ir.FloatType(),
-    ir.DoubleType(),
-)
-FLOATS, INTS, DOUBLES = (ir.VectorType(kind, LANES) for kind in (F32, I32, F64))
-HALF_FLOATS, HALF_INTS, HALF_DOUBLES = (ir.VectorType(kind, HALF) for kind in (F32, I32, F64))
+BYTE = ir.IntType(8)
+I32 = ir.IntType(32)
+I64 = ir.IntType(64)
+F32 = ir.FloatType()
+F64 = ir.DoubleType()
+
+FLOATS = ir.VectorType(F32, LANES)
+INTS = ir.VectorType(I32, LANES)
+DOUBLES = ir.VectorType(F64, LANES)
+HALF_FLOATS = ir.VectorType(F32, HALF)
+HALF_INTS = ir.VectorType(I32, HALF)
+HALF_DOUBLES = ir.VectorType(F64, HALF)
 
 
-def index(value: int) -> ir.Constant:
-    """A constant place in an array."""
+# Constants
+
+
+def i64(value: int) -> ir.Constant:
+    """A constant index, count or address offset."""
     return ir.Constant(I64, value)
 
 
-def every(kind: ir.VectorType, value: Any) -> ir.Constant:
-    """A constant in every lane."""
+def constant(kind: ir.VectorType, value: Any) -> ir.Constant:
+    """A vector of this type with the same constant in every lane."""
     return ir.Constant(kind, [value] * kind.count)
 
 
 def float32(value: Any) -> ir.Constant:
-    """A constant rounded to float32 in every lane."""
-    return every(FLOATS, float(np.float32(value)))
+    """A vector with a constant, rounded to float32, in every lane."""
+    return constant(FLOATS, float(np.float32(value)))
+
+
+# Arithmetic
 
 
 def call(builder: Any, name: str, result: Any, *args: Any) -> Any:
-    """Call an LLVM intrinsic such as llvm.fma on vectors."""
+    """Call a function of LLVM itself, such as llvm.fma: one instruction on most machines."""
     function = cgutils.get_or_insert_function(
         builder.module, ir.FunctionType(result, [a.type for a in args]), name
     )
@@ -52,40 +68,41 @@ def call(builder: Any, name: str, result: Any, *args: Any) -> Any:
 
 def fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
     """a b + c, rounded once."""
-    return call(
-        builder, f"llvm.fma.v{c.type.count}f{32 if c.type.element == F32 else 64}", c.type, a, b, c
-    )
+    size = 32 if c.type.element == F32 else 64
+    return call(builder, f"llvm.fma.v{c.type.count}f{size}", c.type, a, b, c)
 
 
-def add_lanes(builder: Any, vector: Any) -> Any:
-    """The lanes of a vector of float64, added in order."""
-    return call(
-        builder,
-        f"llvm.vector.reduce.fadd.v{vector.type.count}f64",
-        F64,
-        ir.Constant(F64, 0.0),
-        vector,
-    )
+def sum_lanes(builder: Any, vector: Any) -> Any:
+    """The sum of the lanes of a float64 vector, added in order."""
+    name = f"llvm.vector.reduce.fadd.v{vector.type.count}f64"
+    return call(builder, name, F64, ir.Constant(F64, 0.0), vector)
+
+
+def smaller(builder: Any, a: Any, b: Any) -> Any:
+    """The smaller of two integers."""
+    return builder.select(builder.icmp_signed("<", a, b), a, b)
+
+
+# Vectors from numbers and from other vectors
 
 
 def splat(builder: Any, scalar: Any, lanes: int = LANES) -> Any:
     """One number in every lane."""
     undefined = ir.Constant(ir.VectorType(scalar.type, lanes), ir.Undefined)
     one = builder.insert_element(undefined, scalar, ir.Constant(I32, 0))
-    return builder.shuffle_vector(one, undefined, every(ir.VectorType(I32, lanes), 0))
+    return builder.shuffle_vector(one, undefined, constant(ir.VectorType(I32, lanes), 0))
 
 
-def spread(builder: Any, pointer: Any, place: Any, lanes: int = LANES) -> Any:
+def load_splat(builder: Any, pointer: Any, place: Any, lanes: int = LANES) -> Any:
     """The number at pointer[place] in every lane."""
     return splat(builder, builder.load(builder.gep(pointer, [place])), lanes)
 
 
-def joined(builder: Any, vectors: list[Any]) -> Any:
-    """One vector after another, two at a time: as many as a power of two."""
+def concatenate(builder: Any, vectors: list[Any]) -> Any:
+    """The lanes of all vectors, one after another; their number is a power of two."""
     while len(vectors) > 1:
-        picks = ir.Constant(
-            ir.VectorType(I32, 2 * vectors[0].type.count), list(range(2 * vectors[0].type.count))
-        )
+        lanes = 2 * vectors[0].type.count
+        picks = ir.Constant(ir.VectorType(I32, lanes), list(range(lanes)))
         vectors = [
             builder.shuffle_vector(a, b, picks)
             for a, b in zip(vectors[::2], vectors[1::2], strict=True)
@@ -93,87 +110,103 @@ def joined(builder: Any, vectors: list[Any]) -> Any:
     return vectors[0]
 
 
-def transposed(builder: Any, lines: list[Any]) -> list[Any]:
-    """The columns of these vectors, of which there are as many as lanes: blocks of 1, 2, 4 .. lanes
-    change places across the diagonal.
+def transpose(builder: Any, lines: list[Any]) -> list[Any]:
+    """The columns of a square whose lines are these vectors.
 
-    With fewer vectors, the same for each of the squares that lie side by side in them.
+    For block = 1, 2, 4, .. lanes, the square consists of squares of two by two blocks, and in each
+    the two blocks beside the diagonal change places: log2(lanes) rounds of shuffles, each of two
+    lines. With fewer lines than lanes, the squares that lie side by side are transposed, each for
+    itself.
     """
-    lines, lanes, block = list(lines), lines[0].type.count, 1
+    lines = list(lines)
+    lanes = lines[0].type.count
+    block = 1
     while block < len(lines):
+        # A shuffle picks lanes of its two vectors, those of the second numbered from `lanes` on.
         low = [lane if not lane & block else lane - block + lanes for lane in range(lanes)]
         high = [lane + block if not lane & block else lane + lanes for lane in range(lanes)]
         picks = [ir.Constant(ir.VectorType(I32, lanes), pick) for pick in (low, high)]
         for i in range(len(lines)):
             if not i & block:
-                a, b = lines[i], lines[i + block]
-                lines[i], lines[i + block] = (builder.shuffle_vector(a, b, pick) for pick in picks)
+                a = lines[i]
+                b = lines[i + block]
+                lines[i] = builder.shuffle_vector(a, b, picks[0])
+                lines[i + block] = builder.shuffle_vector(a, b, picks[1])
         block *= 2
     return lines
 
 
+# Memory
+
+
 def element(context: Any, builder: Any, kind: Any, value: Any, *place: Any) -> Any:
-    """Where an element of an array is; its first when no place is given."""
-    array, flat = context.make_array(kind)(context, builder, value), index(0)
+    """A pointer to an element of a contiguous array; to its first if no place is given."""
+    array = context.make_array(kind)(context, builder, value)
+    flat = i64(0)
     for axis, i in enumerate(place):
         flat = builder.add(builder.mul(flat, builder.extract_value(array.shape, axis)), i)
     return builder.gep(array.data, [flat])
 
 
+def data_pointers(context: Any, builder: Any, signature: Any, args: Any, *which: int) -> list[Any]:
+    """Pointers to the first elements of those arguments, which are arrays."""
+    return [context.make_array(signature.args[i])(context, builder, args[i]).data for i in which]
+
+
 def length(context: Any, builder: Any, kind: Any, value: Any, axis: int) -> Any:
-    """One of an array's dimensions."""
+    """The length of an array along an axis."""
     return builder.extract_value(context.make_array(kind)(context, builder, value).shape, axis)
 
 
-def at_address(builder: Any, address: Any, kind: Any) -> Any:
-    """An address, which is an integer, as a pointer."""
+def as_pointer(builder: Any, address: Any, kind: Any) -> Any:
+    """An address, which is an integer, as a pointer to numbers of a type."""
     return builder.inttoptr(address, kind.as_pointer())
 
 
 def load(builder: Any, pointer: Any, place: Any, kind: ir.VectorType) -> Any:
     """The vector that starts at pointer[place]."""
     vector = builder.load(builder.bitcast(builder.gep(pointer, [place]), kind.as_pointer()))
-    vector.align = 1  # rows may lie anywhere, and nothing is gained by knowing better
+    vector.align = 1  # rows may lie anywhere, and no machine gains from knowing better
     return vector
 
 
 def store(builder: Any, vector: Any, pointer: Any, place: Any) -> None:
-    """Write the vector to pointer[place] and what follows."""
-    builder.store(
-        vector, builder.bitcast(builder.gep(pointer, [place]), vector.type.as_pointer())
-    ).align = 4
+    """Write the vector to pointer[place] and the elements after it."""
+    target = builder.bitcast(builder.gep(pointer, [place]), vector.type.as_pointer())
+    builder.store(vector, target).align = 4
 
 
 def variable(builder: Any, value: Any) -> Any:
-    """A place for a value that changes in loops; LLVM makes it a register."""
+    """Memory for a value that changes in loops, which LLVM turns into a register."""
     place = cgutils.alloca_once(builder, value.type)
     builder.store(value, place)
     return place
 
 
+def prefetch(builder: Any, address: Any) -> None:
+    """Start loading what is at an address into the second-level cache."""
+    kind = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), I32, I32, I32])
+    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    for_reading = ir.Constant(I32, 0)
+    second_level = ir.Constant(I32, 2)
+    as_data = ir.Constant(I32, 1)
+    pointer = as_pointer(builder, address, BYTE)
+    builder.call(function, [pointer, for_reading, second_level, as_data])
+
+
+# Control flow
+
+
 def loop(builder: Any, start: Any, stop: Any, step: Any = 1) -> Any:
-    """A loop over places: `with loop(...) as (place, _)`."""
+    """A loop: `with loop(builder, start, stop) as (i, _)` writes its body."""
     return cgutils.for_range_slice(
-        builder, start, stop, index(step) if isinstance(step, int) else step
+        builder, start, stop, i64(step) if isinstance(step, int) else step
     )
 
 
-def no_more(builder: Any, value: Any, most: Any) -> Any:
-    """The smaller of two integers."""
-    return builder.select(builder.icmp_signed("<", value, most), value, most)
-
-
-def prefetch(builder: Any, address: Any) -> None:
-    """Ask for what is at an address, which will be read in a while."""
-    kind = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), I32, I32, I32])
-    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    read, not_too_near, as_data = (ir.Constant(I32, flag) for flag in (0, 2, 1))
-    builder.call(function, [at_address(builder, address, BYTE), read, not_too_near, as_data])
-
-
-def apart(builder: Any, name: str, values: list[Any], write: Callable[..., None]) -> None:
-    """Call write(builder, *values) as a function of its own: within a larger one, registers would
-    be short and LLVM would spill.
+def out_of_line(builder: Any, name: str, values: list[Any], write: Callable[..., None]) -> None:
+    """Call write(builder, *values) as a function of its own, never inlined: as part of a larger
+    function it would have too few registers, and LLVM would spill.
     """
     kind = ir.FunctionType(ir.VoidType(), [value.type for value in values])
     function = ir.Function(builder.module, kind, builder.module.get_unique_name(name))
@@ -186,5 +219,5 @@ def apart(builder: Any, name: str, values: list[Any], write: Callable[..., None]
 
 
 def has_feature(context: Any, name: str) -> bool:
-    """Whether code is made for a processor with this feature."""
+    """Whether code is generated for a processor with this feature."""
     return f"+{name}" in context.codegen().magic_tuple()[2].split(",")

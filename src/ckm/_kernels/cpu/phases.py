@@ -1,11 +1,11 @@
-"""The innermost loops of the numba kernel, written as LLVM vectors: phases, cosines, sines and
-their sums.
+"""The innermost loops of the kernel for CPUs, as LLVM vectors: phases, cosines, sines and their
+sums.
 
-LLVM's own vectoriser keeps to 256-bit registers and spills between loops; spelled out as vectors
-the same arithmetic runs several times as fast: 17 instructions a vector besides the n multiply-adds
-of a phase, all of which share the two ports that multiply and add. Rows come packed, `ROWS` of them
-a group, transposed to (n, ROWS), so that vectors run along rows and a group is read from start to
-end.
+LLVM's own vectoriser keeps to 256-bit registers and spills between loops. Written as vectors, the
+same arithmetic is 1.3 to 2 times as fast (`benchmarks/kernel.py`): 17 instructions per vector
+besides the n multiply-adds of a phase, all of which share the two ports that multiply and add. Rows
+come packed in groups of `ROWS`, transposed to (n, ROWS), so that vectors run along rows and a group
+is read from start to end.
 """
 
 from collections.abc import Callable
@@ -24,52 +24,54 @@ from ckm._kernels.cpu.llvm import (
     I64,
     INTS,
     LANES,
-    apart,
     call,
+    constant,
     element,
-    every,
     float32,
     fma,
     has_feature,
-    index,
+    i64,
     intrinsic,
     length,
     load,
+    load_splat,
     loop,
-    no_more,
+    out_of_line,
     prefetch,
+    smaller,
     splat,
-    spread,
     store,
     variable,
 )
 from ckm._kernels.spec import COSINE, SINE, THREE_BITS
 
-ROWS = 64  # rows a group
+ROWS = 64  # rows per group: four vectors
 TILE = 4  # frequencies that share the loads of a sweep
-STRETCH = 4  # columns after which more is fetched ahead,
-FETCHES = 2  # at so many places
+# Every STRETCH columns, FETCHES cache lines of the next run of rows are prefetched.
+STRETCH = 4
+FETCHES = 2
 
 _Add = Callable[[int, int, Any], None]
 
 
 def _vectors_at_a_time(context: Any) -> int:
-    """How many vectors of rows share a frequency's coordinates.
+    """How many vectors of rows share the load of a frequency's coordinate.
 
-    With TILE frequencies 4 make 16 phases. 8 would hide the latency of fma, but only with more of
-    them no port is ever kept waiting; and 16 multiply-adds share 8 loads. With the rows and most
-    constants of `waves` they fit 32 registers of 512 bits. Of narrower registers, and there are 16
-    of 256 bits, a vector takes two or four.
+    With 512-bit registers, of which there are 32: four, which with TILE frequencies make 16
+    independent phases. Eight would hide the latency of a multiply-add, but only more keep both
+    ports busy all the time; 16 multiply-adds share 8 loads; and 16 phases, the rows and most
+    constants of `waves` still fit the registers. With narrower registers, of which there are 16, a
+    vector takes two or four: then one.
     """
     return 4 if has_feature(context, "avx512f") else 1
 
 
 def _reduce(context: Any, builder: Any, p: Any) -> Any:
-    """r = p - rint(p): where there is one instruction for it, it takes the time of one instead of
-    three.
-    """
+    """r = p - rint(p), as the one instruction that some processors have for it, or as two."""
     if has_feature(context, "avx512dq"):
-        to_nearest, as_it_is = ir.Constant(I32, 0), ir.Constant(I32, 4)
+        # vreduceps: round to the nearest integer, subtract, and leave the rounding mode as it is
+        to_nearest = ir.Constant(I32, 0)
+        as_it_is = ir.Constant(I32, 4)
         all_lanes = ir.Constant(ir.IntType(LANES), -1)
         return call(
             builder,
@@ -85,12 +87,15 @@ def _reduce(context: Any, builder: Any, p: Any) -> Any:
 
 
 def waves(context: Any, builder: Any, phases: list[Any]) -> list[tuple[Any, Any]]:
-    """Bit patterns of 3 + cos and 3 + sin of phases in turns: see `arithmetic.py`. All take each
-    step together: none has to wait.
+    """Bit patterns of 3 + cos and 3 + sin of phases in turns: see `ckm._kernels.spec`.
+
+    All phases take each step of the polynomials together, so that none waits for the result of the
+    instruction before it.
     """
     rs = [_reduce(context, builder, p) for p in phases]
     qs = [builder.fmul(r, r) for r in rs]
-    cosines, sines = [float32(COSINE[-1])] * len(qs), [float32(SINE[-1])] * len(qs)
+    cosines = [float32(COSINE[-1])] * len(qs)
+    sines = [float32(SINE[-1])] * len(qs)
     for a, b in zip((*COSINE[-2::-1], 4), SINE[-2::-1], strict=True):
         cosines = [fma(builder, c, q, float32(a)) for c, q in zip(cosines, qs, strict=True)]
         sines = [fma(builder, s, q, float32(b)) for s, q in zip(sines, qs, strict=True)]
@@ -110,14 +115,19 @@ def _sweep_group(
     add: _Add,
     on_stretch: Callable[[Any], None] = lambda _: None,
 ) -> None:
-    """For one group of rows and TILE frequencies: phase, cosine, sine, and add(which of 2 TILE
-    sums, first row, bit patterns).
+    """Phases, cosines and sines of one group of rows and TILE frequencies.
+
+    add(i, row, bits) gets the bit patterns of LANES rows from `row` on, with i = 2 f for the
+    cosines of frequency f and 2 f + 1 for its sines.
     """
     together = _vectors_at_a_time(context)
     phases = [[variable(builder, float32(0)) for _ in range(together)] for _ in frequencies]
     for start in range(0, ROWS, LANES * together):
         rows = [start + LANES * i for i in range(together)]
         _sweep_phases(builder, frequencies, x, rows, n, phases, on_stretch)
+        # Two vectors at a time go through `waves`: enough to hide the latency of its multiply-adds,
+        # cosines and sines being independent, and few enough for the constants to stay in
+        # registers.
         for f, own in enumerate(phases):
             for i in range(0, together, 2):
                 found = waves(context, builder, [builder.load(p) for p in own[i : i + 2]])
@@ -135,36 +145,38 @@ def _sweep_phases(
     phases: list[list[Any]],
     on_stretch: Callable[[Any], None],
 ) -> None:
-    """p = t_0 x_0, then p = fma(t_d, x_d, p); on_stretch(number) where a stretch of STRETCH columns
-    begins, after the first column.
+    """p = t_0 x_0, then p = fma(t_d, x_d, p) for d = 1 .. n-1.
+
+    Columns after the first are taken STRETCH at a time; on_stretch(number) is called before each.
     """
 
     def step(d: Any, first: bool = False) -> None:
+        # the vectors of a column are loaded once and serve every frequency of the tile
         values = [
-            load(builder, x, builder.add(builder.mul(d, index(ROWS)), index(row)), FLOATS)
+            load(builder, x, builder.add(builder.mul(d, i64(ROWS)), i64(row)), FLOATS)
             for row in rows
         ]
         for turns, own in zip(frequencies, phases, strict=True):
-            t = spread(builder, turns, d)
+            t = load_splat(builder, turns, d)
             for p, value in zip(own, values, strict=True):
                 builder.store(
                     builder.fmul(t, value) if first else fma(builder, t, value, builder.load(p)), p
                 )
 
-    on_stretch(index(0))
-    step(index(0), first=True)
-    stretches = builder.udiv(builder.sub(n, index(1)), index(STRETCH))
-    with loop(builder, index(0), stretches) as (s, _):
-        on_stretch(builder.add(s, index(1)))
+    on_stretch(i64(0))
+    step(i64(0), first=True)
+    stretches = builder.udiv(builder.sub(n, i64(1)), i64(STRETCH))
+    with loop(builder, i64(0), stretches) as (s, _):
+        on_stretch(builder.add(s, i64(1)))
         for i in range(1, STRETCH + 1):
-            step(builder.add(builder.mul(s, index(STRETCH)), index(i)))
-    with loop(builder, builder.add(builder.mul(stretches, index(STRETCH)), index(1)), n) as (d, _):
+            step(builder.add(builder.mul(s, i64(STRETCH)), i64(i)))
+    with loop(builder, builder.add(builder.mul(stretches, i64(STRETCH)), i64(1)), n) as (d, _):
         step(d)
 
 
 class _Tiles:
-    """What sweeps over all tiles share: turns (m, n), x (groups n, ROWS) and sums (tiles, 2 TILE,
-    ..), as types and values.
+    """The arrays of a sweep over all tiles of frequencies: turns (m, n), x (groups n, ROWS) and
+    sums (tiles, 2 TILE, ..), given as types and values.
     """
 
     def __init__(
@@ -175,29 +187,25 @@ class _Tiles:
             partial(element, context, builder, *array) for array in zip(types, values, strict=True)
         )
         shape = partial(length, context, builder)
-        self._last = builder.sub(shape(types[0], values[0], 0), index(1))
-        self.n, self.count, self.parts = (
-            shape(types[0], values[0], 1),
-            shape(types[2], values[2], 0),
-            shape(types[2], values[2], 1),
-        )
+        self._last = builder.sub(shape(types[0], values[0], 0), i64(1))
+        self.n = shape(types[0], values[0], 1)
+        self.count = shape(types[2], values[2], 0)
+        self.parts = shape(types[2], values[2], 1)
 
     def frequencies(self, j: Any) -> list[Any]:
-        """Where the turns of tile j's frequencies start; those that are missing in the last tile
-        are the last one again.
+        """Where the turns of tile j's frequencies start; the last tile repeats the last frequency
+        to be full.
         """
-        wanted = [
-            self._builder.add(self._builder.mul(j, index(TILE)), index(f)) for f in range(TILE)
-        ]
-        return [self._turns(no_more(self._builder, f, self._last), index(0)) for f in wanted]
+        numbers = [self._builder.add(self._builder.mul(j, i64(TILE)), i64(f)) for f in range(TILE)]
+        return [self._turns(smaller(self._builder, f, self._last), i64(0)) for f in numbers]
 
     def group(self, g: Any) -> Any:
         """Where a group of rows starts."""
-        return self._x(self._builder.mul(g, self.n), index(0))
+        return self._x(self._builder.mul(g, self.n), i64(0))
 
     def sum(self, j: Any, i: Any) -> Any:
         """Where sum i of tile j starts."""
-        return self._sums(j, i, index(0))
+        return self._sums(j, i, i64(0))
 
 
 @intrinsic
@@ -207,8 +215,8 @@ def sum_tiles(
     """Add the bit patterns of 3 + cos and 3 + sin over some groups to int32 sums (tiles, 2 TILE,
     LANES), which wrap.
 
-    Turns are (m, n), x (>= groups n, ROWS). With every tile and group, `share` bytes from the
-    address `ahead` on are fetched.
+    Turns are (m, n), x (>= groups n, ROWS). The next rows, from the address `ahead` on, are
+    prefetched on the way: `share` bytes with every tile and group.
     """
 
     def write(
@@ -222,42 +230,33 @@ def sum_tiles(
         sums_: Any,
     ) -> None:
         tiles = _Tiles(context, builder, (turns, x, sums), (turns_, x_, sums_))
-        stretches = builder.udiv(builder.add(tiles.n, index(STRETCH - 1)), index(STRETCH))
-        step = builder.udiv(share, builder.mul(stretches, index(FETCHES)))
-        with loop(builder, index(0), tiles.count) as (j, _):
-            frequencies, out = tiles.frequencies(j), tiles.sum(j, index(0))
+        stretches = builder.udiv(builder.add(tiles.n, i64(STRETCH - 1)), i64(STRETCH))
+        step = builder.udiv(share, builder.mul(stretches, i64(FETCHES)))
+        with loop(builder, i64(0), tiles.count) as (j, _):
+            frequencies = tiles.frequencies(j)
+            out = tiles.sum(j, i64(0))
 
             def add(i: int, row: int, bits: Any) -> None:
-                # In memory, though registers would do: LLVM then ends one frequency before the
-                # next, and spills nothing.
-                store(
-                    builder,
-                    builder.add(load(builder, out, index(LANES * i), INTS), bits),
-                    out,
-                    index(LANES * i),
-                )
+                # Sums stay in memory, not in registers: LLVM then finishes one frequency before
+                # it starts the next, and spills nothing.
+                place = i64(LANES * i)
+                total = builder.add(load(builder, out, place, INTS), bits)
+                store(builder, total, out, place)
 
-            with loop(builder, index(0), groups) as (g, _):
+            with loop(builder, i64(0), groups) as (g, _):
                 here = builder.add(
                     ahead, builder.mul(builder.add(builder.mul(j, groups), g), share)
                 )
 
                 def fetch(number: Any) -> None:
                     for i in range(FETCHES):
-                        prefetch(
-                            builder,
-                            builder.add(
-                                here,
-                                builder.mul(
-                                    builder.add(builder.mul(number, index(FETCHES)), index(i)), step
-                                ),
-                            ),
-                        )
+                        fetched = builder.add(builder.mul(number, i64(FETCHES)), i64(i))
+                        prefetch(builder, builder.add(here, builder.mul(fetched, step)))
 
                 _sweep_group(context, builder, frequencies, tiles.group(g), tiles.n, add, fetch)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        apart(builder, "sum_tiles", args, partial(write, context))
+        out_of_line(builder, "sum_tiles", args, partial(write, context))
         return context.get_dummy_value()
 
     return types.void(turns, x, types.int64, types.int64, types.int64, sums), generate
@@ -275,31 +274,34 @@ def weigh_tiles(
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         turns_, x_, groups, weights_, scratch_, sums_ = args
-        tiles, integers = (
-            _Tiles(context, builder, (turns, x, sums), (turns_, x_, sums_)),
-            element(context, builder, scratch, scratch_),
-        )
+        tiles = _Tiles(context, builder, (turns, x, sums), (turns_, x_, sums_))
+        integers = element(context, builder, scratch, scratch_)
 
         def keep(i: int, row: int, bits: Any) -> None:
             store(
-                builder, builder.sub(bits, every(INTS, THREE_BITS)), integers, index(ROWS * i + row)
+                builder,
+                builder.sub(bits, constant(INTS, THREE_BITS)),
+                integers,
+                i64(ROWS * i + row),
             )
 
         with (
-            loop(builder, index(0), tiles.count) as (j, _),
-            loop(builder, index(0), groups) as (g, _),
+            loop(builder, i64(0), tiles.count) as (j, _),
+            loop(builder, i64(0), groups) as (g, _),
         ):
             _sweep_group(context, builder, tiles.frequencies(j), tiles.group(g), tiles.n, keep)
-            w = element(context, builder, weights, weights_, g, index(0))
-            # LLVM does not know how long this loop is: else it would hand integers on in registers,
-            # where converting them takes longer.
-            with loop(builder, index(0), tiles.parts) as (i, _):
-                line, out = builder.gep(integers, [builder.mul(i, index(ROWS))]), tiles.sum(j, i)
-                total = load(builder, out, index(0), HALF_DOUBLES)
+            w = element(context, builder, weights, weights_, g, i64(0))
+            # The length of this loop is read from the array, so that LLVM does not know it: else it
+            # would unroll it and keep the integers in registers, where converting them is slower
+            # than converting them as they are loaded.
+            with loop(builder, i64(0), tiles.parts) as (i, _):
+                line = builder.gep(integers, [builder.mul(i, i64(ROWS))])
+                out = tiles.sum(j, i)
+                total = load(builder, out, i64(0), HALF_DOUBLES)
                 for row in range(0, ROWS, HALF):
-                    value = builder.sitofp(load(builder, line, index(row), HALF_INTS), HALF_DOUBLES)
-                    total = fma(builder, load(builder, w, index(row), HALF_DOUBLES), value, total)
-                store(builder, total, out, index(0))
+                    value = builder.sitofp(load(builder, line, i64(row), HALF_INTS), HALF_DOUBLES)
+                    total = fma(builder, load(builder, w, i64(row), HALF_DOUBLES), value, total)
+                store(builder, total, out, i64(0))
         return context.get_dummy_value()
 
     return types.void(turns, x, types.int64, weights, scratch, sums), generate
@@ -313,17 +315,18 @@ def drain_tiles(context: Any, sums: Any, less: Any, totals: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         sums_, less, totals_ = args
-        at, longs = partial(element, context, builder), ir.VectorType(I64, LANES)
-        with loop(builder, index(0), length(context, builder, sums, sums_, 0)) as (j, _):
+        at = partial(element, context, builder)
+        longs = ir.VectorType(I64, LANES)
+        with loop(builder, i64(0), length(context, builder, sums, sums_, 0)) as (j, _):
             for i in range(2 * TILE):
-                lanes = at(sums, sums_, j, index(i), index(0))
+                lanes = at(sums, sums_, j, i64(i), i64(0))
                 total = at(
                     totals,
                     totals_,
-                    index(i % 2),
-                    builder.add(builder.mul(j, index(TILE)), index(i // 2)),
+                    i64(i % 2),
+                    builder.add(builder.mul(j, i64(TILE)), i64(i // 2)),
                 )
-                integers = builder.sub(load(builder, lanes, index(0), INTS), splat(builder, less))
+                integers = builder.sub(load(builder, lanes, i64(0), INTS), splat(builder, less))
                 more = call(
                     builder,
                     f"llvm.vector.reduce.add.v{LANES}i64",
@@ -331,7 +334,7 @@ def drain_tiles(context: Any, sums: Any, less: Any, totals: Any) -> Any:
                     builder.sext(integers, longs),
                 )
                 builder.store(builder.add(builder.load(total), more), total)
-                store(builder, every(INTS, 0), lanes, index(0))
+                store(builder, constant(INTS, 0), lanes, i64(0))
         return context.get_dummy_value()
 
     return types.void(sums, types.int32, totals), generate

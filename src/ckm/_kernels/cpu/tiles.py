@@ -1,28 +1,28 @@
-"""Rows into vectors: tiles of LANES rows and LANES columns, transposed in registers, with their
-bounds and moments noted on the way.
+"""Rows for the structured kernel: tiles of LANES rows and LANES columns, transposed in registers,
+with their bounds and moments computed on the way.
 """
 
-from functools import reduce
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
 from numba import types
 
 from ckm._kernels.cpu.llvm import (
-    BYTE,
     DOUBLES,
     F32,
     FLOATS,
     LANES,
     call,
-    every,
+    constant,
+    element,
     fma,
-    index,
+    i64,
     intrinsic,
     load,
-    spread,
+    load_splat,
     store,
-    transposed,
+    transpose,
 )
 
 
@@ -51,60 +51,36 @@ def take_tile(
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        rows, origin, weights, notes, v, x = (
-            _array(context, builder, signature, args, at) for at in (0, 3, 5, 7, 8, 10)
-        )
-        (_, r, c, _, d, _, g, _, _, e, _, i), tile = args, []
-        centre = _read(builder, origin, [d], DOUBLES)
-        low, high, first, second = (_read(builder, notes, [index(k), d], DOUBLES) for k in range(4))
-        kind, doubt = (
-            FLOATS if signature.args[0].dtype == types.float32 else DOUBLES,
-            every(FLOATS, 0.0),
-        )
+        rows_, r, c, origin_, d, weights_, g, notes_, v_, e, x_, i = args
+        at = partial(element, context, builder)
+        zero = i64(0)
+        kind = FLOATS if rows.dtype == types.float32 else DOUBLES
+        centre = load(builder, at(origin, origin_, d), zero, DOUBLES)
+        note_places = [at(notes, notes_, i64(k), d) for k in range(4)]
+        low, high, first, second = (load(builder, place, zero, DOUBLES) for place in note_places)
+        # stays zero unless a number is not finite: NaN and infinity times zero are NaN
+        doubt = constant(FLOATS, 0.0)
+        tile = []
         for k in range(LANES):
-            y = _read(builder, rows, [builder.add(r, index(k)), c], kind)
+            y = load(builder, at(rows, rows_, builder.add(r, i64(k)), c), zero, kind)
             y = builder.fpext(y, DOUBLES) if kind == FLOATS else y
             low = builder.select(builder.fcmp_ordered("<", y, low), y, low)
             high = builder.select(builder.fcmp_ordered(">", y, high), y, high)
             centred = builder.fsub(y, centre)
-            _write(builder, centred, v, [index(k), e])
-            weighted = builder.fmul(
-                spread(builder, _place(builder, weights, [g, index(k)]), index(0)), centred
-            )
-            first, second = builder.fadd(first, weighted), fma(builder, weighted, centred, second)
+            store(builder, centred, at(v, v_, i64(k), e), zero)
+            weight = load_splat(builder, at(weights, weights_, g, i64(k)), zero)
+            weighted = builder.fmul(weight, centred)
+            first = builder.fadd(first, weighted)
+            second = fma(builder, weighted, centred, second)
             tile.append(builder.fptrunc(centred, FLOATS))
-            # zero, unless something is not finite
-            doubt = fma(builder, tile[-1], every(FLOATS, 0.0), doubt)
-        for k, note in enumerate((low, high, first, second)):
-            _write(builder, note, notes, [index(k), d])
-        for k, column in enumerate(transposed(builder, tile)):
-            _write(builder, column, x, [builder.add(i, index(k)), index(0)])
-        total = call(
-            builder, f"llvm.vector.reduce.fadd.v{LANES}f32", F32, ir.Constant(F32, 0.0), doubt
-        )
+            doubt = fma(builder, tile[-1], constant(FLOATS, 0.0), doubt)
+        for place, note in zip(note_places, (low, high, first, second), strict=True):
+            store(builder, note, place, zero)
+        for k, column in enumerate(transpose(builder, tile)):
+            store(builder, column, at(x, x_, builder.add(i, i64(k)), zero), zero)
+        name = f"llvm.vector.reduce.fadd.v{LANES}f32"
+        total = call(builder, name, F32, ir.Constant(F32, 0.0), doubt)
         return builder.fcmp_ordered("==", total, ir.Constant(F32, 0.0))
 
     j = types.int64
     return types.boolean(rows, j, j, origin, j, weights, j, notes, v, j, x, j), generate
-
-
-def _array(context: Any, builder: Any, signature: Any, args: Any, i: int) -> Any:
-    return context.make_array(signature.args[i])(context, builder, args[i])
-
-
-def _place(builder: Any, array: Any, where: list[Any]) -> Any:
-    """A pointer to one of the array's numbers, whatever its strides."""
-    strides = [builder.extract_value(array.strides, axis) for axis in range(len(where))]
-    offset = reduce(
-        builder.add, (builder.mul(i, stride) for i, stride in zip(where, strides, strict=True))
-    )
-    start = builder.bitcast(array.data, BYTE.as_pointer())
-    return builder.bitcast(builder.gep(start, [offset]), array.data.type)
-
-
-def _read(builder: Any, array: Any, where: list[Any], kind: ir.VectorType) -> Any:
-    return load(builder, _place(builder, array, where), index(0), kind)
-
-
-def _write(builder: Any, vector: Any, array: Any, where: list[Any]) -> None:
-    store(builder, vector, _place(builder, array, where), index(0))
