@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from by_kernel import FailingKernel
 
-from ckm._core.frequencies import Frequencies, draw_frequencies
-from ckm._core.tally import Tally
+from ckm._core.frequencies import draw_frequencies
 from ckm._kernels import Kernel, load_kernel
 from ckm._sketching.accumulate import BlockSketcher, State, accumulate
 from ckm._sources import Chunk, Place
@@ -55,24 +55,6 @@ def test_every_chunk_ends_in_a_state() -> None:
     assert [state.tally.count for state in states] == [state.rows for state in states]
     assert_same(states[-1], last)
     assert last.place == Place(row=1000)
-
-
-class FailingKernel:
-    """A kernel that fails once it has sketched some blocks."""
-
-    def __init__(self, n_blocks: int, error: BaseException) -> None:
-        self._kernel = load_kernel("cpu")
-        self._left = n_blocks
-        self._error = error
-
-    def tally(self, frequencies: Frequencies, rows: Any, weights: Any = None) -> Tally:
-        self._left -= 1
-        if self._left < 0:
-            raise self._error
-        return self._kernel.tally(frequencies, rows, weights)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._kernel, name)
 
 
 @pytest.mark.parametrize("error", [ValueError("a bug"), KeyboardInterrupt()], ids=repr)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from by_kernel import FailingKernel
 from sketch_files import LEFT_OUT, forge, metadata_of, mutations
 
 import ckm
 from ckm._core.storage import serialise
-from ckm._sketching.checkpoint import Checkpoint, FileRecord, from_bytes, to_bytes
-from ckm._sources import BEGINNING, Chunk, Place, Source, open_source
+from ckm._sketching.accumulate import State
+from ckm._sketching.api import record_options
+from ckm._sketching.checkpoint import (
+    Checkpoint,
+    CheckpointWriter,
+    FileRecord,
+    from_bytes,
+    to_bytes,
+)
+from ckm._sketching.choose import choose_frequencies
+from ckm._sketching.options import PassOptions, SketchOptions
+from ckm._sketching.run import plan_pass
+from ckm._sources import BEGINNING, Chunk, ColumnRequest, Place, Source, open_rows, open_source
 from ckm.errors import CheckpointError, OutputError, ParameterError
 
 PATTERN = "part-*.parquet"
@@ -124,6 +137,28 @@ def test_an_interrupted_pass_resumes_bit_for_bit(
 
 
 @pytest.mark.filterwarnings("ignore:Left out")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_pass_whose_kernel_fails_resumes_bit_for_bit(folder: Path, n_jobs: int) -> None:
+    request = ColumnRequest()
+    source = open_rows(PATTERN, request, nan="drop")
+    options = SketchOptions(sketch_size=40, scale=1.0)
+    execution = PassOptions(30, 3, n_jobs, "auto", progress=False)
+    frequencies = choose_frequencies(source, options, None, execution.seed)
+    recorded = record_options(options, execution, request, None, "drop")
+    writer = CheckpointWriter("s.part", recorded, source, interval=math.inf)
+
+    def on_state(state: State) -> None:
+        s = ckm.Sketch(frequencies, state.tally, source.columns, state.pool)
+        writer.update(s, state)
+
+    failing = replace(plan_pass(source, execution), kernel=FailingKernel(3, Stop()))
+    with pytest.raises(Stop), writer:
+        failing.run(frequencies, State.empty(frequencies, execution.capacity), on_state)
+    assert from_bytes(Path("s.part").read_bytes()).rows > 0
+    assert serialise(resume(n_jobs=n_jobs)) == serialise(ckm.sketch(PATTERN, **OPTIONS))
+
+
+@pytest.mark.filterwarnings("ignore:Left out")
 def test_without_a_seed_the_seed_of_the_checkpoint_is_used(folder: Path) -> None:
     interrupt(2, Stop(), random_state=None)
     resumed = resume(random_state=None)
@@ -180,13 +215,13 @@ def test_a_full_disk_leaves_the_last_checkpoint(
 ) -> None:
     whole = ckm.sketch(PATTERN, **OPTIONS)
     writes = []
-    replace = os.replace
+    os_replace = os.replace
 
     def full(*args: Any) -> None:
         writes.append(args)
         if len(writes) > 2:
             raise OSError(errno.ENOSPC, "No space left on device")
-        replace(*args)
+        os_replace(*args)
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", full)

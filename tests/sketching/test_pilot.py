@@ -42,7 +42,8 @@ def test_a_few_huge_values_do_not_change_the_scale(law: str, value: float, count
     X = ckm.datasets.gaussian_mixture(2000, 4, 3, separation=6, random_state=0).rows
     spoilt = X.copy()
     spoilt[:count, 1] = value * np.arange(1, count + 1)
-    good, found = chosen(X, law), chosen(spoilt, law)
+    good = chosen(X, law)
+    found = chosen(spoilt, law)
     assert found.scale == pytest.approx(good.scale, rel=0.5)
     assert np.abs(found.origin - good.origin).max() < 100 * X.std()
     assert ckm.sketch(spoilt, like=found).count == 2000  # the sketch includes them
@@ -74,9 +75,8 @@ def test_constant_and_repeated_columns(law: str) -> None:
     X = ckm.datasets.gaussian_mixture(2000, 4, 3, separation=6, random_state=0).rows
     good = chosen(X, law).scale
     constant = chosen(np.c_[X, np.full((2000, 2), 1e6)], law)
-    factor = (
-        2 if law == "multiscale" else 8
-    )  # the paper's rule is rougher, and depends on every column
+    # The paper's rule is rougher, and depends on every column.
+    factor = 2 if law == "multiscale" else 8
     assert good / factor < constant.scale < 2 * good
     assert constant.origin[3] == 1e6
     repeated = chosen(np.c_[X, X, X], law).scale

@@ -35,7 +35,8 @@ def scale_of(X: np.ndarray, seed: int = 0, law: str = "adapted-radius", **option
 @settings(max_examples=25)
 @given(seed=st.integers(0, 1000), exponent=st.floats(-6, 6), law=LAWS)
 def test_scaling_the_data_scales_sigma2_by_the_square(seed: int, exponent: float, law: str) -> None:
-    X, s = mixture(seed), 10.0**exponent
+    X = mixture(seed)
+    s = 10.0**exponent
     assert scale_of(s * X, seed, law) == pytest.approx(s**2 * scale_of(X, seed, law), rel=ROUNDING)
 
 
@@ -82,7 +83,8 @@ def test_the_scale_of_one_gaussian_is_its_variance(n: int) -> None:
 
 def test_the_scale_is_that_of_a_cluster_not_of_the_whole() -> None:
     X = ckm.datasets.gaussian_mixture(5000, 10, 10, separation=30, random_state=0).rows
-    cluster, whole = 1.0, X.var(axis=0).mean()
+    cluster = 1.0
+    whole = X.var(axis=0).mean()
     assert cluster < scale_of(X) < np.sqrt(cluster * whole)
 
 

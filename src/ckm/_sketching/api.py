@@ -201,7 +201,7 @@ default="multiscale"
     if checkpoint is not None:
         writer = CheckpointWriter(
             checkpoint,
-            _record_options(options, execution, request, model, nan),
+            record_options(options, execution, request, model, nan),
             source,
             resume=resume,
             any_seed=random_state is None,
@@ -241,7 +241,7 @@ default="multiscale"
     return to_sketch(state)
 
 
-def _record_options(
+def record_options(
     options: SketchOptions,
     execution: PassOptions,
     request: ColumnRequest,
