@@ -1,10 +1,10 @@
-"""How fast rows are sketched, in pairs of (row, frequency) a second: against the machine's limit,
-NumPy, torch and pycle, in one run.
+"""How fast rows are sketched, in pairs of (row, frequency) per second: against the machine's limit,
+plain numba loops, NumPy, torch and pycle, in one run.
 
 The limit is what `probe.py` reaches. A pair counts as n + 16 multiply-adds: n for its phase, 16 for
 cosine, sine and their sums. Contenders take turns, many short ones, and each keeps its best. One
-thread is timed by its processor time, which other programs disturb little. Two, and what two gain
-over one, are timed by the clock: such figures mean something on an idle machine only.
+thread is timed by its processor time, which other programs disturb little. Two threads are timed by
+the clock, which is meaningful on an idle machine only.
 """
 
 import time
@@ -26,16 +26,22 @@ from benchmarks.kernel_rivals import (
     rows_of,
     seconds_of,
 )
+from benchmarks.plain_loops import dense_sums, structured_sums
 from benchmarks.probe import Probe
 from benchmarks.statistics_cost import without_statistics
 from ckm._kernels import load_kernel
 
 PER_PAIR = 16  # multiply-adds of a pair besides the n of its phase
 GRID_N, GRID_M = (2, 10, 64, 128), (100, 1000, 10_000)
-# promised: of the limit, from a second thread, and for bounds and moments
-SHARE, THREADS, EXTRA = 0.7, 1.8, 0.15
-# Promised at n = 10. Large chunks are how one would write it in NumPy; 64 rows and buffers reused
-# are the fastest that NumPy can be made.
+# sizes at which generated vectors are compared with plain loops
+PLAIN_N = (2, 10, 64)
+PLAIN_STRUCTURED_N = (64, 256, 1000)
+PLAIN_M = (100, 1000)
+SHARE = 0.7  # target: the kernel's share of the limit
+THREADS = 1.8  # target: two threads over one
+EXTRA = 0.15  # target: extra time for bounds and moments, at most
+# Targets at n = 10. Large chunks are how one would write it in NumPy; chunks of 64 rows with reused
+# buffers are the fastest that NumPy can be made.
 RIVAL_TARGETS = {"NumPy, 16384-row chunks": 12, "NumPy, 64-row chunks": 8, "pycle": 100}
 
 LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -61,11 +67,9 @@ def take_turns(
     The probe's turns are as long as the works': the longer a turn, the less likely it is that
     nothing disturbs it.
     """
-    best, limit, began = (
-        {name: seconds_of(work, 1) for name, work in works.items()},
-        0.0,
-        time.process_time(),
-    )
+    best = {name: seconds_of(work, 1) for name, work in works.items()}
+    limit = 0.0
+    began = time.process_time()
     while time.process_time() - began < seconds or not limit:
         for name, work in works.items():
             limit = max(limit, probe.alone(best[name]))
@@ -118,6 +122,28 @@ def layouts(probe: Probe, seconds: float) -> list[dict]:
     return rows
 
 
+def vectors_over_plain_loops(probe: Probe, seconds: float) -> list[dict]:
+    """How many times as fast generated vectors are as plain `@njit` loops with the same sums."""
+    tally = load_kernel("cpu").tally
+    sizes = [(dense_sums, "multiscale", n) for n in PLAIN_N]
+    sizes += [(structured_sums, "structured", n) for n in PLAIN_STRUCTURED_N]
+    rows = []
+    for plain, distribution, n in sizes:
+        for m in PLAIN_M:
+            frequencies = ckm.draw_frequencies(m, n, distribution=distribution, seed=0)
+            X = rows_of(block_rows(n, m), n)
+            if not np.array_equal(plain(frequencies, X), tally(frequencies, X).sums):
+                raise AssertionError(f"plain loops differ: {distribution}, n = {n}, m = {m}")
+            works = {
+                "vectors": partial(tally, frequencies, X),
+                "plain loops": partial(plain, frequencies, X),
+            }
+            best, _ = take_turns(works, probe, seconds)
+            ratio = best["plain loops"] / best["vectors"]
+            rows.append({"distribution": distribution, "n": n, "m": m, "ratio": ratio})
+    return rows
+
+
 def statistics_cost(probe: Probe, seconds: float) -> list[dict]:
     """How much longer the compiled pass takes than one without bounds and moments."""
     rows = []
@@ -166,7 +192,7 @@ def threads(probe: Probe, seconds: float, quick: bool) -> list[dict]:
 
 
 def smallest(what: str, bound: float, rows: list[dict], label: Callable[[dict], str]) -> Target:
-    """The promise that the smallest share of the limit is at least `bound`; it says where that is."""
+    """The target that the smallest share of the limit is at least `bound`, and where it is."""
     least = min(rows, key=lambda r: r["share_of_limit"])
     missed = sum(r["share_of_limit"] < bound for r in rows)
     return Target(
@@ -177,12 +203,10 @@ def smallest(what: str, bound: float, rows: list[dict], label: Callable[[dict], 
 
 
 def targets(found: dict[str, list[dict]]) -> list[Target]:
-    grid, laid, cost, rivals = (
-        found["against_limit"],
-        found["layouts"],
-        found["statistics_cost"],
-        found["rivals"],
-    )
+    grid = found["against_limit"]
+    laid = found["layouts"]
+    cost = found["statistics_cost"]
+    rivals = found["rivals"]
     shares = [r for r in grid if r["m"] == M and r["n"] in (10, 64)]
     plain = [r for r in laid if "weighted" not in r["layout"]]
     most = max(cost, key=lambda r: r["extra"])
@@ -229,9 +253,7 @@ def targets(found: dict[str, list[dict]]) -> list[Target]:
             at_most=True,
         ),
         *(
-            Target(
-                f"ckm numba / {name}, n = 10, threads: {count}", target, rates.get((name, count))
-            )
+            Target(f"ckm / {name}, n = 10, threads: {count}", target, rates.get((name, count)))
             for name, target in RIVAL_TARGETS.items()
             for count in (1, 2)
         ),
@@ -268,6 +290,14 @@ def show_all(found: dict[str, list[dict]]) -> None:
         [[r["n"], r["m"], r["extra"]] for r in found["statistics_cost"]],
     )
     show(
+        "Generated vectors (with bounds and moments) over plain @njit loops (without), one thread",
+        ["frequencies", "n", "m", "times as fast"],
+        [
+            [r["distribution"], r["n"], r["m"], r["ratio"]]
+            for r in found["vectors_over_plain_loops"]
+        ],
+    )
+    show(
         f"Threads, ckm.sketch, m = {M}",
         ["n", "threads", "Gpairs/s", "/ one thread", "limit / one thread", "share of the limit"],
         [
@@ -284,7 +314,7 @@ def show_all(found: dict[str, list[dict]]) -> None:
     )
     show(
         f"Sketching, m = {M}",
-        ["contender", "n", "threads", "Gpairs/s", "ckm numba / it", "max error of z"],
+        ["contender", "n", "threads", "Gpairs/s", "ckm / it", "max error of z"],
         [
             [
                 r["contender"],
@@ -301,15 +331,19 @@ def show_all(found: dict[str, list[dict]]) -> None:
 
 def main() -> None:
     arguments = options(
-        "Measure how fast rows are sketched: against the machine's limit, chunked NumPy, torch and pycle."
+        "Measure how fast rows are sketched: against the machine's limit, plain numba loops, "
+        "chunked NumPy, torch and pycle."
     ).parse_args()
-    quick, probe, rivals = arguments.quick, Probe(), contenders(arguments.quick)
+    quick = arguments.quick
+    probe = Probe()
+    rivals = contenders(quick)
     rounds, seconds = (2, 0.2) if quick else (5, 2.0)
     console.print(f"The limit: {probe.shape[1]} accumulators of {32 * probe.shape[0]} bits.")
     found = {
         "against_limit": against_limit(probe, seconds),
         "layouts": layouts(probe, 2 * seconds),
         "statistics_cost": statistics_cost(probe, seconds / 2),
+        "vectors_over_plain_loops": vectors_over_plain_loops(probe, seconds / 2),
         "threads": threads(probe, 5 * seconds, quick),
         "rivals": [
             row

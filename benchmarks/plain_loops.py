@@ -232,8 +232,9 @@ def _keep_smallest(scores, k, best, second, which):  # type: ignore[no-untyped-d
 
 @_entry
 def score_rows(x, centroids, halves, p, best, second, which):  # type: ignore[no-untyped-def]
-    """For each of ROWS rows the two smallest scores halves[k] + centroids[k] . x[:, r], and the k of
-    the smallest; float32 x (n, ROWS), centroids (K, n) with K a multiple of four, buffer p (4, ROWS).
+    """For each of ROWS rows the two smallest scores halves[k] + centroids[k] . x[:, r], and the k
+    of the smallest; float32 x (n, ROWS), centroids (K, n) with K a multiple of four, buffer p (4,
+    ROWS).
     """
     K, n = centroids.shape
     _fill(best, np.float32(np.inf))

@@ -373,7 +373,7 @@ def test_every_pair_is_the_specified_integer(n: int, m: int, standardised: bool)
 
 
 def golden_input() -> tuple[Frequencies, np.ndarray]:
-    """From integer arithmetic alone, so that they are the same under every version of everything."""
+    """From integer arithmetic alone, so that they are the same under every version of NumPy."""
 
     def integers(count: int, multiplier: int) -> np.ndarray:
         return np.array(

@@ -23,6 +23,7 @@ OF_INTERNALS = {
     "gpu_decode.py",  # the limit from which on a GPU decodes
     "kernel.py",  # the kernel alone
     "kernel_rivals.py",
+    "plain_loops.py",  # the constants of the arithmetic
     "startup.py",  # the entry point of the command line
     "statistics_cost.py",  # the kernel without its statistics
     "structured.py",  # products with structured frequencies
