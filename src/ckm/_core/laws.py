@@ -24,10 +24,10 @@ DEFAULT_DISTRIBUTION = "multiscale"
 # clusters. It extends farther upwards, to low frequencies, which see where whole clusters are.
 VARIANCE_RANGE = (0.5, 8.0)
 # Ratio of the variance of the data to that within clusters, above which half the frequencies are
-# drawn coarse. Below it, VARIANCE_RANGE contains frequencies that see the whole data.
+# drawn coarse: clusters are then so small in the data that VARIANCE_RANGE alone hardly locates them.
 COARSE_RATIO = 128.0
-# How many times smaller than the variance of the data the smallest coarse variance is, when there
-# are 5 frequencies per dimension; it falls further as there are more.
+# Ratio of the squared distance between clusters to the smallest coarse variance. The distance is
+# that of K = m / (5 n) clusters which fill the data evenly: its square is reach / K^(2/n).
 COARSE_DEPTH = 12.0
 
 
