@@ -34,7 +34,7 @@ _HOMES = {
     "Frequencies": "ckm._core.frequencies",
     "Sketch": "ckm._core.sketch",
     "Sketcher": "ckm._sketching.stream",
-    "Solution": "ckm._decoding.api",
+    "Solution": "ckm._decoding.solution",
     "datasets": "ckm.datasets",
     "decode": "ckm._decoding.api",
     "draw_frequencies": "ckm._core.frequencies",

@@ -15,7 +15,7 @@ from sklearn.base import (
 
 from ckm._core.laws import DEFAULT_DISTRIBUTION
 from ckm._core.sketch import Sketch
-from ckm._decoding.api import Solution
+from ckm._decoding.solution import Solution
 from ckm._sklearn.callbacks import (
     CallbackSupportMixin,
     FittedAttribute,

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 import numpy as np
 
 from ckm._cli.errors import in_options
-from ckm._decoding.api import Solution
+from ckm._decoding.solution import Solution
 from ckm._display.tables import centroids_csv, coordinate_names
 from ckm._kmeans.assign import Centroids
 from ckm._sources.paths import resolve

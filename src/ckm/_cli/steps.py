@@ -26,8 +26,9 @@ from ckm._cli.options import (
     RowOptions,
 )
 from ckm._core.sketch import Sketch
-from ckm._decoding.api import Solution, require_rows, resolve_decoder
+from ckm._decoding.api import require_rows, resolve_decoder
 from ckm._decoding.diagnosis import Status
+from ckm._decoding.solution import Solution
 from ckm._decoding.starts import require_init
 from ckm._display import tables
 from ckm._kmeans.assign import Centroids, Labelling

@@ -1,150 +1,198 @@
-"""What can be wrong with decoded centroids, each in a sentence that a person can act on."""
+"""What can be wrong with decoded centroids, each with a sentence that says what to do."""
 
 from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
 
-from ckm._decoding.objective import Problem, atoms
-from ckm._util.arrays import Array
+from ckm._decoding.objective import atoms
+from ckm._decoding.problem import Problem
+from ckm._decoding.settings import DEFAULT, Settings
+from ckm._messages import Argument, Message
+from ckm._util.arrays import BoolArray, FloatArray
 from ckm._util.checks import FREQUENCIES_PER_PARAMETER
 
-_STARVED_SHARE = 0.01  # of the weight that a centroid would have if all had the same
-# how much the sketches of two centroids may differ, a frequency, and they still pass for one
-_ALIKE = 0.1
-_OTHER = 25.0  # times the variance, from which on frequencies miss what tells clusters apart
-_ALL = 1 - 1e-9  # of the weight
-_MISFIT = 0.03  # how much the sketch of what was found may differ from the data's, a frequency
+# Share of the weight that counts as all of it, up to rounding.
+_ALL_WEIGHT = 1 - 1e-9
 
 
 class Status(StrEnum):
-    """How a decoding ended."""
+    """How a decoding ended.
+
+    Attributes
+    ----------
+    OK
+        Nothing was found to be wrong.
+    UNEXPLAINED
+        The recovered measure does not have the data's sketch.
+    SMALL_SKETCH
+        The sketch has too few frequencies for so many clusters.
+    OTHER_SPREAD
+        The frequencies were chosen for data of another scale.
+    FAR_OUT
+        Outliers below the sketch's detection limit may decide the SSE.
+    MERGED
+        Some centroids are so close that the sketch cannot separate them.
+    STARVED
+        Some centroids have hardly any weight.
+    """
 
     OK = "ok"
-    UNEXPLAINED = "unexplained"  # what was found does not have the data's sketch
-    SMALL_SKETCH = "small-sketch"  # too few frequencies for so many clusters
-    OTHER_SPREAD = "other-spread"  # the frequencies were chosen for data of another scale
-    FAR_OUT = "far-out"  # rows too few to be seen may decide the SSE
-    MERGED = "merged"  # some centroids are so close that the sketch cannot tell them apart
-    STARVED = "starved"  # some centroids have hardly any weight
+    UNEXPLAINED = "unexplained"
+    SMALL_SKETCH = "small-sketch"
+    OTHER_SPREAD = "other-spread"
+    FAR_OUT = "far-out"
+    MERGED = "merged"
+    STARVED = "starved"
 
 
 class Finding(NamedTuple):
-    """Something to know about a solution."""
+    """Something that may be wrong with a solution.
+
+    Parameters
+    ----------
+    status : Status
+        What kind of finding it is.
+    sentence : Message
+        What was seen and what to do about it.
+    """
 
     status: Status
-    sentence: str
+    sentence: Message
 
 
 def diagnose(
-    problem: Problem, C: Array, weights: Array, cost: float | None, known: Array | None = None
+    problem: Problem,
+    C: FloatArray,
+    weights: FloatArray,
+    cost: float | None,
+    known_weights: FloatArray | None = None,
 ) -> tuple[Finding, ...]:
-    """What is wrong with these centroids (K, n), in the problem's coordinates, and their weights,
-    which sum to one.
+    """What is wrong with these centroids (K, n), in the problem's coordinates, and their weights
+    (K,), which sum to one.
 
-    `cost` is that of the measure they were placed on; None where it is known to be large, as for
-    points that stand for wide clusters. `known` is the weight that each has from rows that are
-    known to be there; None where rows far out may have been missed. Where it is all the weight,
-    nothing had to be searched for.
+    `cost` is that of the measure they were placed on; None if it is expected to be large, as for
+    Diracs that stand for wide clusters. `known_weights` (K,) is the part of each weight that is due
+    to rows known from the pool; None if outliers may have been missed. If all the weight is known,
+    no search was needed and none is doubted.
     """
-    searched = known is None or known.sum() < _ALL
-    other = _other_spread(problem) if searched else None
-    unexplained = _unexplained(problem, cost) if searched and cost is not None else None
-    far = _far_out(problem) if known is None else None
-    small, merged, starved = (
-        small_sketch(problem.m, *C.shape),
-        _merged(problem, C, weights),
-        _starved(weights, known),
+    was_searched = known_weights is None or known_weights.sum() < _ALL_WEIGHT
+    has_cost = was_searched and cost is not None
+    K, n = C.shape
+    findings = (
+        find_small_sketch(problem.m, K, n, problem.settings),
+        _find_other_spread(problem) if was_searched else None,
+        _find_unexplained(problem, cost) if has_cost else None,
+        _find_far_out(problem) if known_weights is None else None,
+        _find_merged(problem, C, weights),
+        _find_starved(weights, known_weights, problem.settings),
     )
-    return tuple(
-        finding for finding in (small, other, unexplained, far, merged, starved) if finding
-    )
+    return tuple(finding for finding in findings if finding)
 
 
-def small_sketch(m: int, K: int, n: int) -> Finding | None:
+def find_small_sketch(m: int, K: int, n: int, settings: Settings = DEFAULT) -> Finding | None:
     """Fewer frequencies than twice the coordinates to be found leave centroids in doubt."""
-    if m >= 2 * K * n:
+    least = settings.min_frequencies_per_coordinate
+    if m >= least * K * n:
         return None
-    return Finding(
-        Status.SMALL_SKETCH,
-        f"This sketch has {m} frequencies; for {K} clusters in dimension {n} fewer than 2 K n = {2 * K * n} leave centroids in doubt. "
-        f"Sketch with sketch_size={FREQUENCIES_PER_PARAMETER * K * n} (5 K n), or ask for fewer clusters.",
+    sentence = Message(
+        f"This sketch has {m} frequencies; for {K} clusters in dimension {n} fewer than "
+        f"{least} K n = {least * K * n} leave centroids in doubt. Sketch with ",
+        Argument("sketch_size", FREQUENCIES_PER_PARAMETER * K * n),
+        f" ({FREQUENCIES_PER_PARAMETER} K n), or ask for fewer clusters.",
     )
+    return Finding(Status.SMALL_SKETCH, sentence)
 
 
-def _merged(problem: Problem, C: Array, weights: Array) -> Finding | None:
-    K = len(weights)
-    heavy = C[~_light(weights)]
+def _find_merged(problem: Problem, C: FloatArray, weights: FloatArray) -> Finding | None:
+    heavy = C[~_is_light(weights, problem.settings)]
     if len(heavy) < 2:
         return None
     gaps = ((heavy[:, None] - heavy) ** 2).sum(axis=2) + np.diag(np.full(len(heavy), np.inf))
-    # those further apart than a cluster's width are not worth a look
+    # Only pairs within the width of a cluster are compared: atoms of all pairs may take long.
     close = np.flatnonzero(gaps.min(axis=1) < problem.n)
-    other = np.argmin(gaps[close], axis=1)
-    difference = atoms(problem, heavy[close]) - atoms(problem, heavy[other])
-    count = int(((np.abs(difference) ** 2).mean(axis=1) <= _ALIKE**2).sum())
+    nearest = np.argmin(gaps[close], axis=1)
+    difference = atoms(problem.omega, heavy[close]) - atoms(problem.omega, heavy[nearest])
+    mean_squares = (np.abs(difference) ** 2).mean(axis=1)
+    count = int((mean_squares <= problem.settings.merged_difference**2).sum())
     if not count:
         return None
-    return Finding(
-        Status.MERGED,
-        f"{count} of {K} centroids are so close to another that the sketch cannot tell them apart: there seem to be fewer clusters; "
-        f"ask for fewer.",
+    sentence = Message(
+        f"{count} of {len(weights)} centroids are so close to another that the sketch cannot "
+        f"separate them: there seem to be fewer clusters; ask for fewer."
     )
+    return Finding(Status.MERGED, sentence)
 
 
-def _unexplained(problem: Problem, cost: float) -> Finding | None:
-    if cost <= max(2 * problem.noise, _MISFIT**2 * problem.m):
+def _find_unexplained(problem: Problem, cost: float | None) -> Finding | None:
+    if cost is None:
         return None
-    return Finding(
-        Status.UNEXPLAINED,
-        f"What was found has a sketch that differs from the data's by {np.sqrt(cost / problem.m):.2g} a frequency, where chance explains "
-        f"{np.sqrt(problem.noise / problem.m):.2g}: clusters may be missed. Sketch with a pool of rows (pool=1000), try n_init=5, or use a "
-        f"larger sketch.",
+    if cost <= max(2 * problem.noise, problem.settings.max_residual**2 * problem.m):
+        return None
+    residual = np.sqrt(cost / problem.m)
+    noise = np.sqrt(problem.noise / problem.m)
+    sentence = Message(
+        f"RMS residual {residual:.2g} per frequency; sampling noise explains {noise:.2g}: clusters "
+        f"may be missed. Sketch with a pool of rows (",
+        Argument("pool", 1000),
+        "), try ",
+        Argument("n_init", 5),
+        ", or use a larger sketch.",
     )
+    return Finding(Status.UNEXPLAINED, sentence)
 
 
-def _other_spread(problem: Problem) -> Finding | None:
-    """Frequencies come from other data where a sketch was made `like` another."""
-    # what a few rows far out do to moments is a matter of its own
-    if problem.spread is None or not problem.moments:
+def _find_other_spread(problem: Problem) -> Finding | None:
+    """Frequencies come from other data if a sketch was made `like` another."""
+    # Outliers change the variance too; they have a finding of their own.
+    if problem.pilot_variance is None or not problem.has_trusted_moments:
         return None
-    variances = np.diag(problem.covariance) if problem.covariance.ndim == 2 else problem.covariance
-    ratio = float(variances.mean()) / problem.spread
-    if 1 / _OTHER <= ratio <= _OTHER:
+    most = problem.settings.max_scale_ratio
+    ratio = float(problem.covariance.diagonal.mean()) / problem.pilot_variance
+    if 1 / most <= ratio <= most:
         return None
-    return Finding(
-        Status.OTHER_SPREAD,
-        f"The variance of these rows is {ratio:.3g} times that of the rows that the frequencies were chosen for: frequencies so "
-        f"{'high' if ratio > 1 else 'low'} may miss clusters, and centroids may be far off. Sketch the rows anew, without like=.",
+    sentence = Message(
+        f"The variance of these rows is {ratio:.3g} times that of the rows that the frequencies "
+        f"were chosen for: frequencies so {'high' if ratio > 1 else 'low'} may miss clusters, and "
+        f"centroids may be far off. Sketch the rows anew, without ",
+        Argument("like", ...),
+        ".",
     )
+    return Finding(Status.OTHER_SPREAD, sentence)
 
 
-def _far_out(problem: Problem) -> Finding | None:
-    if problem.moments:
+def _find_far_out(problem: Problem) -> Finding | None:
+    if problem.has_trusted_moments:
         return None
-    variances = np.diag(problem.covariance) if problem.covariance.ndim == 2 else problem.covariance
+    variances = problem.covariance.diagonal
     reach = np.maximum(problem.mean - problem.lower, problem.upper - problem.mean)
     ratios = np.divide(reach, np.sqrt(variances), out=np.zeros(problem.n), where=variances > 0)
-    return Finding(
-        Status.FAR_OUT,
-        f"Column {np.argmax(ratios)} (counted from 0) reaches {ratios.max():.3g} standard deviations from its mean: a few rows there may "
-        f"decide the SSE, and a sketch cannot see so few. Sketch with a larger pool of rows (pool=1000), which keeps such rows; or "
-        f"transform or clip that column.",
+    sentence = Message(
+        f"Column {np.argmax(ratios)} (counted from 0) reaches {ratios.max():.3g} standard "
+        f"deviations from its mean: a few outliers there may decide the SSE, and are below the "
+        f"sketch's detection limit. Sketch with a larger pool of rows (",
+        Argument("pool", 1000),
+        "), which keeps outliers; or transform or clip that column.",
     )
+    return Finding(Status.FAR_OUT, sentence)
 
 
-def _light(weights: Array) -> Array:
-    return np.asarray(weights < _STARVED_SHARE / len(weights))
+def _is_light(weights: FloatArray, settings: Settings) -> BoolArray:
+    return np.asarray(weights < settings.starved_share / len(weights))
 
 
-def _starved(weights: Array, known: Array | None) -> Finding | None:
+def _find_starved(
+    weights: FloatArray, known_weights: FloatArray | None, settings: Settings
+) -> Finding | None:
     K = len(weights)
-    doubted = np.ones(K, bool) if known is None else known <= weights / 2
-    count = int((_light(weights) & doubted).sum())
+    is_starved = _is_light(weights, settings)
+    if known_weights is not None:
+        is_starved &= known_weights <= weights / 2
+    count = int(is_starved.sum())
     if not count:
         return None
-    return Finding(
-        Status.STARVED,
-        f"{count} of {K} centroids have hardly any weight (below {_STARVED_SHARE / K:.2g}) and may stand where no rows are; "
-        f"ask for fewer clusters, or use a larger sketch.",
+    sentence = Message(
+        f"{count} of {K} centroids have hardly any weight (below {settings.starved_share / K:.2g}) "
+        f"and may be where no rows are; ask for fewer clusters, or use a larger sketch."
     )
+    return Finding(Status.STARVED, sentence)

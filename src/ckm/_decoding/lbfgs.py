@@ -1,8 +1,8 @@
-"""Descend a smooth cost within bounds: L-BFGS on the coordinates that are free, projected onto the
-box (Bertsekas, 1982).
+"""Minimise a smooth cost within bounds: L-BFGS on the free coordinates, projected onto the box
+(Bertsekas, 1982).
 
-SciPy's L-BFGS-B needs as many evaluations, and around each of them as long again as an evaluation
-of a decoder's cost takes.
+SciPy's L-BFGS-B needs as many evaluations, but spends as much time around each of them as one
+evaluation of a decoder's cost takes.
 """
 
 from collections.abc import Callable
@@ -10,140 +10,205 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ckm._util.arrays import Array
+from ckm._decoding.settings import DEFAULT, Settings
+from ckm._util.arrays import FloatArray
 from ckm._util.jit import entry, summing
 
-# From a point to the cost there and its gradient, which is not written to again.
-Cost = Callable[[Array], tuple[float, Array]]
-
-_MEMORY = 20  # steps that are remembered
-_FEW = 10  # steps
-_TRIES = 20  # evaluations along one direction
-# shares of the slope at first: a step gains at least the one of it, and leaves at most the other
-_ENOUGH, _FLATTER = 1e-4, 0.9
-_FARTHER = 4.0  # times, where the cost still falls as steeply as at first
+# From a point to the cost there and its gradient, which the cost function does not write to again.
+Cost = Callable[[FloatArray], tuple[float, FloatArray]]
 
 
 class Point(NamedTuple):
     """A point with its cost and gradient."""
 
-    x: Array
+    x: FloatArray
     value: float
-    gradient: Array
+    gradient: FloatArray
 
 
 class Limits(NamedTuple):
-    """When to end: after so many steps, after two in a row that gain at most `gain` each (times the
-    cost, where that is above one), where no slope is above `slope`, where the cost is still above
-    `hope` after a few steps, or where it is at most `enough`.
+    """When a descent ends.
+
+    Parameters
+    ----------
+    steps : int
+        The number of steps at most.
+    gain : float
+        End after two steps in a row that gain at most this, times the cost where that is above one.
+    slope : float
+        End where no component of the gradient within the bounds is larger.
+    abort_above : float
+        End after a few steps if the cost is still above this.
+    target : float
+        End once the cost is at most this.
     """
 
     steps: int
     gain: float = 1e-9
     slope: float = 1e-8
-    hope: float = np.inf
-    enough: float = -np.inf
+    abort_above: float = np.inf
+    target: float = -np.inf
 
 
-def descend(cost: Cost, x: Array, lower: Array, upper: Array, limits: Limits) -> Point:
-    """A local minimum of the cost over lower <= x <= upper, started at x, as far as the limits go."""
-    x = np.minimum(np.maximum(x, lower), upper)
-    at, kept, vain, scale = Point(x, *cost(x)), 0, 0, 0.0
-    steps, changes, direction, free, room = (
-        *np.empty((2, _MEMORY, len(x))),
-        *np.empty((2, len(x))),
-        np.empty((_MEMORY, 2)),
-    )
-    for i in range(limits.steps):
-        if at.value <= limits.enough:
-            break
-        steepest = _direct(
-            at.x, at.gradient, lower, upper, steps, changes, kept, scale, direction, free, room
-        )
-        if steepest <= limits.slope or (i == _FEW and at.value > limits.hope):
-            break
-        found = _search(
-            cost,
-            at,
-            direction,
+class _Memory:
+    """The last steps and changes of the gradient, and workspaces of the two-loop recursion."""
+
+    def __init__(self, size: int, dimension: int) -> None:
+        self.steps = np.empty((size, dimension))
+        self.changes = np.empty((size, dimension))
+        self.direction = np.empty(dimension)
+        self.free = np.empty(dimension)
+        self.workspace = np.empty((size, 2))
+        self.count = 0
+        self.scale = 0.0
+
+    def clear(self) -> None:
+        """Forget all steps, so that the next direction is the steepest."""
+        self.count = 0
+        self.scale = 0.0
+
+    def add(self, step: FloatArray, change: FloatArray) -> None:
+        """Remember a step, unless the cost is not convex along it."""
+        curvature = float(step @ change)
+        if curvature > 0:
+            self.scale = curvature / float(change @ change)
+            self.steps[self.count % len(self.steps)] = step
+            self.changes[self.count % len(self.steps)] = change
+            self.count += 1
+
+    def find_direction(self, at: Point, lower: FloatArray, upper: FloatArray) -> float:
+        """Write the next direction; return the steepest slope within the bounds."""
+        slope: float = _find_direction(
+            at.x,
+            at.gradient,
             lower,
             upper,
-            1.0 if kept else min(1.0, 1 / float(np.sqrt(direction @ direction))),
+            self.steps,
+            self.changes,
+            self.count,
+            self.scale,
+            self.direction,
+            self.free,
+            self.workspace,
         )
+        return slope
+
+    @property
+    def first_length(self) -> float:
+        """The step length to try first: one, or a step of at most unit length at the start."""
+        if self.count:
+            return 1.0
+        return min(1.0, 1 / float(np.sqrt(self.direction @ self.direction)))
+
+
+def descend(
+    cost: Cost,
+    x: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    limits: Limits,
+    settings: Settings = DEFAULT,
+) -> Point:
+    """A local minimum of the cost over lower <= x <= upper, from x, as far as the limits go."""
+    x = np.minimum(np.maximum(x, lower), upper)
+    at = Point(x, *cost(x))
+    memory = _Memory(settings.lbfgs_memory, len(x))
+    stalled = 0
+    for i in range(limits.steps):
+        if at.value <= limits.target:
+            break
+        slope = memory.find_direction(at, lower, upper)
+        is_hopeless = i == settings.abort_check_step and at.value > limits.abort_above
+        if slope <= limits.slope or is_hopeless:
+            break
+        found = _search_line(cost, at, memory, lower, upper, settings)
         if found is None:
-            if not kept:
+            if not memory.count:
                 break
-            kept, scale = 0, 0.0  # what is remembered no longer fits; the steepest direction does
+            # What is remembered no longer fits; the steepest direction is left to try.
+            memory.clear()
             continue
-        step, change = found.x - at.x, found.gradient - at.gradient
-        curvature = step @ change
-        if curvature > 0:
-            scale = curvature / (change @ change)
-            steps[kept % _MEMORY], changes[kept % _MEMORY] = step, change
-            kept += 1
-        gained, at = at.value - found.value, found
-        vain = vain + 1 if gained <= limits.gain * max(abs(at.value), 1.0) else 0
-        if vain == 2:  # one may be a step that bounds cut short
+        memory.add(found.x - at.x, found.gradient - at.gradient)
+        gained = at.value - found.value
+        at = found
+        stalled = stalled + 1 if gained <= limits.gain * max(abs(at.value), 1.0) else 0
+        # A single one may be a step that the bounds cut short.
+        if stalled == 2:
             break
     return at
 
 
-def _search(
-    cost: Cost, at: Point, direction: Array, lower: Array, upper: Array, size: float
+def _search_line(
+    cost: Cost,
+    at: Point,
+    memory: _Memory,
+    lower: FloatArray,
+    upper: FloatArray,
+    settings: Settings,
 ) -> Point | None:
-    """A point along the direction, bent at the bounds, where the cost is lower and less steep; None
-    if there is none.
+    """A point along the direction, projected onto the box, where the cost is lower and less steep;
+    None if there is none.
     """
     best = None
-    for _ in range(_TRIES):
-        x = np.minimum(np.maximum(at.x + size * direction, lower), upper)
-        found, step = Point(x, *cost(x)), x - at.x
-        before, after = at.gradient @ step, found.gradient @ step
+    length = memory.first_length
+    for _ in range(settings.max_line_evaluations):
+        x = np.minimum(np.maximum(at.x + length * memory.direction, lower), upper)
+        found = Point(x, *cost(x))
+        step = x - at.x
+        before = float(at.gradient @ step)
+        after = float(found.gradient @ step)
         rise = found.value - at.value
-        if before < 0 and rise <= _ENOUGH * before and (best is None or found.value < best.value):
+        is_lower = before < 0 and rise <= settings.sufficient_decrease * before
+        if is_lower and (best is None or found.value < best.value):
             best = found
-            if after >= _FLATTER * before:
+            if after >= settings.max_slope_left * before:
                 break
-            size *= _FARTHER
+            length *= settings.step_growth
         elif best is not None:
             break
-        # to the lowest point of the parabola through both values, but not too close to either
+        elif rise > before:
+            # To the minimum of the parabola through both values, but not too close to either.
+            length *= min(max(before / (2 * (before - rise)), 0.1), 0.5)
         else:
-            size *= min(max(before / (2 * (before - rise)), 0.1), 0.5) if rise > before else 0.5
+            length *= 0.5
     return best
 
 
 @entry
-def _direct(x, gradient, lower, upper, steps, changes, kept, scale, direction, free, room):  # type: ignore[no-untyped-def]
-    """Writes the direction to go in (Nocedal's two loops) and which coordinates are free; returns
-    the steepest slope within the bounds.
+def _find_direction(  # type: ignore[no-untyped-def]
+    x, gradient, lower, upper, steps, changes, count, scale, direction, free, workspace
+):
+    """Write the direction to go in (Nocedal's two loops) and which coordinates are free; return the
+    steepest slope within the bounds.
 
-    Not free are those at a bound, and those that a step along the gradient alone, `scale` times it,
-    would take there: they go there.
+    Coordinates at a bound are not free, nor are those that a step of `scale` times the gradient
+    would take there: these go to their bound.
     """
-    steepest, memory = 0.0, len(steps)
+    steepest = 0.0
+    memory = len(steps)
     for i in range(len(x)):
-        g, bound = gradient[i], lower[i] if gradient[i] > 0 else upper[i]
+        g = gradient[i]
+        bound = lower[i] if gradient[i] > 0 else upper[i]
         free[i] = 1.0 if abs(bound - x[i]) > scale * abs(g) else 0.0
         direction[i] = -g * free[i]
         steepest = max(steepest, abs(g)) if bound != x[i] else steepest
-    for i in range(min(kept, memory)):
-        _forget(
-            steps[(kept - 1 - i) % memory],
-            changes[(kept - 1 - i) % memory],
+    for i in range(min(count, memory)):
+        _remove_curvature(
+            steps[(count - 1 - i) % memory],
+            changes[(count - 1 - i) % memory],
             free,
             direction,
-            room[i],
+            workspace[i],
         )
     for i in range(len(x)):
-        direction[i] *= scale if kept > 0 else 1.0
-    for i in range(min(kept, memory) - 1, -1, -1):
-        _recall(
-            steps[(kept - 1 - i) % memory],
-            changes[(kept - 1 - i) % memory],
+        direction[i] *= scale if count > 0 else 1.0
+    for i in range(min(count, memory) - 1, -1, -1):
+        _apply_curvature(
+            steps[(count - 1 - i) % memory],
+            changes[(count - 1 - i) % memory],
             free,
             direction,
-            room[i],
+            workspace[i],
         )
     for i in range(len(x)):
         if free[i] == 0:
@@ -152,26 +217,28 @@ def _direct(x, gradient, lower, upper, steps, changes, kept, scale, direction, f
 
 
 @summing
-def _forget(step, change, free, direction, room):  # type: ignore[no-untyped-def]
-    """Take out of the direction what this step has seen of the curvature."""
-    curvature, square, along = 0.0, 0.0, 0.0
+def _remove_curvature(step, change, free, direction, workspace):  # type: ignore[no-untyped-def]
+    """The first loop: remove this step's curvature from the direction."""
+    curvature = 0.0
+    square = 0.0
+    along = 0.0
     for i in range(len(step)):
         curvature += step[i] * change[i] * free[i]
         square += change[i] * change[i] * free[i]
         along += step[i] * direction[i]
-    # in the coordinates that are free there may be none
-    room[0] = 1 / curvature if curvature > 1e-10 * square else 0.0
-    room[1] = room[0] * along
+    # Along the free coordinates there may be no curvature at all.
+    workspace[0] = 1 / curvature if curvature > 1e-10 * square else 0.0
+    workspace[1] = workspace[0] * along
     for i in range(len(step)):
-        direction[i] -= room[1] * change[i] * free[i]
+        direction[i] -= workspace[1] * change[i] * free[i]
 
 
 @summing
-def _recall(step, change, free, direction, room):  # type: ignore[no-untyped-def]
-    """And put in what it says instead."""
+def _apply_curvature(step, change, free, direction, workspace):  # type: ignore[no-untyped-def]
+    """The second loop: apply the inverse of this step's curvature."""
     along = 0.0
     for i in range(len(step)):
         along += change[i] * direction[i]
-    share = room[1] - room[0] * along
+    share = workspace[1] - workspace[0] * along
     for i in range(len(step)):
         direction[i] += share * step[i] * free[i]

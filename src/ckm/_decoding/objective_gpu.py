@@ -1,8 +1,7 @@
-"""The objectives of the decoders on a card: those of `atoms.py`, by torch in float64, for mixtures
-so large that it pays.
+"""The objective on a GPU, by torch in float64, for mixtures so large that it pays.
 
-Results agree with those of the CPU to rounding. Numbers go to the card and come back in one piece
-each, since a copy takes as long as a thousand atoms do.
+Results agree with those of the CPU to rounding. Arguments are copied to the GPU, and results back,
+in one piece each: a copy takes as long as a thousand atoms do.
 """
 
 from collections.abc import Iterator
@@ -13,142 +12,151 @@ from typing import Any
 import numpy as np
 import torch
 
-from ckm._util.arrays import Array
-
-_PAIRS = 2**23  # of atoms and frequencies at a time: 64 MB for each of the arrays
+from ckm._decoding.objective import Objective
+from ckm._util.arrays import ComplexArray, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class CardCosts:
-    """A sketch z (2, m), its frequencies as turns and halves (n, m), and |omega|^2 (m,), as in
-    `products.py`, on a card.
+class GpuObjective(Objective):
+    """Mixtures against a sketch, with everything that stays the same on a torch device.
+
+    Parameters
+    ----------
+    z : tensor (2, m)
+        Real and imaginary part of the sketch.
+    turns : tensor (n, m)
+        Omega / 2 pi, transposed.
+    half_squares : tensor (n, m)
+        Omega^2 / 2, transposed.
+    squared_norms : tensor (m,)
+        |omega_j|^2.
+    block_pairs : int
+        Atoms times frequencies per block.
     """
 
-    z: Any
-    turns: Any
-    halves: Any
-    squares: Any
+    z: torch.Tensor
+    turns: torch.Tensor
+    half_squares: torch.Tensor
+    squared_norms: torch.Tensor
+    block_pairs: int
 
     @classmethod
-    def of(cls, z: Array, turns: Array, device: Any) -> "CardCosts":
-        """Copies on that card."""
+    def of(
+        cls, z: ComplexArray, turns: FloatArray, device: torch.device, block_pairs: int
+    ) -> "GpuObjective":
+        """Copies on that device."""
         t = torch.tensor(turns, device=device)
-        halves = 2 * pi**2 * t**2
+        half_squares = 2 * pi**2 * t**2
         return cls(
-            torch.tensor(np.stack([z.real, z.imag]), device=device),
-            t,
-            halves,
-            2 * halves.sum(dim=0),
+            z=torch.tensor(np.stack([z.real, z.imag]), device=device),
+            turns=t,
+            half_squares=half_squares,
+            squared_norms=2 * half_squares.sum(dim=0),
+            block_pairs=block_pairs,
         )
 
     def blurred_cost(
-        self, C: Array, alpha: Array, width: float
-    ) -> tuple[float, Array, Array, float]:
-        """As in `atoms.py`."""
-        (c, a, w), K = self._there(C, alpha, np.asarray(width)), len(C)
-        total, slope, by_C, by_alpha = (
-            self._zeros(1),
-            self._zeros(1),
-            self._zeros(C.shape),
-            self._zeros(K),
-        )
-        for at in self._blocks(K):
-            cosines, sines = self._waves(c, at)
-            blur = torch.exp(-0.5 * w * self.squares[at])
-            u, v = blur * (a @ cosines), -blur * (a @ sines)
-            x, y = self.z[0, at] - u, self.z[1, at] - v
+        self, C: FloatArray, alpha: FloatArray, width: float
+    ) -> tuple[float, FloatArray, FloatArray, float]:
+        c, a, w = self._to_device(C, alpha, np.asarray(width))
+        total = self._zeros(1)
+        slope = self._zeros(1)
+        by_C = self._zeros(C.shape)
+        by_alpha = self._zeros(len(C))
+        for block in self._blocks(len(C)):
+            cosines, sines = self._waves(c, block)
+            blur = torch.exp(-0.5 * w * self.squared_norms[block])
+            u = blur * (a @ cosines)
+            v = -blur * (a @ sines)
+            x = self.z[0, block] - u
+            y = self.z[1, block] - v
             total += x @ x + y @ y
-            slope += self.squares[at] @ (x * u + y * v)
-            x, y = x * blur, y * blur
+            slope += self.squared_norms[block] @ (x * u + y * v)
+            x = x * blur
+            y = y * blur
             by_alpha -= 2 * (cosines @ x - sines @ y)
-            by_C += (sines.mul_(x).add_(cosines.mul_(y))) @ self.turns[:, at].T
-        value, rise, in_C, in_alpha = _here(total, slope, 4 * pi * a[:, None] * by_C, by_alpha)
-        return float(value[0]), in_C, in_alpha, float(rise[0])
+            by_C += (sines.mul_(x).add_(cosines.mul_(y))) @ self.turns[:, block].T
+        values = _to_host(total, slope, 4 * pi * a[:, None] * by_C, by_alpha)
+        return float(values[0][0]), values[2], values[3], float(values[1][0])
 
     def gaussian_cost(
-        self, C: Array, alpha: Array, widths: Array
-    ) -> tuple[float, Array, Array, Array]:
-        """As in `atoms.py`."""
-        (c, a, w), K = self._there(C, alpha, widths), len(C)
-        total, by_C, by_alpha, by_widths = (
-            self._zeros(1),
-            self._zeros(C.shape),
-            self._zeros(K),
-            self._zeros(C.shape),
-        )
-        for at in self._blocks(K):
-            cosines, sines = self._waves(c, at)
-            decays = torch.exp(-(w @ self.halves[:, at]))
-            cosines, sines = cosines.mul_(decays), sines.mul_(decays)
-            x, y = self.z[0, at] - a @ cosines, self.z[1, at] + a @ sines
+        self, C: FloatArray, alpha: FloatArray, widths: FloatArray
+    ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+        c, a, w = self._to_device(C, alpha, widths)
+        total = self._zeros(1)
+        by_C = self._zeros(C.shape)
+        by_alpha = self._zeros(len(C))
+        by_widths = self._zeros(C.shape)
+        for block in self._blocks(len(C)):
+            cosines, sines = self._waves(c, block)
+            decays = torch.exp(-(w @ self.half_squares[:, block]))
+            cosines = cosines.mul_(decays)
+            sines = sines.mul_(decays)
+            x = self.z[0, block] - a @ cosines
+            y = self.z[1, block] + a @ sines
             total += x @ x + y @ y
             along = cosines * x - sines * y
             by_alpha -= 2 * along.sum(dim=1)
-            by_widths += along @ self.halves[:, at].T
-            by_C += (sines.mul_(x).add_(cosines.mul_(y))) @ self.turns[:, at].T
-        value, in_C, in_alpha, in_widths = _here(
-            total, 4 * pi * a[:, None] * by_C, by_alpha, 2 * a[:, None] * by_widths
-        )
-        return float(value[0]), in_C, in_alpha, in_widths
+            by_widths += along @ self.half_squares[:, block].T
+            by_C += (sines.mul_(x).add_(cosines.mul_(y))) @ self.turns[:, block].T
+        values = _to_host(total, 4 * pi * a[:, None] * by_C, by_alpha, 2 * a[:, None] * by_widths)
+        return float(values[0][0]), values[1], values[2], values[3]
 
-    def residual(self, C: Array, alpha: Array, width: float) -> Array:
-        """r = z - sum_k alpha_k a(c_k), blurred."""
-        (c, a, w), model = self._there(C, alpha, np.asarray(width)), torch.empty_like(self.z)
-        for at in self._blocks(len(C)):
-            cosines, sines = self._waves(c, at)
-            model[0, at], model[1, at] = a @ cosines, -(a @ sines)
-        (found,) = _here(self.z - torch.exp(-0.5 * w * self.squares) * model)
-        return np.asarray(found[0] + 1j * found[1])
+    def residual(self, C: FloatArray, alpha: FloatArray, width: float = 0.0) -> ComplexArray:
+        c, a, w = self._to_device(C, alpha, np.asarray(width))
+        model = torch.empty_like(self.z)
+        for block in self._blocks(len(C)):
+            cosines, sines = self._waves(c, block)
+            model[0, block] = a @ cosines
+            model[1, block] = -(a @ sines)
+        (parts,) = _to_host(self.z - torch.exp(-0.5 * w * self.squared_norms) * model)
+        return np.asarray(parts[0] + 1j * parts[1])
 
-    def correlations(self, points: Array, r: Array) -> Array:
-        """Re <a(c), r> for every row c of `points`."""
-        (c, r_real, r_imag), found = self._there(points, r.real, r.imag), self._zeros(len(points))
-        for at in self._blocks(len(points)):
-            cosines, sines = self._waves(c, at)
-            found += cosines @ r_real[at] - sines @ r_imag[at]
-        return _here(found)[0]
+    def correlations(self, points: FloatArray, r: ComplexArray) -> FloatArray:
+        c, r_real, r_imag = self._to_device(points, r.real, r.imag)
+        totals = self._zeros(len(points))
+        for block in self._blocks(len(points)):
+            cosines, sines = self._waves(c, block)
+            totals += cosines @ r_real[block] - sines @ r_imag[block]
+        return _to_host(totals)[0]
 
-    def fewer_equations(self, C: Array, width: float) -> tuple[Array, Array]:
-        """As in `atoms.py`."""
-        (c, w), known = self._there(C, np.asarray(width)), self._zeros((0, len(C) + 1))
-        for at in self._blocks(len(C)):
-            cosines, sines = self._waves(c, at)
-            blur = torch.exp(-0.5 * w * self.squares[at])
-            real, imag = (
-                torch.vstack([cosines.mul_(blur), self.z[:1, at]]),
-                torch.vstack([sines.mul_(-blur), self.z[1:, at]]),
-            )
-            known = torch.linalg.qr(torch.cat([known, real.T, imag.T]), mode="r").R
-        (found,) = _here(known)
+    def reduced_equations(self, C: FloatArray, width: float = 0.0) -> tuple[FloatArray, FloatArray]:
+        c, w = self._to_device(C, np.asarray(width))
+        R = self._zeros((0, len(C) + 1))
+        for block in self._blocks(len(C)):
+            cosines, sines = self._waves(c, block)
+            blur = torch.exp(-0.5 * w * self.squared_norms[block])
+            real = torch.vstack([cosines.mul_(blur), self.z[:1, block]])
+            imag = torch.vstack([sines.mul_(-blur), self.z[1:, block]])
+            R = torch.linalg.qr(torch.cat([R, real.T, imag.T]), mode="r").R
+        (found,) = _to_host(R)
         return found[:, :-1], found[:, -1]
 
-    def _waves(self, c: Any, at: slice) -> tuple[Any, Any]:
-        """Cosines and sines of the phases of each atom at the frequencies `at`."""
-        phases = c @ self.turns[:, at]
+    def _waves(self, c: torch.Tensor, block: slice) -> tuple[torch.Tensor, torch.Tensor]:
+        """Cosines and sines of the phases of each atom at the frequencies of a block."""
+        phases = c @ self.turns[:, block]
         phases = phases.sub_(torch.round(phases)).mul_(2 * pi)
         return torch.cos(phases), torch.sin(phases)
 
-    def _there(self, *arrays: Array) -> list[Any]:
-        """Copies on the card."""
-        flat = torch.from_numpy(
-            np.concatenate([np.asarray(array, np.float64).ravel() for array in arrays])
-        ).to(self.z.device)
+    def _to_device(self, *arrays: FloatArray) -> list[torch.Tensor]:
+        """Copies on the device."""
+        parts = [np.asarray(array, np.float64).ravel() for array in arrays]
+        flat = torch.from_numpy(np.concatenate(parts)).to(self.z.device)
+        sizes = [array.size for array in arrays]
         return [
-            part.view(array.shape)
-            for part, array in zip(
-                flat.split([array.size for array in arrays]), arrays, strict=True
-            )
+            part.view(array.shape) for part, array in zip(flat.split(sizes), arrays, strict=True)
         ]
 
-    def _zeros(self, shape: Any) -> Any:
+    def _zeros(self, shape: Any) -> torch.Tensor:
         return torch.zeros(shape, dtype=torch.float64, device=self.z.device)
 
     def _blocks(self, K: int) -> Iterator[slice]:
-        m, step = self.z.shape[1], max(1, _PAIRS // K)
+        m = self.z.shape[1]
+        step = max(1, self.block_pairs // K)
         return (slice(start, min(start + step, m)) for start in range(0, m, step))
 
 
-def _here(*tensors: Any) -> list[Array]:
+def _to_host(*tensors: torch.Tensor) -> list[FloatArray]:
     """Copies on the CPU."""
     flat = torch.cat([tensor.ravel() for tensor in tensors]).cpu().numpy()
     ends = np.cumsum([tensor.numel() for tensor in tensors])[:-1]

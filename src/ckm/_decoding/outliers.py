@@ -1,112 +1,133 @@
-"""Rows too few for a sketch to see, imagined from what it also holds: the moments and the bounds of
-every column.
+"""Outliers below the sketch's detection limit, reconstructed from bounds and second moments.
 
-A handful of rows very far out may have most of the SSE. Once the measure of all others, the bulk,
-is recovered, the second moment that it lacks is theirs, R = sum_j a_j d_j d_j^T, and the bounds say
-how far they reach. Whether they are a group or the end of a tail the bulk tells: a tail goes on
-from where the sketch still sees rows to the bound. What that does not explain is put near the
-bound.
+A handful of outliers may have most of the SSE. Once the measure of all other rows, the bulk, is
+recovered, the second moment that it lacks is theirs, R = sum_j a_j d_j d_j^T, and the bounds say
+how far they reach. The bulk says whether they are a group or the end of a tail: a tail goes on from
+where the sketch still sees rows to the bound. What a tail does not explain is put near the bound.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
 
-from ckm._decoding.objective import Problem
-from ckm._util.arrays import Array
+from ckm._core.moments import SecondMoment
+from ckm._decoding.problem import Problem
+from ckm._decoding.settings import DEFAULT, Settings
+from ckm._util.arrays import Array, FloatArray
 
-_STEEPEST = 20.0  # a tail of which only the first row is far out
-_WITHIN = 0.9  # where the mean of a group is, if its farthest row is at one
 
-
-def imagine_rows(problem: Problem, bulk: Problem, points: Array) -> tuple[Array, Array]:
+def reconstruct_outliers(
+    problem: Problem, bulk: Problem, points: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Rows (f, n) of `problem` that are not among `points`, a sample of its `bulk` in a narrower
     box, and their shares of the weight (f,).
 
-    One column after the other, the one that lacks most first: the other coordinates follow it as
-    the second moments say, and what rows far out in one column explain of the others is no longer
-    missing there.
+    Columns are taken one after the other, the one that lacks most variance first. The other
+    coordinates of its outliers follow from the second moments, and what these outliers explain of
+    the other columns is no longer missing there.
     """
-    D, far = points - problem.mean, np.flatnonzero(~bulk.trusted)
-    rows, shares = [np.empty((0, problem.n))], [np.empty(0)]
-    # which columns the same rows are far out in, nobody knows
-    if problem.covariance.ndim == 1 and len(far) > 1:
-        far = far[:0]
-    missing = (
-        problem.covariance - D.T @ D / len(D)
-        if problem.covariance.ndim == 2
-        else np.diag(problem.covariance - (D**2).mean(axis=0))
-    )
-    while len(far):
-        c = int(far[np.argmax(missing[far, far])])
-        far = far[far != c]
+    D = points - problem.mean
+    columns = np.flatnonzero(~bulk.trusted)
+    rows = [np.empty((0, problem.n))]
+    shares = [np.empty(0)]
+    is_full = problem.covariance.is_full
+    # Variances alone do not say in which columns the same rows are outliers.
+    if not is_full and len(columns) > 1:
+        columns = columns[:0]
+    missing = (problem.covariance - SecondMoment.of_points(D, full=is_full)).matrix
+    while len(columns):
+        c = int(columns[np.argmax(missing[columns, columns])])
+        columns = columns[columns != c]
         if missing[c, c] > 0:
             direction = missing[c] / missing[c, c]
-            along, share = _along(problem, bulk, D[:, c], c, float(missing[c, c]))
-            rows.append(
-                np.clip(problem.mean + along[:, None] * direction, problem.lower, problem.upper)
-            )
+            along, share = _reconstruct_column(problem, bulk, D[:, c], c, float(missing[c, c]))
+            found = problem.mean + along[:, None] * direction
+            rows.append(np.clip(found, problem.lower, problem.upper))
             shares.append(share)
             missing = missing - np.outer(missing[c], direction)
     return np.vstack(rows), np.concatenate(shares)
 
 
-def _along(
-    problem: Problem, bulk: Problem, seen: Array, c: int, missing: float
-) -> tuple[Array, Array]:
-    """How far from the mean rows lie along column c, and their shares, which make the second moment
-    that is `missing`.
+class _Side(NamedTuple):
+    """One end of a column, relative to the mean: its bound, and how far from the mean the sketch
+    still sees rows.
     """
-    sides = [
-        (
-            bound - problem.mean[c],
-            max(float(np.quantile(sign * seen, 1 - min(1.0, problem.unseen / problem.size))), 0.0),
-        )
-        for sign, bound, inner in (
-            (-1, problem.lower[c], bulk.lower[c]),
-            (1, problem.upper[c], bulk.upper[c]),
-        )
-        if bound != inner
-    ]
+
+    bound: float
+    edge: float
+
+
+def _reconstruct_column(
+    problem: Problem, bulk: Problem, deviations: FloatArray, c: int, missing: float
+) -> tuple[FloatArray, FloatArray]:
+    """The distances from the mean of the outliers along column c, and their shares, which make up
+    the `missing` second moment.
+    """
+    sides = _unseen_sides(problem, bulk, deviations, c)
     if not sides:
         return np.empty(0), np.empty(0)
-    bounds = np.array([bound for bound, _ in sides])
-    squares, least = problem.size * missing, float((bounds**2).sum())
-    if squares <= least:  # at most the rows at the bounds
+    bounds = np.array([side.bound for side in sides])
+    squares = problem.size * missing
+    least = float((bounds**2).sum())
+    if squares <= least:
+        # At most the rows at the bounds.
         return bounds, np.full(len(bounds), missing / least)
-    # Between tails that are as heavy on both sides, and tails that are as wide as the bounds say.
+    # Between tails that are as heavy on both sides, and tails as wide as the bounds say.
     sums = bounds**2 + (squares - least) * np.abs(bounds) / np.abs(bounds).sum()
     tails = [
-        _tail(bound, edge, total / bound**2, problem.unseen)
-        for (bound, edge), total in zip(sides, sums, strict=True)
+        make_tail(
+            side.bound,
+            side.edge,
+            total / side.bound**2,
+            problem.detection_limit,
+            problem.settings,
+        )
+        for side, total in zip(sides, sums, strict=True)
     ]
-    along, counts = (np.concatenate(parts) for parts in zip(*tails, strict=True))
+    along = np.concatenate([distances for distances, _ in tails])
+    counts = np.concatenate([counts for _, counts in tails])
     return along, counts / problem.size
 
 
-def _tail(bound: float, edge: float, count: float, most: int) -> tuple[Array, Array]:
+def _unseen_sides(problem: Problem, bulk: Problem, deviations: FloatArray, c: int) -> list[_Side]:
+    """The ends of column c where the data reaches farther than the bulk."""
+    quantile = 1 - min(1.0, problem.detection_limit / problem.size)
+    sides = []
+    for sign, bound, bulk_bound in (
+        (-1, problem.lower[c], bulk.lower[c]),
+        (1, problem.upper[c], bulk.upper[c]),
+    ):
+        if bound != bulk_bound:
+            edge = max(float(np.quantile(sign * deviations, quantile)), 0.0)
+            sides.append(_Side(bound - problem.mean[c], edge))
+    return sides
+
+
+def make_tail(
+    bound: float, edge: float, count: float, most: int, settings: Settings = DEFAULT
+) -> tuple[FloatArray, FloatArray]:
     """Distances whose squares add up to those of `count` rows at the bound, and the number of rows
     at each.
 
-    The k-th farthest row is at bound / k^gamma, and the last of as many as are not seen at the edge
-    of what is. Where these make too much, the tail is steeper; where they make too little, the
-    others are a group, whose farthest row is at the bound.
+    The k-th farthest row is at bound / k^gamma, and the last of the `most` rows that the sketch
+    cannot see is at the edge of what it sees. Where these squares are too many, the tail is
+    steeper; where they are too few, the other rows are a group whose farthest row is at the bound.
     """
     k = np.arange(1, most + 1)
-    gamma = (
-        float(np.clip(np.log(abs(bound) / edge) / np.log(most), 0, _STEEPEST))
-        if edge > 0
-        else _STEEPEST
-    )
-    rest = count - _squares(k, gamma)
+    steepest = settings.max_tail_exponent
+    gamma = steepest
+    if edge > 0:
+        gamma = float(np.clip(np.log(abs(bound) / edge) / np.log(most), 0, steepest))
+    rest = count - _sum_of_squares(k, gamma)
     if rest < 0:
-        gamma, rest = (
-            brentq(lambda g: _squares(k, g) - max(count, _squares(k, _STEEPEST)), gamma, _STEEPEST),
-            0.0,
-        )
-    return np.append(bound * k**-gamma, _WITHIN * bound), np.append(
-        np.ones(most), rest / _WITHIN**2
-    )
+        total = max(count, _sum_of_squares(k, steepest))
+        gamma = brentq(lambda g: _sum_of_squares(k, g) - total, gamma, steepest)
+        rest = 0.0
+    distances = np.append(bound * k**-gamma, settings.group_mean * bound)
+    return distances, np.append(np.ones(most), rest / settings.group_mean**2)
 
 
-def _squares(k: Array, gamma: float) -> float:
+def _sum_of_squares(k: Array, gamma: float) -> float:
+    """The sum of squared distances of a tail, in units of the squared bound."""
     return float((k ** (-2.0 * gamma)).sum())

@@ -1,121 +1,36 @@
-"""Recover from a sketch the mixture of K blurred atoms that explains it.
+"""Recover the mixture of K blurred atoms that explains a sketch.
 
-The paper's atoms are Diracs; clusters have width, and the difference costs 10 to 30 % of SSE. One
-more number, the width that all clusters share, removes it. Atoms that a first search misses are
+The paper's atoms are Diracs. Clusters have width, and ignoring it costs 10 to 30 % of SSE; one more
+number, the width that all clusters share, removes that cost. Atoms that a first search misses are
 found by replacing: as long as the residual is above the noise floor, something is missing. Where no
-such mixture explains the sketch, `ensemble.py` takes over.
+such mixture explains the sketch, `ensemble.py` is used.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from ckm._decoding.lbfgs import Limits, descend
-from ckm._decoding.objective import (
-    Problem,
-    blurred_cost,
-    correlations,
-    fewer_equations,
-    fit_weights,
-    maximise_correlation,
-    moment_misfit,
-    nonnegative,
-    residual,
-)
-from ckm._decoding.starts import Rows
-from ckm._kmeans.assign import Centroids
+from ckm._decoding.clompr import maximise_correlation
+from ckm._decoding.lbfgs import Limits
+from ckm._decoding.mixture import Mixture, descend_atoms, descend_particles
+from ckm._decoding.objective import solve_nonnegative
+from ckm._decoding.problem import Problem
+from ckm._decoding.sample import SampledRows
+from ckm._decoding.settings import Settings
 from ckm._kmeans.breathing import place
-from ckm._sources.arrays import ArraySource
-from ckm._util.arrays import Array
+from ckm._util.arrays import FloatArray
 
-# Draws a number of points from the most natural measure at hand: sampled rows, or the Gaussian of
-# the moments.
-Prior = Callable[[np.random.Generator, int], Array]
-
-_PARTICLES_PER_ATOM = 8
-_CANDIDATES = 300
-MAX_WIDTH = 50.0  # in units of sigma^2
-_MAX_ROUNDS = 100
-# failures in a row that end the search; the smallest share of the cost that counts as less
-_PATIENCE, _GAIN = 8, 1e-3
-# Atoms fit some of the noise too, so that a cost at the floor may still hide a missing one; but
-# there only clear gains count: more than a few steps of descent may bring, or, where these have
-# been made already, than noise may.
-_PATIENCE_AT_FLOOR, _GAIN_AT_FLOOR, _GAIN_ARRIVED = 2, 0.05, 0.01
-_REPLACED = 5  # one atom in so many is replaced at a time where many may be missing
-_CLOSE_CALL = 2.0  # how many times what is gained the loss must be for it to be clear
-# times the cost, there, after a few steps: tries that came to gain were below twice by then
-_HOPELESS = 10.0
+# Draws a number of points from the best guess of the data: sampled rows, or the Gaussian of the
+# moments.
+Prior = Callable[[np.random.Generator, int], FloatArray]
 
 
-@dataclass(frozen=True, eq=False)
-class Mixture:
-    """Gaussians around the rows of C (Q, n), with weights alpha (Q,): of one variance, or each of
-    its own along each axis (Q, n).
-    """
-
-    C: Array
-    alpha: Array
-    width: Any
-    cost: float
-
-    def draw(self, rng: np.random.Generator, count: int) -> Array:
-        """Points from the mixture (count, n), drawn evenly: each atom gets its share, and noise
-        comes in opposite pairs.
-        """
-        return self._draw(rng, count)[0]
-
-    def own_share(self, rng: np.random.Generator, count: int = 4000) -> float:
-        """How much of the squared distance to their own centres is left when points go to the
-        nearest: one where atoms do not overlap.
-        """
-        points, own = self._draw(rng, count)
-        squares = float(((points - own) ** 2).sum())
-        if not squares > 0:
-            return 1.0
-        return Centroids(self.C).sse(ArraySource(points), n_jobs=1) / squares
-
-    def better_split(self) -> bool:
-        """Whether k-means may rather give the heaviest atom two centroids, and two atoms one: of
-        equal widths, and far apart.
-        """
-        both = np.maximum(self.alpha[:, None] + self.alpha, np.finfo(float).tiny)
-        losses = (
-            self.alpha[:, None] * self.alpha / both * ((self.C[:, None] - self.C) ** 2).sum(axis=2)
-        )
-        least = losses[~np.eye(len(self.C), dtype=bool)].min(initial=np.inf)
-        return bool(least < _CLOSE_CALL * 2 / np.pi * self.alpha.max() * self.width)
-
-    def _draw(self, rng: np.random.Generator, count: int) -> tuple[Array, Array]:
-        """Points, and the centre that each was drawn around."""
-        total = self.alpha.sum()
-        shares = np.cumsum(
-            self.alpha / total if total > 0 else np.full(len(self.alpha), 1 / len(self.alpha))
-        )
-        which = np.minimum(
-            np.searchsorted(shares, (np.arange(count) + rng.random()) / count), len(shares) - 1
-        )
-        own, points = self.C[which], np.empty(((count + 1) // 2, 2, self.C.shape[1]))
-        points[:, 0] = rng.standard_normal((len(points), self.C.shape[1]))
-        np.negative(points[:, 0], out=points[:, 1])
-        points = points.reshape(-1, self.C.shape[1])[:count]
-        points *= np.sqrt(self.width) if np.ndim(self.width) == 0 else np.sqrt(self.width)[which]
-        points += own
-        return points, own
-
-
-def make_prior(problem: Problem, rows: Rows | None) -> Prior:
-    """Rows where there are some; else N(mean, covariance) of the sketch's moments, kept in the box."""
+def make_prior(problem: Problem, rows: SampledRows | None) -> Prior:
+    """Rows if there are some; else N(mean, covariance) of the sketch's moments, kept in the box."""
     if rows is not None:
         p = rows.shares
         return lambda rng, count: rows.values[rng.choice(len(p), size=count, p=p)]
-    if problem.covariance.ndim == 2:
-        values, vectors = np.linalg.eigh(problem.covariance)
-        root = vectors * np.sqrt(np.maximum(values, 0))
-    else:
-        root = np.diag(np.sqrt(np.maximum(problem.covariance, 0)))
+    root = problem.covariance.root
     return lambda rng, count: np.clip(
         problem.mean + rng.standard_normal((count, problem.n)) @ root.T,
         problem.lower,
@@ -123,44 +38,91 @@ def make_prior(problem: Problem, rows: Rows | None) -> Prior:
     )
 
 
+def initialise_mixture(
+    problem: Problem, Q: int, prior: Prior, rng: np.random.Generator, *, search: bool = False
+) -> Mixture:
+    """Q blurred atoms close to z, from coarse to fine.
+
+    Particles from the prior are descended together and gathered into atoms by k-means; the atoms
+    are descended at each stage of the problem, with a search for missing atoms if `search` is True.
+    """
+    settings = problem.settings
+    first, *finer = problem.stages
+    drawn = prior(rng, settings.particles_per_atom * Q)
+    shares = np.full(len(drawn), 1 / len(drawn))
+    points = descend_particles(first, drawn, shares, settings.particle_steps)
+    C, _, variance = place(
+        points, None, Q, rng, n_init=settings.particle_runs, search=False, device=problem.device
+    )
+    bounds = (settings.min_start_width, settings.max_start_width)
+    width = float(np.clip(variance / problem.n, *bounds))
+    alpha = first.objective.fit_weights(C, width)
+    limits = Limits(settings.stage_steps)
+    mixture = descend_atoms(first, C, alpha, width, limits)
+    for coarse, fine in zip(problem.stages, finer, strict=False):
+        if search:
+            mixture = recover_mixture(coarse, mixture, prior, rng)
+        mixture = _descend_further(fine, mixture, limits)
+    return mixture
+
+
 def recover_mixture(
     problem: Problem, start: Mixture, prior: Prior, rng: np.random.Generator
 ) -> Mixture:
     """From K blurred atoms to those whose sketch is z down to the noise floor, by replacing atoms:
-    many at a time where there are many.
+    several at once while that succeeds.
     """
-    mixture, failures, arrived, K = start, 0, False, len(start.C)
-    batch = max(1, K // 20)
-    for _ in range(_MAX_ROUNDS + 4 * K):
-        explained = mixture.cost <= problem.noise
-        if failures >= (_PATIENCE_AT_FLOOR + K // 5 if explained else _PATIENCE):
+    settings = problem.settings
+    mixture = start
+    K = len(start.C)
+    batch = max(1, K // settings.atoms_per_replacement)
+    failures = 0
+    is_converged = False
+    for _ in range(settings.max_rounds + 4 * K):
+        is_explained = mixture.cost <= problem.noise
+        if failures >= _patience(settings, is_explained, K):
             break
-        candidate = _replace(problem, mixture, prior, rng, failures, batch)
-        gain = (_GAIN_ARRIVED if arrived else _GAIN_AT_FLOOR) if explained else _GAIN
+        candidate = _replace_atoms(problem, mixture, prior, rng, failures, batch)
+        gain = _required_gain(settings, is_explained, is_converged)
         if candidate.cost < mixture.cost * (1 - gain):
-            mixture, failures, arrived = candidate, 0, False
+            mixture = candidate
+            failures = 0
+            is_converged = False
         elif batch > 1:
             batch //= 2
         else:
             failures += 1
-            if not arrived:  # nothing may be missing, only the way to go be long
-                further = _descend(problem, mixture.C, mixture.alpha, mixture.width, iterations=150)
-                mixture, arrived = further, further.cost > 0.5 * mixture.cost
-    return _descend(
-        problem, mixture.C, mixture.alpha, mixture.width, iterations=300, tolerance=1e-12
-    )
+            if not is_converged:
+                # Perhaps no atom is missing, and the descent only has a long way to go.
+                further = _descend_further(problem, mixture, Limits(settings.stage_steps))
+                is_converged = further.cost > settings.converged_ratio * mixture.cost
+                mixture = further
+    return _descend_further(problem, mixture, Limits(settings.final_steps, settings.final_gain))
+
+
+def _patience(settings: Settings, is_explained: bool, K: int) -> int:
+    """The failures in a row that end a search."""
+    return settings.floor_patience + K // 5 if is_explained else settings.patience
+
+
+def _required_gain(settings: Settings, is_explained: bool, is_converged: bool) -> float:
+    """The share of the cost that a replacement must gain."""
+    if not is_explained:
+        return settings.min_gain
+    return settings.converged_gain if is_converged else settings.floor_gain
 
 
 def replace_missing(
     problem: Problem, start: Mixture, prior: Prior, rng: np.random.Generator, rounds: int
 ) -> Mixture:
-    """The same for a start that is far off: atoms are replaced many at a time, and only as often as
-    `rounds` says.
+    """The same for a start that is far from z: atoms are replaced many at once, for at most
+    `rounds` rounds.
     """
-    mixture, batch = start, max(1, len(start.C) // _REPLACED)
+    mixture = start
+    batch = max(1, len(start.C) // problem.settings.atoms_per_repair)
     for _ in range(rounds):
-        candidate = _replace(problem, mixture, prior, rng, 0, batch)
-        if candidate.cost < mixture.cost * (1 - _GAIN):
+        candidate = _replace_atoms(problem, mixture, prior, rng, 0, batch)
+        if candidate.cost < mixture.cost * (1 - problem.settings.min_gain):
             mixture = candidate
         elif batch > 1:
             batch //= 2
@@ -169,27 +131,11 @@ def replace_missing(
     return mixture
 
 
-def begin_mixture(
-    problem: Problem, Q: int, prior: Prior, rng: np.random.Generator, *, search: bool = False
-) -> Mixture:
-    """Q blurred atoms close to z, from coarse to fine: particles from the prior, descended
-    together, are gathered into atoms, and these descended; where there are stages, with a search
-    for missing atoms in each if asked.
-    """
-    first, *finer = problem.stages
-    drawn = prior(rng, _PARTICLES_PER_ATOM * Q)
-    points = descend_particles(first, drawn, np.full(len(drawn), 1 / len(drawn)), iterations=30)
-    C, _, spread = place(points, None, Q, rng, n_init=2, search=False, device=problem.device)
-    width = float(np.clip(spread / problem.n, 0.05, 10.0))
-    mixture = _descend(first, C, fit_weights(first, C, width), width, iterations=150)
-    for coarse, fine in zip(problem.stages, finer, strict=False):
-        if search:
-            mixture = recover_mixture(coarse, mixture, prior, rng)
-        mixture = _descend(fine, mixture.C, mixture.alpha, mixture.width, iterations=150)
-    return mixture
+def _descend_further(problem: Problem, mixture: Mixture, limits: Limits) -> Mixture:
+    return descend_atoms(problem, mixture.C, mixture.alpha, mixture.width, limits)
 
 
-def _replace(
+def _replace_atoms(
     problem: Problem,
     mixture: Mixture,
     prior: Prior,
@@ -197,99 +143,70 @@ def _replace(
     failures: int,
     batch: int,
 ) -> Mixture:
-    """Add the atoms that best explain the residual and drop as many that are least needed."""
-    C, width = mixture.C, mixture.width
-    r = residual(problem, C, mixture.alpha, width)
-    near = C[rng.integers(len(C), size=_CANDIDATES // 2)]
-    near = near + np.sqrt(width + 0.5) * rng.standard_normal(near.shape)
-    candidates = np.clip(np.vstack([prior(rng, _CANDIDATES), near]), problem.lower, problem.upper)
-    blurred = problem.blur(width) * r
-    # after failures, less promising ones
-    order = np.argsort(-correlations(problem, blurred, candidates))[failures // 2 :]
-    added = [
-        maximise_correlation(problem, blurred, start, iterations=20)
-        for start in _apart(candidates[order], batch, width)
-    ]
-    C = np.vstack([C, *added])
-    A, b = fewer_equations(problem, C, width)
-    kept, alpha = np.arange(len(C)), nonnegative(A, b)
+    """Add the atoms that best explain the residual and drop as many that are needed least."""
+    settings = problem.settings
+    width = mixture.width
+    added = _find_atoms(problem, mixture, prior, rng, failures, batch)
+    C = np.vstack([mixture.C, *added])
+    A, b = problem.objective.reduced_equations(C, width)
+    alpha = solve_nonnegative(A, b)
+    kept = np.arange(len(C))
     for _ in added:
-        k = _least_needed(C[kept], alpha, len(kept) - len(added), closest=failures % 2 == 1)
-        kept, alpha = np.delete(kept, k), np.delete(alpha, k)
-    hope = _HOPELESS * mixture.cost if mixture.cost <= problem.noise else np.inf
-    return _descend(problem, C[kept], nonnegative(A[:, kept], b), width, iterations=60, hope=hope)
+        old = len(kept) - len(added)
+        k = _least_needed(C[kept], alpha, old, closest=failures % 2 == 1)
+        kept = np.delete(kept, k)
+        alpha = np.delete(alpha, k)
+    is_explained = mixture.cost <= problem.noise
+    abort_above = settings.abort_factor * mixture.cost if is_explained else np.inf
+    limits = Limits(settings.replacement_steps, abort_above=abort_above)
+    return descend_atoms(problem, C[kept], solve_nonnegative(A[:, kept], b), width, limits)
 
 
-def _apart(candidates: Array, count: int, width: float) -> list[Array]:
-    """The first `count` candidates of which no two are within the same cluster."""
+def _find_atoms(
+    problem: Problem,
+    mixture: Mixture,
+    prior: Prior,
+    rng: np.random.Generator,
+    failures: int,
+    batch: int,
+) -> list[FloatArray]:
+    """Up to `batch` atoms that correlate with the residual; after failures, less promising ones."""
+    settings = problem.settings
+    width = mixture.width
+    count = settings.replacement_candidates
+    r = problem.objective.residual(mixture.C, mixture.alpha, width)
+    near = mixture.C[rng.integers(len(mixture.C), size=count // 2)]
+    deviation = np.sqrt(width + settings.candidate_variance)
+    near = near + deviation * rng.standard_normal(near.shape)
+    candidates = np.vstack([prior(rng, count), near])
+    candidates = np.clip(candidates, problem.lower, problem.upper)
+    blurred = problem.blur(width) * r
+    scores = problem.objective.correlations(candidates, blurred)
+    order = np.argsort(-scores)[failures // 2 :]
+    squared_gap = width + settings.candidate_variance
+    return [
+        maximise_correlation(problem, blurred, start, settings.candidate_steps)
+        for start in _take_apart(candidates[order], batch, squared_gap)
+    ]
+
+
+def _take_apart(candidates: FloatArray, count: int, squared_gap: float) -> list[FloatArray]:
+    """The first `count` candidates of which no two lie within the same cluster."""
     chosen = [candidates[0]]
     for c in candidates[1:]:
         if len(chosen) == count:
             break
-        if (((np.array(chosen) - c) ** 2).sum(axis=1) > (width + 0.5) * len(c)).all():
+        if (((np.array(chosen) - c) ** 2).sum(axis=1) > squared_gap * len(c)).all():
             chosen.append(c)
     return chosen
 
 
-def _least_needed(C: Array, alpha: Array, old: int, closest: bool) -> int:
-    """The lightest of the `old` atoms, which come first; or, every other failure, the lighter of
-    the two that are closest.
+def _least_needed(C: FloatArray, alpha: FloatArray, old: int, closest: bool) -> int:
+    """The lightest of the `old` atoms, which come first; or, if `closest`, the lighter of the two
+    that are closest to each other.
     """
     if not closest or old < 2:
         return int(np.argmin(alpha[:old]))
     gaps = ((C[:old, None] - C[:old]) ** 2).sum(axis=2) + np.diag(np.full(old, np.inf))
     i, j = np.unravel_index(np.argmin(gaps), gaps.shape)
     return int(i if alpha[i] < alpha[j] else j)
-
-
-def _descend(
-    problem: Problem,
-    C: Array,
-    alpha: Array,
-    width: float,
-    iterations: int,
-    tolerance: float = 1e-9,
-    hope: float = np.inf,
-) -> Mixture:
-    """A local minimum of the cost over centres in the box, weights and width at least zero, started
-    here.
-    """
-    Q, n = C.shape
-
-    def cost(x: Array) -> tuple[float, Array]:
-        value, gradient_C, gradient_alpha, slope = blurred_cost(
-            problem, x[: Q * n].reshape(Q, n), x[Q * n : -1] / Q, x[-1]
-        )
-        return value, np.concatenate([gradient_C.ravel(), gradient_alpha / Q, [slope]])
-
-    lower = np.concatenate([np.tile(problem.lower, Q), np.zeros(Q + 1)])
-    upper = np.concatenate([np.tile(problem.upper, Q), np.full(Q, np.inf), [MAX_WIDTH]])
-    x, value, _ = descend(
-        cost,
-        np.concatenate([C.ravel(), alpha * Q, [width]]),
-        lower,
-        upper,
-        Limits(iterations, tolerance, hope=hope),
-    )
-    return Mixture(x[: Q * n].reshape(Q, n), x[Q * n : -1] / Q, float(x[-1]), value)
-
-
-def descend_particles(problem: Problem, points: Array, shares: Array, iterations: int) -> Array:
-    """Move points together until their sketch, mean and covariance are the data's, as far as
-    `iterations` go.
-    """
-    M, n = points.shape
-    narrow = np.zeros(points.shape)
-    # In units of one over the root of its share, a heavy point's first step is as long as a light
-    # one's, and all as long as an atom's.
-    unit = 1 / np.sqrt(M * shares)[:, None]
-
-    def cost(x: Array) -> tuple[float, Array]:
-        X = x.reshape(M, n) * unit
-        value, gradient, _, _ = blurred_cost(problem, X, shares, 0.0)
-        more, slope, _, _ = moment_misfit(problem, X, shares, narrow)
-        return M * (value + problem.m * more), M * (unit * (gradient + problem.m * slope)).ravel()
-
-    lower, upper = ((bound / unit).ravel() for bound in (problem.lower, problem.upper))
-    found = descend(cost, (points / unit).ravel(), lower, upper, Limits(iterations, slope=1e-5))
-    return np.asarray(found.x.reshape(M, n) * unit)

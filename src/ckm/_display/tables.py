@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ckm._core.sketch import Sketch
-from ckm._decoding.api import Solution
+from ckm._decoding.solution import Solution
 from ckm._kmeans.assign import Labelling
 from ckm._util.arrays import Array
 

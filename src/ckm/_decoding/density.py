@@ -1,0 +1,180 @@
+"""The decoder "density": recover a measure that explains the sketch, then place K centroids on it.
+
+The branches, in order:
+
+- all rows of the data are in the pool: k-means on them;
+- one cluster: the mean;
+- outliers are known from the pool: they are taken out of the sketch, the ensemble recovers the
+  measure of the other rows;
+- outliers are below the sketch's detection limit: the ensemble recovers the measure of the bulk,
+  the outliers are reconstructed from bounds and second moments;
+- K atoms of one width explain the sketch and hardly overlap: their centres;
+- else: the ensemble.
+"""
+
+import logging
+
+import numpy as np
+
+from ckm._decoding.ensemble import recover_measure
+from ckm._decoding.outliers import reconstruct_outliers
+from ckm._decoding.problem import Problem
+from ckm._decoding.sample import SampledRows
+from ckm._decoding.search import Prior, initialise_mixture, make_prior, recover_mixture
+from ckm._decoding.solution import Candidate
+from ckm._decoding.starts import require_init
+from ckm._kmeans.assign import Centroids
+from ckm._kmeans.breathing import place
+from ckm._sources.arrays import ArraySource
+from ckm._util.arrays import BoolArray
+
+_log = logging.getLogger(__name__)
+
+
+def by_density(
+    problem: Problem,
+    K: int,
+    init: str,
+    rows: SampledRows | None,
+    rng: np.random.Generator,
+    threads: int,
+) -> Candidate:
+    """Recover a measure that explains the sketch, then place K centroids on it so that its SSE is
+    small.
+    """
+    require_init(init, rows is not None)
+    if init == "range":
+        rows = None
+    if rows is not None and rows.is_complete:
+        return _cluster_rows(problem, K, rows, rng)
+    if K == 1:
+        return _take_mean(problem)
+    if rows is not None:
+        is_known = _find_known_outliers(problem, K, rows)
+        if is_known.any():
+            return _decode_beside_known(problem, K, rows, is_known, rng, threads)
+    has_enough_rows = rows is not None and rows.size >= problem.settings.start_rows_per_cluster * K
+    bulk = problem.without_outliers()
+    if bulk is not problem and not has_enough_rows:
+        return _decode_beside_reconstructed(problem, bulk, K, rng, threads)
+    prior = make_prior(bulk, rows if has_enough_rows else None)
+    separate = _separate_clusters(bulk, K, prior, rng)
+    if separate is not None:
+        return separate
+    measure = recover_measure(bulk, K, prior, rows, rng, threads)
+    C, alpha, _ = place(measure.points, measure.weights, K, rng, device=problem.device)
+    return Candidate(C, alpha, measure.cost, is_doubtful=True)
+
+
+def _cluster_rows(
+    problem: Problem, K: int, rows: SampledRows, rng: np.random.Generator
+) -> Candidate:
+    """k-means on all rows of the data."""
+    C, alpha, variance = place(rows.values, rows.weights, K, rng, device=problem.device)
+    cost = problem.objective.cost(rows.values, rows.shares)[0]
+    return Candidate(C, alpha, cost, variance, known_weights=alpha)
+
+
+def _take_mean(problem: Problem) -> Candidate:
+    """The mean, which is the one centroid of least SSE."""
+    C = problem.mean[None]
+    alpha = np.ones(1)
+    width = problem.covariance.diagonal[None]
+    cost = problem.objective.gaussian_cost(C, alpha, width)[0]
+    return Candidate(C, alpha, cost, known_weights=np.ones(1))
+
+
+def _separate_clusters(
+    problem: Problem, K: int, prior: Prior, rng: np.random.Generator
+) -> Candidate | None:
+    """Centroids at the atoms of a mixture, if K atoms of one width explain the sketch and hardly
+    overlap: then nothing is in doubt.
+    """
+    settings = problem.settings
+    start = initialise_mixture(problem, K, prior, rng, search=True)
+    share = start.own_variance(rng, settings.overlap_points)
+    if share < settings.min_own_variance:
+        _log.info("%d atoms of one width overlap (%.2f of their variance is their own)", K, share)
+        return None
+    mixture = recover_mixture(problem, start, prior, rng)
+    share = mixture.own_variance(rng, settings.overlap_points)
+    _log.info(
+        "%d atoms of one width: cost %.3g, noise %.3g, %.2f of their variance is their own",
+        K,
+        mixture.cost,
+        problem.noise,
+        share,
+    )
+    if mixture.cost > problem.noise or share < settings.separate_own_variance:
+        return None
+    count = max(settings.mixture_points, settings.mixture_points_per_cluster * K)
+    points = np.clip(mixture.draw(rng, count), problem.lower, problem.upper)
+    C = mixture.C
+    if mixture.may_split(settings.clear_split_ratio):
+        some = points[:: settings.point_thinning]
+        C, _, _ = place(some, None, K, rng, n_init=0, start=C, device=problem.device)
+    C, alpha, _ = place(
+        points, None, K, rng, n_init=0, start=C, search=False, device=problem.device
+    )
+    return Candidate(C, alpha, mixture.cost)
+
+
+def _find_known_outliers(problem: Problem, K: int, rows: SampledRows) -> BoolArray:
+    """Which rows are outliers of which most are in the pool, if these are few and enough other rows
+    remain; else none.
+    """
+    settings = problem.settings
+    is_known = rows.probabilities >= settings.known_probability
+    others = rows.size - is_known.sum()
+    is_few = rows.weights[is_known].sum() <= settings.max_known_share
+    if is_few and others >= settings.start_rows_per_cluster * K:
+        return np.asarray(is_known)
+    return np.zeros_like(is_known)
+
+
+def _decode_beside_known(
+    problem: Problem,
+    K: int,
+    rows: SampledRows,
+    is_known: BoolArray,
+    rng: np.random.Generator,
+    threads: int,
+) -> Candidate:
+    """Take known outliers out of the sketch, recover a measure of the other rows from what is left,
+    and place centroids on both together.
+
+    A handful of outliers may have most of the SSE, and be too few for the sketch to show where they
+    are.
+    """
+    outliers = rows.only(is_known)
+    others = rows.only(~is_known)
+    _log.info("%d outliers are known from the pool", len(outliers.values))
+    rest = problem.without(
+        outliers.values, outliers.weights, others.values.min(axis=0), others.values.max(axis=0)
+    )
+    measure = recover_measure(rest, K, make_prior(rest, others), others, rng, threads)
+    left = 1 - outliers.weights.sum()
+    weights = np.concatenate([left * measure.weights / measure.weights.sum(), outliers.weights])
+    points = np.vstack([measure.points, outliers.values])
+    starts = problem.settings.outlier_starts
+    C, alpha, _ = place(points, weights, K, rng, starts, device=problem.device)
+    labels = Centroids(C).label(ArraySource(outliers.values), n_jobs=1)
+    known_weights = np.bincount(labels, outliers.weights, minlength=K).astype(np.float64)
+    cost = left**2 * measure.cost
+    return Candidate(C, alpha, cost, is_doubtful=True, known_weights=known_weights)
+
+
+def _decode_beside_reconstructed(
+    problem: Problem, bulk: Problem, K: int, rng: np.random.Generator, threads: int
+) -> Candidate:
+    """Recover a measure of the bulk, reconstruct the outliers that it lacks, and place centroids on
+    both together.
+    """
+    measure = recover_measure(bulk, K, make_prior(bulk, None), None, rng, threads)
+    outliers, shares = reconstruct_outliers(problem, bulk, measure.points)
+    _log.info("%d outliers are reconstructed, with %.2g of the weight", len(outliers), shares.sum())
+    weights = np.concatenate([measure.weights / measure.weights.sum(), shares])
+    points = np.vstack([measure.points, outliers])
+    starts = problem.settings.outlier_starts
+    C, alpha, _ = place(points, weights, K, rng, starts, device=problem.device)
+    return Candidate(C, alpha, measure.cost, is_doubtful=True)

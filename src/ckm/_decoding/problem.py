@@ -1,0 +1,206 @@
+"""The problem that a sketch poses: find a mixture of atoms with the sketch z (equation 4).
+
+Coordinates are relative to the sketch's origin and in units of sigma, so that decoding does not
+depend on the location or the units of the data.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ckm._core.laws import COARSE_RATIO
+from ckm._core.moments import SecondMoment
+from ckm._core.sketch import Sketch
+from ckm._decoding.moments import detectable_columns, min_rows_of_variance, round_moments
+from ckm._decoding.objective import Objective, atoms, blur
+from ckm._decoding.objective_cpu import CpuObjective
+from ckm._decoding.operator import Omega, omega_of
+from ckm._decoding.settings import DEFAULT, Settings
+from ckm._util.arrays import BoolArray, ComplexArray, FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Find atoms whose mixture has the sketch z.
+
+    Parameters
+    ----------
+    omega : Omega
+        The frequencies times sigma, as an operator.
+    z : complex array (m,)
+        The data's sketch.
+    lower, upper : float64 arrays (n,)
+        The box that contains the data.
+    mean : float64 array (n,)
+        The data's mean.
+    covariance : SecondMoment
+        The data's covariance, full or diagonal.
+    size : float
+        The number of rows.
+    trusted : bool array (n,)
+        The columns whose moments a mixture should match. The moments of the others may be due to
+        outliers below the sketch's detection limit.
+    pilot_variance : float or None
+        The variance along an axis in the pilot sample, which hardly contains such outliers.
+    device : torch.device or None
+        The GPU that evaluates mixtures; None for the CPU.
+    settings : Settings
+        The decoder's tuned constants.
+    """
+
+    omega: Omega
+    z: ComplexArray
+    lower: FloatArray
+    upper: FloatArray
+    mean: FloatArray
+    covariance: SecondMoment
+    size: float
+    trusted: BoolArray
+    pilot_variance: float | None = None
+    device: Any = None
+    settings: Settings = DEFAULT
+
+    @classmethod
+    def of(
+        cls,
+        sketch: Sketch,
+        device: Any = None,
+        settings: Settings = DEFAULT,
+    ) -> "Problem":
+        """The problem that a sketch poses."""
+        frequencies = sketch.frequencies
+        lower = frequencies.relative(sketch.lower)
+        upper = frequencies.relative(sketch.upper)
+        mean, covariance = round_moments(
+            frequencies.relative(sketch.mean),
+            sketch.central_moment.scaled(frequencies.step),
+        )
+        # A row of whole-number weight counts as that many rows.
+        size = max(sketch.count, sketch.weight)
+        m = len(sketch.z)
+        trusted = detectable_columns(lower - mean, upper - mean, covariance, size, m, settings)
+        spread = frequencies.spread
+        return cls(
+            omega=omega_of(frequencies, settings),
+            z=sketch.z,
+            lower=lower,
+            upper=upper,
+            mean=mean,
+            covariance=covariance,
+            size=size,
+            trusted=trusted,
+            pilot_variance=None if spread is None else spread / frequencies.scale,
+            device=device,
+            settings=settings,
+        )
+
+    @property
+    def m(self) -> int:
+        """The number of frequencies."""
+        return len(self.z)
+
+    @property
+    def n(self) -> int:
+        """The dimension."""
+        return self.omega.shape[1]
+
+    @cached_property
+    def objective(self) -> Objective:
+        """The cost of mixtures against this sketch, on the CPU or on the problem's GPU."""
+        if self.device is None:
+            return CpuObjective(self.omega, self.z)
+        from ckm._decoding.objective_gpu import GpuObjective
+
+        return GpuObjective.of(self.z, self.omega.turns, self.device, self.settings.gpu_block_pairs)
+
+    @cached_property
+    def noise(self) -> float:
+        """The noise floor sum_j (1 - |z_j|^2) / N: the expected |z - E z|^2 of a sample of N rows.
+
+        A cost at this floor leaves nothing to explain.
+        """
+        return float(np.maximum(1 - np.abs(self.z) ** 2, 0).sum() / self.size)
+
+    @cached_property
+    def has_trusted_moments(self) -> bool:
+        """Whether the moments of every column can be trusted."""
+        return bool(self.trusted.all())
+
+    @property
+    def detection_limit(self) -> int:
+        """The number of rows that, in one place, would hardly escape the sketch."""
+        return max(2, int(self.settings.clear_detection * np.sqrt(self.size / self.m)))
+
+    @cached_property
+    def stages(self) -> "tuple[Problem, ...]":
+        """The problem from coarse to fine: with the frequencies that see the whole data at once,
+        then with more, finally with all.
+
+        Where clusters are small beside the data, all frequencies at once are a landscape of narrow
+        valleys.
+        """
+        largest_variance = float(self.covariance.diagonal.max())
+        squared_norms = self.omega.squared_norms
+        stages = []
+        bound = np.inf
+        if largest_variance > COARSE_RATIO:
+            bound = self.settings.first_stage_reach / largest_variance
+        while bound < squared_norms.max():
+            kept = squared_norms <= bound
+            if kept.sum() >= 2 * self.n:
+                stages.append(replace(self, omega=self.omega.only(kept), z=self.z[kept]))
+            bound *= self.settings.stage_factor
+        return (*stages, self)
+
+    def blur(self, width: float) -> FloatArray:
+        """exp(-width |omega_j|^2 / 2), (m,): what a Gaussian of this variance does to an atom."""
+        return blur(self.omega, width)
+
+    def without_outliers(self) -> "Problem":
+        """The problem in the box of the bulk, if outliers below the detection limit may have made
+        some columns' moments and bounds; else the problem itself.
+        """
+        if self.has_trusted_moments or self.pilot_variance is None:
+            return self
+        reach = self.settings.bulk_reach * np.sqrt(self.pilot_variance)
+        reaches = np.where(self.trusted, np.inf, reach)
+        lower = np.maximum(self.lower, -reaches)
+        upper = np.minimum(self.upper, reaches)
+        variances = np.full(self.n, self.pilot_variance)
+        return replace(
+            self,
+            lower=np.minimum(lower, upper),
+            upper=upper,
+            mean=np.where(self.trusted, self.mean, 0.0),
+            covariance=self.covariance.replaced(self.trusted, variances),
+        )
+
+    def without(
+        self, points: FloatArray, shares: FloatArray, lower: FloatArray, upper: FloatArray
+    ) -> "Problem":
+        """The problem of the other rows, once some are known: these points, with their shares of
+        the weight. The others lie in the box from `lower` to `upper`.
+        """
+        left = 1 - shares.sum()
+        z = (self.z - shares @ atoms(self.omega, points)) / left
+        mean = (self.mean - shares @ points) / left
+        known = SecondMoment.of_points(points, shares, full=self.covariance.is_full)
+        second = self.covariance.plus_outer(self.mean) - known
+        covariance = (second / left).minus_outer(mean)
+        size = self.size * left
+        rows = min_rows_of_variance(lower - mean, upper - mean, covariance, size)
+        # Shares of sampled rows are estimates, and may remove more variance than there was.
+        is_possible = covariance.diagonal >= 0
+        is_trusted = ((rows >= np.sqrt(size / self.m)) & is_possible).all()
+        return replace(
+            self,
+            z=z,
+            lower=lower,
+            upper=upper,
+            mean=mean,
+            covariance=covariance,
+            size=size,
+            trusted=np.full(self.n, is_trusted),
+        )

@@ -1,0 +1,80 @@
+"""Rows of the data that a decoder may start from: a sketch's pool, or rows passed with the call."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ckm._core.pool import distinct_rows
+from ckm._core.sketch import Sketch
+from ckm._messages import Argument
+from ckm._util.arrays import BoolArray, FloatArray
+from ckm._util.checks import require_float32
+from ckm.errors import DataError
+
+
+class SampledRows(NamedTuple):
+    """Distinct rows of the data, in the coordinates of a problem.
+
+    Parameters
+    ----------
+    values : float64 array (p, n)
+        The rows.
+    weights : float64 array (p,)
+        The weight that each stands for.
+    probabilities : float64 array (p,)
+        The probability of each to be sampled: all one if no row of the data is missing.
+    size : float
+        The number of rows drawn uniformly that would say as much.
+    """
+
+    values: FloatArray
+    weights: FloatArray
+    probabilities: FloatArray
+    size: float
+
+    @classmethod
+    def of(cls, sketch: Sketch, rows: Any = None) -> "SampledRows | None":
+        """`rows` if given, else the sketch's pool if it has one."""
+        if rows is not None:
+            given = _check_rows(sketch, rows)
+            values, weights = distinct_rows(given, np.ones(len(given)))
+            probabilities = np.zeros(len(values))
+            size = float(len(given))
+        elif sketch.pool is not None and len(sketch.pool):
+            values, weights, probabilities, size = sketch.pool.estimate()
+            weights = weights if sketch.pool.is_complete else weights / sketch.weight
+        else:
+            return None
+        return cls(sketch.frequencies.relative(values), weights, probabilities, size)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no row of the data is missing."""
+        return bool((self.probabilities == 1).all())
+
+    @property
+    def shares(self) -> FloatArray:
+        """The weights as shares of their sum."""
+        return np.asarray(self.weights / self.weights.sum())
+
+    def only(self, kept: BoolArray) -> "SampledRows":
+        """The rows under a mask."""
+        return SampledRows(
+            self.values[kept], self.weights[kept], self.probabilities[kept], self.size
+        )
+
+
+def _check_rows(sketch: Sketch, rows: Any) -> FloatArray:
+    """The argument `rows` as float64 (p, n), or an error that says what is wrong with it."""
+    n = sketch.frequencies.n
+    try:
+        values = np.asarray(rows, np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(Argument("rows"), f" must be numbers of shape (p, {n}): {error}.") from None
+    if values.ndim != 2 or values.shape[1] != n or not len(values):
+        raise DataError(
+            Argument("rows"),
+            f" must have shape (p, {n}) with p at least 1; got {values.shape}.",
+        )
+    require_float32(values - sketch.frequencies.origin)
+    return values

@@ -1,0 +1,217 @@
+"""All tuned constants of the decoder in one frozen value, each with its unit and its reason.
+
+A `Problem` carries its settings, so that a test or an ablation passes other ones:
+`Problem.of(sketch, settings=replace(DEFAULT, max_members=4))`.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The decoder's tuned constants.
+
+    Lengths are in units of sigma and variances in units of sigma^2, the scale of the frequencies: a
+    cluster has a variance of about one. A value whose comment names no measurement was chosen by
+    trial.
+    """
+
+    # --- The problem: which moments to trust, and stages from coarse to fine ---------------------
+
+    # Standard deviations of the pilot sample. A sample that hardly contains the outliers gives the
+    # box of all other rows; ten standard deviations hold even heavy-tailed columns.
+    bulk_reach: float = 10.0
+    # Share of the largest variance. A column all of whose squared deviations are below it adds so
+    # little to the SSE that its outliers do not matter.
+    negligible_variance: float = 1e-3
+    # Standard deviations of the sampling noise. An atom whose weight stands out by this much is
+    # hardly missed by a search; one standard deviation is the detection limit itself.
+    clear_detection: float = 4.0
+    # Share of the mean variance of a column. From here on a column has so much of the SSE that
+    # its outliers should stand out clearly (`clear_detection`) for its moments to be trusted.
+    large_variance: float = 0.5
+    # |omega|^2 times the data's largest variance, where the paper's radii end: higher frequencies
+    # cannot see the whole data at once. The first stage ends here.
+    first_stage_reach: float = 7.0
+    # Factor of |omega|^2 from one stage to the next: atoms placed at one stage should lie in the
+    # right valley of the next.
+    stage_factor: float = 8.0
+
+    # --- Products with Omega ---------------------------------------------------------------------
+
+    # Columns from which the fast Hadamard transform is faster than a BLAS matrix product.
+    min_transform_columns: int = 64
+    # Phases per block: with their cosines and sines they stay in the cache.
+    block_phases: int = 2**14
+    # Frequencies per block at least, so that a product is worth its call.
+    min_block_frequencies: int = 256
+
+    # --- Decoding on a GPU -----------------------------------------------------------------------
+
+    # K m. Below it a GPU, asked for one evaluation at a time, is no faster than the CPU
+    # (benchmarks/gpu_decode.py).
+    min_gpu_pairs: int = 200_000
+    # Threads that launch work on the GPU: two keep it busy.
+    gpu_threads: int = 2
+    # Atoms times frequencies per block: 64 MB for each float64 array of that size.
+    gpu_block_pairs: int = 2**23
+
+    # --- L-BFGS ----------------------------------------------------------------------------------
+
+    # Steps that the approximation of the Hessian remembers (SciPy's default is 10): remembering
+    # costs little beside an evaluation.
+    lbfgs_memory: int = 20
+    # Steps after which `Limits.abort_above` is compared with the cost.
+    abort_check_step: int = 10
+    # Evaluations along one direction before it is given up.
+    max_line_evaluations: int = 20
+    # Share of the first slope that a step gains at least (Armijo; the textbook's value).
+    sufficient_decrease: float = 1e-4
+    # Share of the first slope that a step leaves at most (Wolfe; the textbook's value).
+    max_slope_left: float = 0.9
+    # Factor of the step length where the cost still falls as steeply as at first.
+    step_growth: float = 4.0
+
+    # --- CLOMPR (Algorithm 1) --------------------------------------------------------------------
+
+    # L-BFGS steps of step 1, one centroid, and the gradient that ends them.
+    ascent_steps: int = 100
+    ascent_slope: float = 1e-5
+    # L-BFGS steps of step 5, all centroids, and the gradient that ends them.
+    clompr_steps: int = 200
+    clompr_slope: float = 1e-7
+
+    # --- Mixtures of blurred atoms ---------------------------------------------------------------
+
+    # Variance. Frequencies of the scale sigma see nothing of a wider Gaussian.
+    max_width: float = 50.0
+    # Widths of the first atoms, estimated by k-means on particles, are kept within these variances.
+    min_start_width: float = 0.05
+    max_start_width: float = 10.0
+    # Particles per atom of the first measure: enough for k-means to place the atoms on.
+    particles_per_atom: int = 8
+    # Runs of that k-means: a descent follows, so two are enough.
+    particle_runs: int = 2
+    # Gradient, per particle, that ends the descent of particles.
+    particle_slope: float = 1e-5
+    # Points scored against the residual for one replacement, drawn from the prior; half as many
+    # more are drawn near the atoms.
+    replacement_candidates: int = 300
+    # Variance added to an atom's own where candidates are drawn near it, and where two candidates
+    # count as one: a Dirac atom gets some room too.
+    candidate_variance: float = 0.5
+    # L-BFGS steps of step 1 for a candidate: a joint descent follows anyhow.
+    candidate_steps: int = 20
+    # L-BFGS steps after the particles are drawn, after a replacement, between replacements and
+    # stages, and at the end.
+    particle_steps: int = 30
+    replacement_steps: int = 60
+    stage_steps: int = 150
+    final_steps: int = 300
+    # Gain, as a share of the cost, that ends the last descent of a search; the others end at 1e-9.
+    final_gain: float = 1e-12
+    # A mixture counts as converged if further steps leave more than this share of its cost.
+    converged_ratio: float = 0.5
+    # Rounds of replacement at most; four more per atom.
+    max_rounds: int = 100
+    # Failures in a row that end the search while the residual is above the noise floor.
+    patience: int = 8
+    # The same at the floor, where one more per five atoms is allowed: atoms fit some of the noise,
+    # so that a cost at the floor may still hide a missing one.
+    floor_patience: int = 2
+    # Share of the cost that a replacement must gain above the floor; a smaller one is rounding.
+    min_gain: float = 1e-3
+    # The same at the floor: more than a few further steps of descent bring.
+    floor_gain: float = 0.05
+    # The same at the floor, where those further steps have been made: more than noise brings.
+    converged_gain: float = 0.01
+    # At the floor, a replacement whose cost is above this many times the cost before after a few
+    # steps is aborted. Those that came to gain were below twice the cost by then.
+    abort_factor: float = 10.0
+    # One atom in so many is replaced at once in a search for several missing ones.
+    atoms_per_replacement: int = 20
+    # The same where the start is far from the sketch.
+    atoms_per_repair: int = 5
+
+    # --- Separate clusters: when K atoms are the answer ------------------------------------------
+
+    # Share of the atoms' variance that is left when points go to their nearest centre. Below the
+    # first the atoms overlap so much that no search separates them; above the second the atoms'
+    # centres are the centroids.
+    min_own_variance: float = 0.85
+    separate_own_variance: float = 0.95
+    # Points drawn to find these shares.
+    overlap_points: int = 4000
+    # How many times the gain of splitting the heaviest atom the loss of merging the two closest
+    # must be for k-means not to be asked.
+    clear_split_ratio: float = 2.0
+    # Points drawn from the mixture, at least, and at least per cluster.
+    mixture_points: int = 30_000
+    mixture_points_per_cluster: int = 400
+    # One point in so many shows where centroids belong; all of them then refine the centroids.
+    point_thinning: int = 4
+
+    # --- The ensemble ----------------------------------------------------------------------------
+
+    # Members. Each has errors of its own that the others average out: 8 instead of 24 raised the
+    # SSE on image features from 1.010 to 1.020 times that of k-means.
+    max_members: int = 24
+    min_members: int = 3
+    # Multiply-adds in one evaluation of all members: beyond it there are fewer of them.
+    max_ensemble_work: float = 8e7
+    # One member in so many is left out: those farthest from the sketch ended in a poor minimum.
+    members_per_dropped: int = 4
+    # Atoms per cluster: enough to follow clusters that are no Gaussians.
+    atoms_per_cluster: int = 4
+    # L-BFGS steps of one member.
+    member_steps: int = 300
+    # Gradient that ends the descent of a member.
+    member_slope: float = 1e-9
+    # Times the noise floor from which on atoms of a member are replaced, and how often.
+    repair_above: float = 2.0
+    repair_rounds: int = 8
+    # Mean squared residual per frequency that ends a descent, and the same as a share of the noise
+    # floor. Below them widths fit the noise.
+    target_residual: float = 2e-6
+    target_noise: float = 0.5
+    # Points drawn from all members together, at least, and at least per cluster.
+    ensemble_points: int = 48_000
+    ensemble_points_per_cluster: int = 400
+    # L-BFGS steps of the sampled rows towards the sketch: they should move as little as it asks.
+    row_steps: int = 60
+    # Sampled rows per cluster that weigh as much as all members; fewer weigh less.
+    trusted_rows_per_cluster: int = 100
+
+    # --- Sampled rows and outliers ---------------------------------------------------------------
+
+    # Sampled rows per cluster below which the moments are a better place to start from.
+    start_rows_per_cluster: int = 10
+    # Probability of a row to be in the pool from which on most rows like it are in there: these
+    # are the known outliers.
+    known_probability: float = 0.5
+    # Share of the weight. Above it known rows are no outliers but much of the data.
+    max_known_share: float = 0.1
+    # Runs of k-means where outliers have much of the SSE: they attract the starts of k-means++,
+    # and other places are missed by fewer runs.
+    outlier_starts: int = 12
+    # Exponent of a tail whose second row is already as near as the bulk.
+    max_tail_exponent: float = 20.0
+    # Where the mean of a group of outliers is, if its farthest row is at one.
+    group_mean: float = 0.9
+
+    # --- Diagnosis -------------------------------------------------------------------------------
+
+    # Share of the weight that a centroid would have if all had the same.
+    starved_share: float = 0.01
+    # RMS difference per frequency of the sketches of two centroids that pass for one.
+    merged_difference: float = 0.1
+    # Ratio of variances from which on frequencies miss what separates clusters.
+    max_scale_ratio: float = 25.0
+    # RMS residual per frequency that is left unexplained without a finding.
+    max_residual: float = 0.03
+    # Frequencies per coordinate of a centroid below which centroids are in doubt (the paper's
+    # Section 4.3 finds about 5 to be enough).
+    min_frequencies_per_coordinate: int = 2
+
+
+DEFAULT = Settings()
