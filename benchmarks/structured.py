@@ -146,7 +146,7 @@ def products(arguments: argparse.Namespace) -> None:
                 },
                 "back": {
                     "dense": partial(np.matmul, G, turns.T),
-                    "fast": partial(fast.projections, G),
+                    "fast": partial(fast.back_project, G),
                 },
             }
             with threadpool_limits(1):

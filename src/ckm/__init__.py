@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from ckm._core.frequencies import Frequencies, draw_frequencies
     from ckm._core.sketch import Sketch, merge
     from ckm._core.storage import load
-    from ckm._decoding.api import Solution, decode
+    from ckm._decoding.api import decode
+    from ckm._decoding.solution import Solution
     from ckm._sketching.api import sketch
     from ckm._sketching.stream import Sketcher
     from ckm.estimators import CompressiveKMeans

@@ -58,7 +58,7 @@ def test_where_nothing_can_move_nothing_does() -> None:
     assert found.value == 5
 
 
-def test_a_cost_above_hope_ends_after_a_few_steps() -> None:
+def test_a_cost_above_the_abort_level_ends_after_a_few_steps() -> None:
     evaluations = 0
 
     def cost(x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -67,17 +67,17 @@ def test_a_cost_above_hope_ends_after_a_few_steps() -> None:
         return float(rosen(x)), rosen_der(x)
 
     free, start = np.full(10, np.inf), np.linspace(-2, 2, 10)
-    hopeless = descend(cost, start, -free, free, Limits(300, hope=0.0))
+    aborted = descend(cost, start, -free, free, Limits(300, abort_above=0.0))
     assert evaluations < 40
-    assert descend(cost, start, -free, free, Limits(300)).value < hopeless.value / 100
+    assert descend(cost, start, -free, free, Limits(300)).value < aborted.value / 100
 
 
-def test_a_cost_that_is_enough_ends_it() -> None:
+def test_a_cost_at_the_target_ends_the_descent() -> None:
     def cost(x: np.ndarray) -> tuple[float, np.ndarray]:
         return float(rosen(x)), rosen_der(x)
 
     free, start = np.full(10, np.inf), np.linspace(-2, 2, 10)
-    found = descend(cost, start, -free, free, Limits(300, enough=1.0))
+    found = descend(cost, start, -free, free, Limits(300, target=1.0))
     assert 1e-3 < found.value <= 1
-    again = descend(cost, found.x, -free, free, Limits(300, enough=1.0))
+    again = descend(cost, found.x, -free, free, Limits(300, target=1.0))
     assert again.x.tobytes() == found.x.tobytes()

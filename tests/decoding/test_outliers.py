@@ -1,4 +1,4 @@
-"""Rows that a sketch cannot see: what moments and bounds say of them."""
+"""Outliers below the detection limit, reconstructed from moments and bounds."""
 
 from dataclasses import replace
 
@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import ckm
+from ckm._core.moments import SecondMoment
 from ckm._decoding.diagnosis import Status
-from ckm._decoding.objective import Problem, moment_misfit
-from ckm._decoding.outliers import _tail, imagine_rows
+from ckm._decoding.moments import moment_misfit
+from ckm._decoding.outliers import make_tail, reconstruct_outliers
+from ckm._decoding.problem import Problem
 from ckm._kmeans.assign import Centroids
 from ckm._sources.arrays import ArraySource
 
@@ -21,27 +23,27 @@ def bulk_rows(n: int = 3) -> np.ndarray:
     return 4 * rng.normal(size=(5, n))[rng.integers(5, size=N)] + rng.normal(size=(N, n))
 
 
-def imagined(X: np.ndarray, bulk: np.ndarray, m: int = 200) -> tuple[np.ndarray, np.ndarray]:
+def reconstructed(X: np.ndarray, bulk: np.ndarray, m: int = 200) -> tuple[np.ndarray, np.ndarray]:
     """Rows in the data's coordinates and their number, given a perfect measure of the bulk."""
     s = ckm.sketch(X, n_clusters=5, sketch_size=m, random_state=0)
-    rows, shares = imagine_rows(
-        Problem.of(s), Problem.of(s).narrowed(), s.frequencies.relative(bulk)
+    rows, shares = reconstruct_outliers(
+        Problem.of(s), Problem.of(s).without_outliers(), s.frequencies.relative(bulk)
     )
     return s.frequencies.absolute(rows), shares * len(X)
 
 
-def test_one_row_is_found_exactly() -> None:
+def test_one_outlier_is_found_exactly() -> None:
     """The bounds and second moments leave no doubt about a single row."""
     X, far = bulk_rows(), np.array([900.0, -300.0, 500.0])
-    rows, counts = imagined(np.vstack([X, far]), X)
+    rows, counts = reconstructed(np.vstack([X, far]), X)
     heaviest = np.argmax(counts * (rows**2).sum(axis=1))
     assert rows[heaviest] == pytest.approx(far, rel=0.02)
     assert counts[np.abs(rows[:, 0]) > 450].sum() == pytest.approx(1, abs=0.05)
 
 
-def test_a_group_is_told_from_a_bulk_without_tail() -> None:
+def test_a_group_beside_a_bulk_without_tail() -> None:
     X = bulk_rows()
-    rows, counts = imagined(np.vstack([X, np.tile([0, -1000.0, 0], (6, 1))]), X)
+    rows, counts = reconstructed(np.vstack([X, np.tile([0, -1000.0, 0], (6, 1))]), X)
     far = rows[:, 1] < -800
     assert counts[far].sum() == pytest.approx(6, abs=1)
     assert (counts * rows[:, 1] ** 2).sum() == pytest.approx(6 * 1000**2, rel=0.03)
@@ -52,40 +54,40 @@ def test_a_group_is_told_from_a_bulk_without_tail() -> None:
 )
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_a_tail_has_the_squares_that_are_missing(edge: float, count: float, sign: int) -> None:
-    along, counts = _tail(sign * 100.0, edge, count, 12)
+    along, counts = make_tail(sign * 100.0, edge, count, 12)
     assert (counts * along**2).sum() == pytest.approx(count * 100**2)
     assert (counts >= 0).all()
     assert (sign * along >= 0).all()
     assert (sign * along <= 100).all()
 
 
-def test_a_tail_that_the_bulk_shows_goes_on() -> None:
-    along, counts = _tail(100.0, 20.0, 2.5, 16)
+def test_a_tail_of_the_bulk_continues() -> None:
+    along, counts = make_tail(100.0, 20.0, 2.5, 16)
     assert counts[-1] == pytest.approx(0), "no group beside it"
     assert (np.diff(along[:-1]) < 0).all()
 
 
-def test_nothing_is_imagined_where_nothing_is_missing() -> None:
+def test_nothing_is_reconstructed_where_no_variance_is_missing() -> None:
     X = bulk_rows()
     s = ckm.sketch(X, n_clusters=5, random_state=0)
     problem = Problem.of(s)
-    assert problem.narrowed() is problem
-    assert len(imagine_rows(problem, problem, s.frequencies.relative(X))[0]) == 0
+    assert problem.without_outliers() is problem
+    assert len(reconstruct_outliers(problem, problem, s.frequencies.relative(X))[0]) == 0
 
 
-def test_rows_far_out_in_several_columns_need_mixed_moments() -> None:
+def test_outliers_in_several_columns_need_mixed_moments() -> None:
     """Whether they are the same rows, variances alone do not say."""
     X = bulk_rows()
     s = ckm.sketch(np.vstack([X, [[900.0, 0, 0], [0, 900.0, 0]]]), n_clusters=5, random_state=0)
     whole = Problem.of(s)
-    variances = replace(whole, covariance=np.diag(whole.covariance).copy())
+    variances = replace(whole, covariance=SecondMoment(whole.covariance.diagonal))
     points = s.frequencies.relative(X)
-    assert len(imagine_rows(whole, whole.narrowed(), points)[0]) > 0
-    assert len(imagine_rows(variances, variances.narrowed(), points)[0]) == 0
+    assert len(reconstruct_outliers(whole, whole.without_outliers(), points)[0]) > 0
+    assert len(reconstruct_outliers(variances, variances.without_outliers(), points)[0]) == 0
 
 
-def test_a_group_too_small_to_be_seen_gets_its_centroid() -> None:
-    """Without any row of it: a value that stands for a missing one, say."""
+def test_a_group_below_the_detection_limit_gets_its_centroid() -> None:
+    """Without any of its rows in a pool: for example a code for missing values."""
     X = np.vstack([bulk_rows(), np.tile([0.0, -999, 0], (6, 1))])
     s = ckm.sketch(X, n_clusters=6, random_state=0)
     found = ckm.decode(s, 6, random_state=0)

@@ -407,21 +407,24 @@ def test_the_fast_transform_multiplies_as_the_matrix_does(m: int, n: int, K: int
     fast, matrix = Structure.of(f), Matrix.of(f.omega * f.step)
     C, G = rng.normal(size=(K, n)), rng.normal(size=(K, m))
     assert fast.shape == matrix.shape == (m, n)
-    for name in ("turns", "halves", "squares"):
+    for name in ("turns", "half_squares", "squared_norms"):
         np.testing.assert_allclose(
             getattr(fast, name), getattr(matrix, name), rtol=1e-9, atol=1e-12
         )
     np.testing.assert_allclose(fast.all_phases(C), matrix.all_phases(C), rtol=0, atol=1e-12)
-    np.testing.assert_allclose(fast.projections(G), matrix.projections(G), rtol=0, atol=1e-11)
+    np.testing.assert_allclose(fast.back_project(G), matrix.back_project(G), rtol=0, atol=1e-11)
     kept = rng.random(m) < 0.5
     np.testing.assert_allclose(fast.only(kept).turns, matrix.turns[:, kept], rtol=0, atol=1e-12)
     for omega in (fast, matrix):  # block by block
-        begun, sums = omega.begin(C), omega.nothing(K)
-        for at in omega.blocks(K):
-            phases = omega.phases(begun, K, at)
-            np.testing.assert_allclose(phases, matrix.all_phases(C)[:, at], rtol=0, atol=1e-12)
-            omega.add(np.ascontiguousarray(G[:, at]), at, sums)
-        np.testing.assert_allclose(omega.end(sums, K), matrix.projections(G), rtol=0, atol=1e-11)
+        prepared = omega.prepare(C)
+        sums = omega.zeros(K)
+        for block in omega.blocks(K):
+            phases = omega.phases(prepared, K, block)
+            np.testing.assert_allclose(phases, matrix.all_phases(C)[:, block], rtol=0, atol=1e-12)
+            omega.accumulate(np.ascontiguousarray(G[:, block]), block, sums)
+        np.testing.assert_allclose(
+            omega.finish(sums, K), matrix.back_project(G), rtol=0, atol=1e-11
+        )
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ckm._core.pool import Pool
 from ckm._core.sketch import Sketch
-from ckm._decoding.api import Solution, decode, require_rows, resolve_decoder
+from ckm._decoding.api import decode, require_rows, resolve_decoder
 from ckm._decoding.diagnosis import Status
+from ckm._decoding.solution import Solution
 from ckm._decoding.starts import FROM_ROWS, require_init
 from ckm._kmeans.assign import Centroids
 from ckm._kmeans.polish import polish
