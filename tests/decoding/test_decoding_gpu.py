@@ -1,19 +1,22 @@
-"""Decoding by torch, on the CPU and on a card where there is one: the objectives and the k-means of
-the numba decoder, to rounding.
+"""Decoding with torch, on the CPU and on a GPU if there is one: objective and k-means agree with
+those of the CPU to rounding.
 """
 
 import logging
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import ckm
-from ckm._decoding import api as decoding
-from ckm._decoding import objective as atoms
-from ckm._decoding.objective import Problem
+from ckm._decoding.api import Run, choose_device, resolve_decoder
+from ckm._decoding.problem import Problem
+from ckm._decoding.sample import SampledRows
+from ckm._decoding.settings import DEFAULT
+from ckm._decoding.solution import Candidate
 from ckm._kmeans.breathing import place
 from ckm._kmeans.init import default_trials, kmeans_plus_plus
 from ckm._kmeans.points import WeightedPoints
@@ -24,49 +27,15 @@ torch = pytest.importorskip("torch")
 DEVICES = [
     "cpu",
     pytest.param(
-        "cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no card")
+        "cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
     ),
 ]
 
 
 @pytest.fixture(params=DEVICES)
 def device(request: pytest.FixtureRequest) -> object:
-    """Where torch computes."""
+    """The torch device that computes."""
     return torch.device(request.param)
-
-
-@pytest.fixture
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that there are several."""
-    monkeypatch.setattr("ckm._decoding.objective_gpu._PAIRS", 500)
-
-
-@pytest.fixture
-def everything_there(monkeypatch: pytest.MonkeyPatch, device: object) -> Counter[str]:
-    """However small it is, and even if the card is the CPU; how often costs and clouds were made
-    there.
-    """
-    from ckm._decoding.objective_gpu import CardCosts
-    from ckm._kmeans.points_gpu import WeightedPointsGpu
-
-    made = Counter[str]()
-
-    class Costs(CardCosts):
-        def __init__(self, *args: object) -> None:
-            made["costs"] += 1
-            super().__init__(*args)
-
-    class Counted(WeightedPointsGpu):
-        def __init__(self, *args: object) -> None:
-            made["clouds"] += 1
-            super().__init__(*args)
-
-    monkeypatch.setattr(
-        decoding, "_decoding_device", lambda sketch, K, asked: device if asked == "cuda" else None
-    )
-    monkeypatch.setattr("ckm._decoding.objective_gpu.CardCosts", Costs)
-    monkeypatch.setattr("ckm._kmeans.points_gpu.WeightedPointsGpu", Counted)
-    return made
 
 
 def make_sketch(
@@ -76,27 +45,29 @@ def make_sketch(
     return ckm.sketch(X, n_clusters=K, distribution=distribution, pool=pool, random_state=0)
 
 
-@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("K", [1, 7, 40])
 def test_costs_and_gradients_are_those_of_the_cpu(device: object, K: int) -> None:
-    sketch, rng = make_sketch(), np.random.default_rng(K)
-    here, there = Problem.of(sketch), Problem.of(sketch, device)
-    C, alpha, widths = rng.normal(size=(K, 3)), rng.random(K) / K, rng.random((K, 3))
-    for function, arguments in (
-        (atoms.blurred_cost, (C, alpha, 0.3)),
-        (atoms.gaussian_cost, (C, alpha, widths)),
-        (atoms.residual, (C, alpha, 0.2)),
-        (atoms.correlations, (here.z, C)),
+    sketch = make_sketch()
+    rng = np.random.default_rng(K)
+    several_blocks = replace(DEFAULT, gpu_block_pairs=500)
+    cpu = Problem.of(sketch).objective
+    gpu = Problem.of(sketch, device, several_blocks).objective
+    C = rng.normal(size=(K, 3))
+    alpha = rng.random(K) / K
+    widths = rng.random((K, 3))
+    for name, arguments in (
+        ("blurred_cost", (C, alpha, 0.3)),
+        ("gaussian_cost", (C, alpha, widths)),
+        ("residual", (C, alpha, 0.2)),
+        ("correlations", (C, sketch.z)),
     ):
         expected, found = (
-            np.hstack([np.ravel(part) for part in _parts(function(problem, *arguments))])
-            for problem in (here, there)
+            np.hstack([np.ravel(part) for part in _parts(getattr(objective, name)(*arguments))])
+            for objective in (cpu, gpu)
         )
-        np.testing.assert_allclose(
-            found, expected, rtol=1e-9, atol=1e-10, err_msg=function.__name__
-        )
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10, err_msg=name)
     np.testing.assert_allclose(
-        atoms.fit_weights(there, C, 0.2), atoms.fit_weights(here, C, 0.2), rtol=1e-7, atol=1e-9
+        gpu.fit_weights(C, 0.2), cpu.fit_weights(C, 0.2), rtol=1e-7, atol=1e-9
     )
 
 
@@ -104,18 +75,18 @@ def _parts(found: object) -> tuple[object, ...]:
     return found if isinstance(found, tuple) else (found,)
 
 
-def test_stages_and_parts_of_a_problem_stay_there(device: object) -> None:
+def test_stages_and_parts_of_a_problem_stay_on_the_device(device: object) -> None:
+    from ckm._decoding.objective_gpu import GpuObjective
+
     problem = Problem.of(make_sketch(), device)
-    assert all(stage.card is not None for stage in problem.stages)
-    assert (
-        problem.without(problem.mean[None], np.array([0.1]), problem.lower, problem.upper).card
-        is not None
-    )
+    rest = problem.without(problem.mean[None], np.array([0.1]), problem.lower, problem.upper)
+    for part in (*problem.stages, rest):
+        assert isinstance(part.objective, GpuObjective)
+        assert part.objective.z.device.type == device.type
 
 
-@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("K", [1, 9, 60])
-def test_k_means_asks_a_card_as_it_asks_the_cpu(device: object, K: int) -> None:
+def test_k_means_on_the_device_is_that_of_the_cpu(device: object, K: int) -> None:
     from ckm._kmeans.points_gpu import WeightedPointsGpu
 
     rng = np.random.default_rng(K)
@@ -167,22 +138,31 @@ def test_far_out_squared_distances_do_not_cancel(device: object) -> None:
     ("decoder", "pool", "separation"),
     [("density", 0, 6.0), ("density", 300, 1.5), ("clompr", 0, 2.5)],
 )
-def test_decoding_there_is_as_good_and_gives_the_same_bits_again(
-    everything_there: Counter[str], decoder: str, pool: int, separation: float
+def test_decoding_on_the_device_is_as_good_and_reproducible(
+    device: object, decoder: str, pool: int, separation: float
 ) -> None:
+    from ckm._decoding.objective_gpu import GpuObjective
+
     K = 4
     X = ckm.datasets.gaussian_mixture(5000, K, 3, separation=separation, random_state=0).rows
     sketch = make_sketch(K, 3, pool=pool, separation=separation)
-    here = ckm.decode(sketch, K, decoder=decoder, random_state=0)
-    assert not everything_there
-    there, again = (
-        ckm.decode(sketch, K, decoder=decoder, random_state=0, device="cuda", n_jobs=jobs)
-        for jobs in (1, 2)
+    on_cpu = ckm.decode(sketch, K, decoder=decoder, random_state=0)
+    name, search = resolve_decoder(decoder)
+    problems = []
+
+    def recorded(problem: Problem, *arguments: Any) -> Candidate:
+        problems.append(problem)
+        return search(problem, *arguments)
+
+    rows = SampledRows.of(sketch)
+    on_device, again = (
+        Run(name, recorded, K, "auto", rows, 0, threads=threads).decode(sketch, device)
+        for threads in (1, 2)
     )
-    assert everything_there["costs"] >= 2
-    assert decoder == "clompr" or everything_there["clouds"] >= 2
-    np.testing.assert_array_equal(there.centroids, again.centroids)
-    assert there.score(X) / here.score(X) == pytest.approx(1, abs=0.02)
+    assert len(problems) == 2
+    assert all(isinstance(problem.objective, GpuObjective) for problem in problems)
+    np.testing.assert_array_equal(on_device.centroids, again.centroids)
+    assert on_device.score(X) / on_cpu.score(X) == pytest.approx(1, abs=0.02)
 
 
 @pytest.mark.parametrize(
@@ -204,37 +184,38 @@ def test_a_large_sketch_is_decoded_on_the_gpu_that_was_asked_for(
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     frequencies = ckm.draw_frequencies(2000, 4, distribution=distribution, seed=0)
     sketch = ckm.sketch(np.random.default_rng(0).normal(size=(200, 4)), like=frequencies)
-    chosen = decoding._decoding_device(sketch, K, device)
+    chosen = choose_device(sketch, K, device)
     assert chosen == (None if found is None else torch.device(found))
 
 
-def test_without_a_card_there_is_none() -> None:
+def test_without_a_gpu_there_is_no_current_one() -> None:
     assert (current_gpu() is None) is not torch.cuda.is_available()
 
 
 @pytest.mark.parametrize(
     "message", ["CUDA out of memory. Tried to allocate", "an illegal memory access"]
 )
-def test_a_card_that_is_full_leaves_it_to_the_cpu(
-    everything_there: Counter[str],
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+def test_a_gpu_without_memory_leaves_decoding_to_the_cpu(
+    device: object, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(*args: object) -> None:
-        raise RuntimeError(message)
+    name, search = resolve_decoder("density")
 
-    monkeypatch.setattr("ckm._decoding.objective_gpu.CardCosts.of", fail)
-    sketch, full = make_sketch(3, 2), "out of memory" in message
+    def fail_on_device(problem: Problem, *arguments: Any) -> Candidate:
+        if problem.device is not None:
+            raise RuntimeError(message)
+        return search(problem, *arguments)
+
+    sketch = make_sketch(3, 2)
+    run = Run(name, fail_on_device, 3, "auto", None, 0)
+    is_full = "out of memory" in message
     with (
-        nullcontext() if full else pytest.raises(RuntimeError, match="illegal"),
+        nullcontext() if is_full else pytest.raises(RuntimeError, match="illegal"),
         caplog.at_level(logging.WARNING),
     ):
-        found = ckm.decode(sketch, 3, random_state=0, device="cuda")
-    if full:
-        np.testing.assert_array_equal(
-            found.centroids, ckm.decode(sketch, 3, random_state=0).centroids
-        )
+        found = run.decode(sketch, device)
+    if is_full:
+        expected = ckm.decode(sketch, 3, random_state=0)
+        np.testing.assert_array_equal(found.centroids, expected.centroids)
         assert "too little memory left" in caplog.text
 
 
@@ -258,8 +239,8 @@ def test_the_estimator_decodes_where_its_rows_are(
         there[:] = [device]
         yield
 
-    monkeypatch.setattr("ckm.estimators.decode", decode)
-    monkeypatch.setattr("ckm.estimators.use_gpu", current)
+    monkeypatch.setattr("ckm._sklearn.fitting.decode", decode)
+    monkeypatch.setattr("ckm._sklearn.fitting.use_gpu", current)
     X = ckm.datasets.gaussian_mixture(500, 3, 2, random_state=0).rows
     model = ckm.CompressiveKMeans(3, device=asked_for, random_state=0).fit(X)
     model._decode("cuda:1")

@@ -259,7 +259,7 @@ def test_members_that_end_in_a_poor_minimum_are_left_out() -> None:
     made = []
 
     def member(problem: Problem, Q: int, prior: Prior, rng: np.random.Generator) -> Mixture:
-        """Atoms at a corner, and the farther from the sketch they are said to be, the farther out."""
+        """Every fourth one at a corner of the box, with a larger cost; the others at the mean."""
         corner = problem.lower if len(made) % 4 == 1 else problem.mean
         made.append(
             Mixture(
