@@ -168,7 +168,7 @@ def test_decodings_may_overlap() -> None:
 
 
 def problem_and_mixture(n: int, seed: int) -> tuple[Problem, np.ndarray, np.ndarray, np.ndarray]:
-    """A problem, whose sketch holds only variances where n is large, and a mixture of four atoms."""
+    """A problem, with a diagonal covariance if n is large, and a mixture of four atoms."""
     rng = np.random.default_rng(seed)
     problem = Problem.of(
         ckm.sketch(rng.gamma(2, size=(2000, n)), sketch_size=300, random_state=seed)
