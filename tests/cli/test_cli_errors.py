@@ -1,11 +1,8 @@
-"""Bad input on the command line: a status, one sentence that says what was seen and what to do, and
-no traceback.
+"""Bad rows, sizes and options on the command line: an exit status and one sentence that says what
+was seen and what to do, no traceback.
 """
 
-import json
-import os
 import pickle
-import struct
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command import fail
-from safetensors.numpy import save as save_tensors
 
 import ckm
 
@@ -22,7 +18,7 @@ K3 = ("-k", "3")
 
 @pytest.fixture
 def X(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
-    """Rows to spoil; data.npy and data.parquet hold them, in the working directory."""
+    """Rows into which tests put bad values; data.npy and data.parquet hold them."""
     monkeypatch.chdir(tmp_path)
     X = np.random.default_rng(0).normal(size=(200, 2))
     np.save("data.npy", X)
@@ -155,7 +151,7 @@ def test_files_that_are_not_what_the_command_reads(sketch_file: Path) -> None:
 
 
 @pytest.mark.parametrize("clusters", ["0", "-2", "2.5", "many"])
-def test_impossible_numbers_of_clusters(sketch_file: Path, clusters: str) -> None:
+def test_invalid_numbers_of_clusters(sketch_file: Path, clusters: str) -> None:
     for command in (
         ("fit", "data.npy"),
         ("sketch", "data.npy", "-o", "t.ckm"),
@@ -179,7 +175,7 @@ def test_sketch_of_unknown_size(X: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("shape", [(200,), (10, 2, 2)], ids=["1-D", "3-D"])
-def test_arrays_that_are_no_tables(X: np.ndarray, shape: tuple[int, ...]) -> None:
+def test_arrays_that_are_not_two_dimensional(X: np.ndarray, shape: tuple[int, ...]) -> None:
     np.save("odd.npy", np.zeros(shape))
     message = fail("fit", "odd.npy", *K3)
     assert f"{len(shape)}-D" in message
@@ -285,162 +281,6 @@ def test_predicting_other_columns(X: np.ndarray) -> None:
     )
 
 
-# Files that are no sketches
-
-
-def altered_header(data: bytes) -> bytes:
-    at = data.index(b"multiscale")
-    return data[:at] + b"Multi" + data[at + 5 :]
-
-
-def from_the_future(data: bytes) -> bytes:
-    length = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8 : 8 + length])
-    metadata = {**json.loads(header["__metadata__"]["ckm"]), "version": 99}
-    header["__metadata__"]["ckm"] = json.dumps(metadata)
-    text = json.dumps(header).encode()
-    return struct.pack("<Q", len(text)) + text + data[8 + length :]
-
-
-@pytest.mark.parametrize(
-    ("spoil", "words"),
-    [
-        (lambda data: data[: len(data) // 2], "s.ckm is"),
-        (lambda data: data[:100], "truncated"),
-        (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "altered"),
-        (altered_header, "altered"),
-        (lambda data: save_tensors({"x": np.zeros(3)}), "not a sketch"),
-        (lambda data: b"PK\x03\x04" + data, "not a sketch"),
-        (lambda data: pickle.dumps(data), "not a sketch"),
-        (lambda data: b"", "empty"),
-        (from_the_future, "file format 99"),
-    ],
-    ids=[
-        "half",
-        "truncated",
-        "payload",
-        "header",
-        "safetensors",
-        "zip",
-        "pickle",
-        "empty",
-        "future",
-    ],
-)
-def test_files_that_are_no_sketches(sketch_file: Path, spoil: object, words: str) -> None:
-    sketch_file.write_bytes(spoil(sketch_file.read_bytes()))  # type: ignore[operator]
-    for command in (
-        ("decode", sketch_file, *K3),
-        ("inspect", sketch_file),
-        ("sketch", "data.npy", "--like", sketch_file, "-o", "t.ckm"),
-    ):
-        message = fail(*command)
-        assert "s.ckm" in message
-        assert words in message
-        assert "make it again" in message or "upgrade" in message
-    fail("merge", sketch_file, "-o", "t.ckm")
-    assert not Path("t.ckm").exists()
-
-
-def test_a_missing_or_foreign_sketch(X: np.ndarray) -> None:
-    Path("folder").mkdir()
-    assert "There is no file none.ckm" in fail("inspect", "none.ckm")
-    assert "data.npy is not a sketch" in fail("inspect", "data.npy")
-    assert "folder is a directory" in fail("inspect", "folder")
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "words"),
-    [
-        ("c.csv", "a,b\n1,2\n", "cluster,weight"),
-        ("c.csv", "", "cluster,weight"),
-        ("c.csv", "cluster,weight,a,b\n0,1,2\n", "line 2 has 3 fields"),
-        ("c.csv", "cluster,weight,a,b\n0,1,2,x\n", "'x'"),
-        ("c.csv", "cluster,weight,a,b\n0,1,2,nan\n", "finite"),
-        ("c.csv", "cluster,weight,a,b\n", "finite"),
-        ("c.json", "{", "not a file of centroids"),
-        ("c.json", "{}", "not a file of centroids"),
-        ("c.json", '{"columns": ["a"], "centroids": [[1, 2]]}', "names 1 columns for 2"),
-        ("c.txt", "", ".csv or .json"),
-    ],
-)
-def test_files_that_are_no_centroids(X: np.ndarray, name: str, text: str, words: str) -> None:
-    Path(name).write_text(text)
-    message = fail("predict", "data.npy", "-c", name)
-    assert name in message
-    assert words in message
-
-
-# Outputs
-
-
-@pytest.mark.parametrize(
-    ("command", "option", "suffix"),
-    [
-        (("fit", "data.npy", *K3), "-o", ".csv"),
-        (("fit", "data.npy", *K3), "--save-sketch", ".ckm"),
-        (("sketch", "data.npy", *K3), "-o", ".ckm"),
-        (("merge", "s.ckm"), "-o", ".ckm"),
-        (("decode", "s.ckm", *K3), "-o", ".json"),
-        (("predict", "data.npy", "-c", "c.csv"), "-o", ".npy"),
-    ],
-    ids=["fit", "save-sketch", "sketch", "merge", "decode", "predict"],
-)
-def test_outputs_are_checked_before_the_data(
-    sketch_file: Path, unreadable: None, command: tuple[str, ...], option: str, suffix: str
-) -> None:
-    Path("c.csv").write_text("cluster,weight,x0,x1\n0,1.0,0.0,0.0\n")
-    Path(f"folder{suffix}").mkdir()
-    message = fail(*command, option, f"none/out{suffix}")
-    assert "the folder none does not exist; make it first" in message
-    assert "is a directory" in fail(*command, option, f"folder{suffix}")
-    message = fail(*command, option, "out.xyz")
-    assert "out.xyz" in message
-    kinds = {".npy": ".csv or .npy", ".ckm": ".ckm"}
-    assert f"must end in {kinds.get(suffix, '.csv or .json')}" in message
-
-
-@pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write anywhere"
-)
-def test_read_only_outputs(X: np.ndarray, unreadable: None) -> None:
-    Path("old.csv").write_text("mine")
-    Path("old.csv").chmod(0o444)
-    assert "read-only" in fail("fit", "data.npy", *K3, "-o", "old.csv")
-    Path("locked").mkdir(mode=0o555)
-    assert "locked" in fail("fit", "data.npy", *K3, "-o", "locked/c.csv")
-
-
-def test_outputs_never_replace_inputs(sketch_file: Path, unreadable: None) -> None:
-    Path("data.csv").write_text("a,b\n,2\n")
-    Path("c.csv").write_text("cluster,weight,a,b\n0,1.0,0.0,0.0\n")
-    Path("link.csv").symlink_to("data.csv")
-    before = Path("data.csv").read_bytes(), sketch_file.read_bytes()
-    for command in (
-        ("fit", "d*.csv", *K3, "-o", "./data.csv"),
-        ("fit", "data.csv", *K3, "-o", "link.csv"),
-        ("predict", "data.csv", "-c", "c.csv", "-o", "data.csv"),
-        ("predict", "data.csv", "-c", "c.csv", "-o", "c.csv"),
-        ("predict", "data.npy", "-c", "c.csv", "-o", "data.npy"),
-        ("sketch", "data.npy", "--like", "s.ckm", "-o", "s.ckm"),
-        ("merge", "s.ckm", "-o", "s.ckm"),
-    ):
-        message = fail(*command)
-        assert "one of the inputs" in message
-        assert "choose another name" in message
-    assert (Path("data.csv").read_bytes(), sketch_file.read_bytes()) == before
-
-
-def test_failure_leaves_the_old_output_alone(X: np.ndarray) -> None:
-    Path("labels.csv").write_text("old")
-    Path("c.csv").write_text("cluster,weight,x0,x1\n0,1.0,0.0,0.0\n")
-    X[-1, 0] = np.nan
-    np.save("bad.npy", X)
-    fail("predict", "bad.npy", "-c", "c.csv", "-o", "labels.csv")
-    assert Path("labels.csv").read_text() == "old"
-    assert not list(Path().glob(".*.part"))
-
-
 # Options
 
 
@@ -462,7 +302,7 @@ def test_options_out_of_range(
     assert words in fail("fit", "data.npy", *K3, option, value, status=2)
 
 
-def test_starting_from_rows_that_are_not_kept(sketch_file: Path, unreadable: None) -> None:
+def test_starting_from_rows_that_were_not_sampled(sketch_file: Path, unreadable: None) -> None:
     assert "--pool 1000" in fail("fit", "data.npy", *K3, "--pool", 0, "--init", "sample", status=2)
     assert "--pool 1000" in fail("decode", sketch_file, *K3, "--init", "k++", status=2)
 
@@ -472,7 +312,7 @@ def test_unknown_distribution_and_threads(X: np.ndarray) -> None:
     assert "--jobs must be" in fail("fit", "data.npy", *K3, "--jobs", 0)
 
 
-def test_demo_in_a_folder_that_cannot_be(X: np.ndarray) -> None:
+def test_demo_in_a_folder_that_cannot_be_made(X: np.ndarray) -> None:
     assert "--folder" in fail("demo", "--folder", "data.npy")
 
 
