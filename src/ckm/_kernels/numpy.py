@@ -1,5 +1,5 @@
-"""The plain NumPy kernel in float64: easy to read, agrees with the exact kernels to rounding,
-marked `exact=False`.
+"""The plain NumPy kernel in float64: easy to read. It agrees with the exact kernels to rounding;
+its sums are marked `exact=False`.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from ckm._kernels.cpu.kernel import CpuKernel, on_host
 from ckm._util.arrays import Array
 from ckm._util.checks import require_float32
 
-_PAIRS = 2**20  # how many phases are in memory at a time
+_PAIRS = 2**20  # phases in memory at a time: 8 MB
 
 
 class NumpyKernel(CpuKernel):
@@ -26,7 +26,8 @@ class NumpyKernel(CpuKernel):
 
 def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -> Tally:
     """sums_j = sum_l beta_l (cos, sin)(omega_j^T (x_l - origin)), with bounds and moments."""
-    m, n = frequencies.m, frequencies.n
+    m = frequencies.m
+    n = frequencies.n
     if not len(rows):
         return Tally.empty(m, n)
     x = rows.astype(np.float64) - frequencies.origin
@@ -40,5 +41,6 @@ def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -
         sums += beta[part] @ np.cos(phases), beta[part] @ np.sin(phases)
     full = has_full_moment(m, n)
     second = (x * beta[:, None]).T @ x if full else beta @ x**2
-    lower, upper = rows.min(axis=0), rows.max(axis=0)
+    lower = rows.min(axis=0)
+    upper = rows.max(axis=0)
     return Tally(sums / UNIT, float(beta.sum()), len(x), lower, upper, beta @ x, second)

@@ -1,5 +1,5 @@
-"""Plain torch in float64, on any device: for cards without Triton. It agrees with the exact kernels
-to rounding, marked `exact=False`.
+"""Plain torch in float64, on any device: for GPUs without Triton. It agrees with the exact kernels
+to rounding; its sums are marked `exact=False`.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ from ckm._util.arrays import Array
 from ckm._util.device import DeviceRows
 from ckm.errors import NonFiniteError
 
-_PAIRS = 2**24  # how many phases are in memory at a time
+_PAIRS = 2**24  # phases in memory at a time: 128 MB
 
 
 class TorchKernel:
@@ -47,30 +47,28 @@ def tally(frequencies: Frequencies, rows: Any, weights: Any = None) -> Tally:
     """sums_j = sum_l beta_l (cos, sin)(omega_j^T (x_l - origin)), with bounds and moments; rows are
     an array or a tensor.
     """
-    m, n = frequencies.m, frequencies.n
+    m = frequencies.m
+    n = frequencies.n
     if not len(rows):
         return Tally.empty(m, n)
     rows = _as_tensor(rows.synchronized() if isinstance(rows, DeviceRows) else rows)
-    device, kind = rows.device, torch.float64
-    origin, omega = (
-        torch.tensor(array, dtype=kind, device=device)
-        for array in (frequencies.origin, frequencies.omega)
-    )
-    beta = (
-        torch.ones(len(rows), dtype=kind, device=device)
-        if weights is None
-        else _as_tensor(weights).to(device, kind)
-    )
+    device = rows.device
+    kind = torch.float64
+    origin = torch.tensor(frequencies.origin, dtype=kind, device=device)
+    omega = torch.tensor(frequencies.omega, dtype=kind, device=device)
+    if weights is None:
+        beta = torch.ones(len(rows), dtype=kind, device=device)
+    else:
+        beta = _as_tensor(weights).to(device, kind)
     full = has_full_moment(m, n)
-    sums, first = (
-        torch.zeros((2, m), dtype=kind, device=device),
-        torch.zeros(n, dtype=kind, device=device),
-    )
+    sums = torch.zeros((2, m), dtype=kind, device=device)
+    first = torch.zeros(n, dtype=kind, device=device)
     second = torch.zeros((n, n) if full else (n,), dtype=kind, device=device)
     step = max(1, _PAIRS // m)
     for start in range(0, len(rows), step):
         part = slice(start, start + step)
-        v, w = rows[part].to(kind) - origin, beta[part]
+        v = rows[part].to(kind) - origin
+        w = beta[part]
         require_finite(v, start)
         phases = v @ omega.T
         sums += torch.stack([w @ torch.cos(phases), w @ torch.sin(phases)])
@@ -82,20 +80,14 @@ def tally(frequencies: Frequencies, rows: Any, weights: Any = None) -> Tally:
 
 
 def _as_tensor(numbers: Any) -> Any:
-    """A tensor as it is, an array as a tensor: a copy, since torch knows no arrays that cannot be
-    written to.
-    """
-    return (
-        numbers
-        if isinstance(numbers, torch.Tensor)
-        else torch.tensor(np.ascontiguousarray(numbers))
-    )
+    """A tensor as it is; an array as a tensor, copied, because torch has no read-only tensors."""
+    if isinstance(numbers, torch.Tensor):
+        return numbers
+    return torch.tensor(np.ascontiguousarray(numbers))
 
 
 def require_finite(v: Any, start: int = 0) -> None:
-    """Refuse centred rows that are not finite in float32, naming the first place; they are rows
-    from number `start` on.
-    """
+    """Refuse centred rows that are not finite in float32; `start` is the first row's number."""
     bad = (~torch.isfinite(v.float())).nonzero()
     if len(bad):
         row, column = map(int, bad[0])

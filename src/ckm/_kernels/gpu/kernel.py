@@ -48,8 +48,8 @@ _log = logging.getLogger(__name__)
 
 
 class ExactnessCheck:
-    """Whether a GPU's compiler keeps to the specified arithmetic: a few rows are summed there and on
-    the CPU, once per device and shape of the frequencies.
+    """Whether a GPU's compiler keeps to the specified arithmetic: a few rows are summed there and
+    on the CPU, once per device and shape of the frequencies.
     """
 
     def __init__(self) -> None:

@@ -1,5 +1,5 @@
-"""Launches of the Triton kernels: how a block of rows is cut up for a card, and what its
-frequencies look like there.
+"""Launches of the Triton kernels: how a block of rows is divided among programs, and the layout of
+frequencies on a GPU.
 """
 
 from functools import cache, lru_cache
@@ -14,20 +14,20 @@ from ckm._kernels.gpu import phases as kernels
 from ckm._kernels.spec import ONE
 from ckm._util.arrays import Array
 
-# of all programs, for each multiprocessor: enough for all to end at about the same time
+# Warps of all programs per multiprocessor: enough for all to end at about the same time.
 _WARPS = 256
-_SPLIT_WARPS = 64  # the same for the matrix units, which are slow to start
-_LEAST_RUNS = 4  # of a program
-_FEW_COLUMNS = 20  # so few are unrolled
-_NOTED = 16  # rows that a program notes at once, and columns, or twice or four times as many
-_DEPTH = 64  # columns are filled up to a multiple of it for the matrix units
-_SPLIT_ROWS = 16  # rows that a program splits
-_RESIDENT = 128  # so few columns of turns stay in shared memory
+_SPLIT_WARPS = 64  # the same for the matrix units, whose programs are slow to start
+_MIN_RUNS = 4  # runs of rows per program, at least, as each program loads its turns
+_FEW_COLUMNS = 20  # columns up to which they are unrolled
+_NOTED = 16  # rows per step of `note_rows`, and columns, or twice or four times as many
+_DEPTH = 64  # columns are padded to a multiple of it for the matrix units
+_SPLIT_ROWS = 16  # rows per program of `split_rows`
+_RESIDENT = 128  # columns up to which the turns of a program stay in shared memory
 
 
 class _Tile(NamedTuple):
-    """What a program of `sum_rows` (whose columns are unrolled) or `sum_wide_rows` takes: rows and
-    frequencies at a time, and its warps.
+    """The shape of a program of `sum_rows` (columns unrolled) or `sum_wide_rows`: rows and
+    frequencies at a time, and warps.
     """
 
     rows: int
@@ -37,8 +37,8 @@ class _Tile(NamedTuple):
 
 
 class _Split(NamedTuple):
-    """How the matrix units are fed: rows and frequencies of a program, columns at a time, warps,
-    and stages of loads in flight.
+    """The shape of a program of `sum_split`: rows and frequencies, columns at a time, warps, and
+    stages of loads in flight.
     """
 
     rows: int
@@ -48,18 +48,19 @@ class _Split(NamedTuple):
     stages: int
 
 
-LARGE, SMALL = _Split(128, 128, 64, 8, 3), _Split(64, 64, 32, 4, 2)
-_SHARED = 192 * 2**10  # bytes of shared memory that the large one takes
+LARGE = _Split(128, 128, 64, 8, 3)
+SMALL = _Split(64, 64, 32, 4, 2)
+_LARGE_BYTES = 192 * 2**10  # bytes of shared memory that LARGE takes
 
 
 class Sums(NamedTuple):
-    """Sums and notes on their way, in one piece of memory: a copy of it is all that the CPU waits
-    for.
+    """Sums and notes that a GPU is computing, in one piece of memory, so that the CPU waits for one
+    copy only.
 
-    `numbers` (float64, or the bits of int64) begins with the sums (2, width), of which m are
-    wanted; notes (4 or 4 + n, n) follow: smallest value of each column, minus the largest, sums of
-    w v and w v^2, and where they are kept those of w v v^T, with v = row - origin. `surplus` rows
-    of zeros were added, which lie at the origin.
+    `numbers` (float64, or bit patterns of int64) starts with the sums (2, width), of which the
+    first m columns are used; notes (4 or 4 + n, n) follow: smallest value of each column, minus the
+    largest, sums of w v and w v^2, and with full moments those of w v v^T, with v = row - origin.
+    `surplus` rows of zeros, which lie at the origin, were added.
     """
 
     numbers: Any
@@ -72,15 +73,16 @@ class Sums(NamedTuple):
     def empty(
         cls, frequencies: Frequencies, width: int, whole: bool, surplus: int, device: Any
     ) -> "Sums":
-        """Zeros."""
-        m, n = frequencies.m, frequencies.n
+        """Sums and notes of zero."""
+        m = frequencies.m
+        n = frequencies.n
         notes = (4 + n if has_full_moment(m, n) else 4) * n
         numbers = torch.zeros(2 * width + notes, dtype=torch.float64, device=device)
         return cls(numbers, frequencies, width, whole, surplus if whole else 0)
 
     @property
     def sums(self) -> Any:
-        """Whole numbers or float64 (2, width)."""
+        """int64 or float64 (2, width)."""
         flat = self.numbers[: 2 * self.width]
         return (flat.view(torch.int64) if self.whole else flat).view(2, self.width)
 
@@ -90,7 +92,7 @@ class Sums(NamedTuple):
         return self.numbers[2 * self.width :].view(-1, self.frequencies.n)
 
     def collected(self) -> tuple[Array, Array]:
-        """Sums (2, m) and notes, once they are known."""
+        """Sums (2, m) and notes on the CPU; waits for them."""
         numbers = self.numbers.cpu().numpy()
         sums = (
             numbers[: 2 * self.width]
@@ -102,26 +104,29 @@ class Sums(NamedTuple):
 
 
 def exact_sums(frequencies: Frequencies, rows: Any, weights: Any = None) -> Sums:
-    """Sums of rows (count, n), whole numbers unless there are weights."""
-    m, n, device = frequencies.m, frequencies.n, rows.device
-    tile, turns = _tile(m, n), _exact_turns(frequencies, device)
-    (R, F), (tiles, wide) = tile[:2], turns.shape[:2]
+    """Sums of rows (count, n), integers unless there are weights."""
+    n = frequencies.n
+    device = rows.device
+    tile = _tile(frequencies.m, n)
+    R = tile.rows
+    F = tile.frequencies
+    turns = _exact_turns(frequencies, device)
+    tiles, wide = turns.shape[:2]
     padded = _up(len(rows), kernels.HELD_ROWS)
     found = Sums.empty(frequencies, tiles * F, weights is None, padded - len(rows), device)
     x = torch.empty((padded // R, wide, R), dtype=torch.float32, device=device)
     _note(found, rows, weights, x, padded)
     runs = padded // (kernels.HELD_ROWS if tile.unrolled else R)
-    per, weighted = _share(runs * tiles * tile.warps, _WARPS, device), weights is not None
+    per = _share(runs * tiles * tile.warps, _WARPS, device)
+    weighted = weights is not None
     splits = -(-runs // per)
     sums = (
         torch.empty((splits, 2, tiles * F), dtype=torch.float64, device=device)
         if weighted
         else found.sums
     )
-    beta, how = (
-        _padded(weights, padded) if weighted else x,
-        {"R": R, "F": F, "num_warps": tile.warps, "enable_fp_fusion": False},
-    )
+    beta = _padded(weights, padded) if weighted else x
+    how = {"R": R, "F": F, "num_warps": tile.warps, "enable_fp_fusion": False}
     if not tile.unrolled:
         how["num_warps"] = 4 if weighted else tile.warps  # float64 numbers need registers
         kernels.sum_wide_rows[(tiles, splits)](
@@ -144,21 +149,25 @@ def split_sums(
     frequencies: Frequencies, rows: Any, weights: Any = None, split: _Split | None = None
 ) -> Sums:
     """The same, to 1e-6: phases come from the matrix units, fed as `split` says."""
-    n, device = frequencies.n, rows.device
+    n = frequencies.n
+    device = rows.device
     R, F, D, warps, stages = split_of(device) if split is None else split
     factors, t_high, t_low = _halves(frequencies, device, F)
-    padded, (width, depth) = _up(len(rows), R), t_high.shape
+    padded = _up(len(rows), R)
+    width, depth = t_high.shape
     found = Sums.empty(frequencies, width, weights is None, padded - len(rows), device)
     _note(found, rows, weights, None, padded)
     x_high, x_low = torch.empty((2, padded, depth), dtype=torch.float16, device=device)
     units = torch.empty(padded, device=device)
     kernels.split_rows[(padded // _SPLIT_ROWS,)](
-        rows, *rows.stride(), _origin(frequencies, device), factors, len(rows), x_high, x_low, units, depth, n,
+        rows, *rows.stride(), _origin(frequencies, device), factors, len(rows), x_high, x_low,
+        units, depth, n,
         R=_SPLIT_ROWS, D=min(256, depth & -depth), enable_fp_fusion=False,
     )  # fmt: skip
     runs = padded // R
     per = _share(runs * (width // F) * warps, _SPLIT_WARPS, device)
-    splits, weighted = -(-runs // per), weights is not None
+    splits = -(-runs // per)
+    weighted = weights is not None
     sums = (
         torch.empty((splits, 2, width), dtype=torch.float64, device=device)
         if weighted
@@ -166,8 +175,10 @@ def split_sums(
     )
     few = depth if depth <= _RESIDENT else 0
     kernels.sum_split[(width // F, splits)](
-        x_high, x_low, t_high, t_low, depth, _padded(weights, padded) if weighted else units, units, sums, width, runs, per,
-        R=R, F=F, D=D, DEPTH=few, WEIGHTED=weighted, num_warps=warps, num_stages=2 if few else stages, enable_fp_fusion=False,
+        x_high, x_low, t_high, t_low, depth, _padded(weights, padded) if weighted else units, units,
+        sums, width, runs, per,
+        R=R, F=F, D=D, DEPTH=few, WEIGHTED=weighted, num_warps=warps,
+        num_stages=2 if few else stages, enable_fp_fusion=False,
     )  # fmt: skip
     if weighted:
         torch.sum(sums, dim=0, out=found.sums)
@@ -175,13 +186,19 @@ def split_sums(
 
 
 def _note(found: Sums, rows: Any, weights: Any, x: Any, padded: int) -> None:
-    """Write the notes; rows are kept in x (groups, n', rows of a group), where there is one, up to
-    the row `padded`.
+    """Write the notes; if x (groups, n', rows of a group) is given, also the centred rows, up to
+    row `padded`.
     """
-    frequencies, notes, device, count = found.frequencies, found.notes, rows.device, len(rows)
-    n, full = frequencies.n, len(notes) > 4
+    frequencies = found.frequencies
+    notes = found.notes
+    device = rows.device
+    count = len(rows)
+    n = frequencies.n
+    full = len(notes) > 4
     wide = next((wide for wide in (_NOTED, 2 * _NOTED) if n <= wide), 4 * _NOTED)
-    fused, columns, warps = full and n <= wide, -(-n // wide), wide // _NOTED
+    fused = full and n <= wide
+    columns = -(-n // wide)
+    warps = wide // _NOTED
     tiles = -(-padded // _NOTED)
     per = -(-tiles // min(tiles, 64 // warps * _multiprocessors(device)))
     programs = -(-tiles // per)
@@ -197,8 +214,9 @@ def _note(found: Sums, rows: Any, weights: Any, x: Any, padded: int) -> None:
         "enable_fp_fusion": False,
     }
     kernels.note_rows[(programs, columns)](
-        rows, *rows.stride(), origin, origin if weights is None else weights, count, per, parts if x is None else x, padded,
-        n if x is None else x.shape[1], parts, N=n, WIDE=wide, T=_NOTED, R=1 if x is None else x.shape[2], **how,
+        rows, *rows.stride(), origin, origin if weights is None else weights, count, per,
+        parts if x is None else x, padded, n if x is None else x.shape[1], parts,
+        N=n, WIDE=wide, T=_NOTED, R=1 if x is None else x.shape[2], **how,
     )  # fmt: skip
     known = 4 + n if fused else 4
     torch.amin(parts[:, :2, :n], dim=0, out=notes[:2])
@@ -208,11 +226,9 @@ def _note(found: Sums, rows: Any, weights: Any, x: Any, padded: int) -> None:
 
 
 def _products(rows: Any, weights: Any, origin: Any) -> Any:
-    """sum w v v^T by the library's float64 products, some rows at a time."""
-    total, step = (
-        torch.zeros((len(origin), len(origin)), dtype=torch.float64, device=rows.device),
-        2**16,
-    )
+    """sum w v v^T by torch's float64 matrix products, some rows at a time."""
+    total = torch.zeros((len(origin), len(origin)), dtype=torch.float64, device=rows.device)
+    step = 2**16
     for start in range(0, len(rows), step):
         v = rows[start : start + step].double() - origin
         total += (v if weights is None else v * weights[start : start + step, None]).T @ v
@@ -220,8 +236,8 @@ def _products(rows: Any, weights: Any, origin: Any) -> Any:
 
 
 def _tile(m: int, n: int) -> _Tile:
-    """Of few columns four frequencies a lane, whose turns stay in registers; as many in all as
-    waste few.
+    """With few columns, four frequencies per lane, whose turns stay in registers; as many in all as
+    the padding of m allows.
     """
     if n > _FEW_COLUMNS:
         return _Tile(64, 64, 1, False)
@@ -231,8 +247,9 @@ def _tile(m: int, n: int) -> _Tile:
 
 @lru_cache(maxsize=16)
 def _exact_turns(frequencies: Frequencies, device: Any) -> Any:
-    """Turns (tiles, n', F) for `sum_rows`, filled up with zeros."""
-    m, n = frequencies.m, frequencies.n
+    """Turns (tiles, n', F) for `sum_rows`, padded with zeros."""
+    m = frequencies.m
+    n = frequencies.n
     _, F, _, unrolled = _tile(m, n)
     wide = n if unrolled else _up(n, kernels.STEP.value)
     turns = torch.nn.functional.pad(
@@ -243,11 +260,12 @@ def _exact_turns(frequencies: Frequencies, device: Any) -> Any:
 
 @lru_cache(maxsize=16)
 def _halves(frequencies: Frequencies, device: Any, F: int) -> tuple[Any, Any, Any]:
-    """Powers of two (n,) that columns are multiplied by, so that numbers are as large as their
-    parts in a phase; and turns over them, 2^14 at most, as sums of two float16 numbers (m', n')
-    each, filled up with zeros.
+    """Powers of two (n,) that columns are multiplied by, so that their numbers are as large as
+    their contributions to a phase; and turns divided by them, 2^14 at most, as sums of two float16
+    numbers (m', n') each, padded with zeros.
     """
-    m, n = frequencies.m, frequencies.n
+    m = frequencies.m
+    n = frequencies.n
     turns = torch.tensor(frequencies.omega / (2 * torch.pi))
     most = turns.abs().amax(dim=0)
     factors = torch.ldexp(torch.ones_like(most), torch.frexp(most).exponent.clamp(-100, 100))
@@ -255,7 +273,7 @@ def _halves(frequencies: Frequencies, device: Any, F: int) -> tuple[Any, Any, An
         (turns / factors * kernels.TOP).float(), (0, _up(n, _DEPTH) - n, 0, _up(m, F) - m)
     )
     high = t.half()
-    # a column that no frequency sees decides nothing
+    # a column with zero turns must not determine the exponent of a row
     factors = torch.where(most > 0, factors, 0.0).float()
     return factors.to(device), high.to(device), (t - high.float()).half().to(device)
 
@@ -267,10 +285,10 @@ def _origin(frequencies: Frequencies, device: Any) -> Any:
 
 @cache
 def split_of(device: Any) -> _Split:
-    """How the matrix units of that card are fed."""
+    """The shape of `sum_split` that fits the shared memory of that GPU."""
     return (
         LARGE
-        if torch.cuda.get_device_properties(device).shared_memory_per_block_optin >= _SHARED
+        if torch.cuda.get_device_properties(device).shared_memory_per_block_optin >= _LARGE_BYTES
         else SMALL
     )
 
@@ -281,15 +299,15 @@ def _multiprocessors(device: Any) -> int:
 
 
 def _share(work: int, warps: int, device: Any) -> int:
-    """How many runs a program takes, so that there are about this many warps for each
-    multiprocessor: not too few, since each program loads its turns. `work` counts runs, tiles and
-    warps.
+    """How many runs a program takes, so that there are about `warps` warps per multiprocessor.
+
+    `work` is the number of runs times tiles times warps per program.
     """
-    return max(_LEAST_RUNS, -(-work // (warps * _multiprocessors(device))))
+    return max(_MIN_RUNS, -(-work // (warps * _multiprocessors(device))))
 
 
 def _up(number: int, step: int) -> int:
-    """The next multiple of `step`."""
+    """The number rounded up to a multiple of `step`."""
     return -(-number // step) * step
 
 

@@ -1,4 +1,4 @@
-"""Triton kernels: squared distances of rows on a card, from an origin (for a pool) and from the
+"""Triton kernels: squared distances of rows on a GPU, from an origin (for a pool) and from the
 nearest of K centroids.
 """
 
@@ -22,10 +22,8 @@ def weigh_keys(  # type: ignore[no-untyped-def]
         y = tl.load(
             rows + l[:, None] * by_row + d[None, :].to(tl.int64) * by_column, mask=there, other=0.0
         )
-        o, scale = (
-            tl.load(origin + d, mask=d < n, other=0.0)[None, :],
-            tl.load(scales + d, mask=d < n, other=0.0)[None, :],
-        )
+        o = tl.load(origin + d, mask=d < n, other=0.0)[None, :]
+        scale = tl.load(scales + d, mask=d < n, other=0.0)[None, :]
         v = tl.where(there, (y - o).to(tl.float32) * scale, 0.0)
         total += tl.sum(v * v, axis=1)
     own = 0.5 + factor * total
@@ -48,7 +46,7 @@ def _scores(v, scaled, k, d, width, score):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _compare(score, block, best, second, which, K: tl.constexpr, AXIS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The two smallest scores so far, and whose the smallest is."""
+    """The two smallest scores so far, and the centroid of the smallest."""
     least, place = tl.min(score, axis=AXIS, return_indices=True)
     same = tl.expand_dims(tl.arange(0, K), 1 - AXIS) == tl.expand_dims(place, AXIS)
     other = tl.min(tl.where(same, float("inf"), score), axis=AXIS)
@@ -58,8 +56,10 @@ def _compare(score, block, best, second, which, K: tl.constexpr, AXIS: tl.conste
 
 @triton.jit
 def _is_sure(norm, best, second, bounds):  # type: ignore[no-untyped-def]
-    """As `nearest._doubt`, the other way round."""
-    length, a, b = tl.load(bounds), tl.load(bounds + 1), tl.load(bounds + 2)
+    """Whether the smallest score is certain: `ckm._kmeans.nearest` has the same test on the CPU."""
+    length = tl.load(bounds)
+    a = tl.load(bounds + 1)
+    b = tl.load(bounds + 2)
     reach = tl.load(bounds + 4) * tl.sqrt(norm.to(tl.float64)) + length
     return (
         second.to(tl.float64) - best.to(tl.float64) > reach * (a + b * reach) + tl.load(bounds + 3)
@@ -70,10 +70,13 @@ def _is_sure(norm, best, second, bounds):  # type: ignore[no-untyped-def]
 def _decide(  # type: ignore[no-untyped-def]
     rows, by_row, by_column, l, doubt, centroids, distinct, R: tl.constexpr, N: tl.constexpr
 ):
-    """The nearest centroid and its squared distance in float64, infinite where none is finite:
-    summed in the order of the columns, as on the CPU, so that rows halfway get the same label.
+    """The nearest centroid and its squared distance in float64, infinite if none is finite.
+
+    Distances are summed in the order of the columns, as on the CPU, so that rows halfway between
+    two centroids get the same label.
     """
-    least, which = tl.full([R], float("inf"), tl.float64), tl.zeros([R], tl.int32)
+    least = tl.full([R], float("inf"), tl.float64)
+    which = tl.zeros([R], tl.int32)
     for k in range(distinct):
         squares = tl.zeros([R], tl.float64)
         for d in range(N):
@@ -87,16 +90,16 @@ def _decide(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _labelled(  # type: ignore[no-untyped-def]
-    rows, by_row, by_column, l, there, sure, which, squares, centroids, distinct, names, weights, labels,
+    rows, by_row, by_column, l, there, sure, which, squares, centroids, distinct, names, weights,
+    labels,
     R: tl.constexpr, N: tl.constexpr, WEIGHTED: tl.constexpr,
 ):  # fmt: skip
-    """Writes labels, once rows in doubt are decided; the rows' squared distances, times their
-    weights.
-    """
+    """Decide rows in doubt, and write labels; returns squared distances times weights."""
     doubt = there & (sure == 0)
     if tl.max(doubt.to(tl.int32), axis=0) > 0:
         other, least = _decide(rows, by_row, by_column, l, doubt, centroids, distinct, R, N)
-        which, squares = tl.where(doubt, other, which), tl.where(doubt, least, squares)
+        which = tl.where(doubt, other, which)
+        squares = tl.where(doubt, least, squares)
         sure = sure | (doubt & (least < float("inf")))
     tl.store(labels + l, tl.where(sure, tl.load(names + which, mask=sure, other=0), -1), mask=there)
     if WEIGHTED:
@@ -106,27 +109,27 @@ def _labelled(  # type: ignore[no-untyped-def]
 
 @triton.jit(do_not_specialize=["count", "blocks", "distinct"])
 def nearest_in_few_columns(  # type: ignore[no-untyped-def]
-    rows, by_row, by_column, origin, factor, scaled, halves, bounds, blocks, columns, centroids, distinct, names, weights,
-    labels, parts, count,
+    rows, by_row, by_column, origin, factor, scaled, halves, bounds, blocks, columns, centroids,
+    distinct, names, weights, labels, parts, count,
     N: tl.constexpr, R: tl.constexpr, T: tl.constexpr, K: tl.constexpr, WEIGHTED: tl.constexpr,
 ):  # fmt: skip
-    """Labels of T tiles of R rows, and their squared distances, summed; -1 and infinity where a row
-    has none.
+    """Labels of T tiles of R rows, and the sum of their squared distances; -1 and infinity for a
+    row without finite distances.
 
     A thread compares its row with K centroids at a time, so that the smallest scores are found
-    without asking others.
+    within the thread.
     """
-    scale, width = tl.load(factor), blocks * K
+    scale = tl.load(factor)
+    width = blocks * K
     total = tl.zeros([R], tl.float64)
     for tile in range(T):
         l = (tl.program_id(0) * T + tile).to(tl.int64) * R + tl.arange(0, R)
         there = l < count
         at = rows + l * by_row
-        best, second = (
-            tl.full([R], float("inf"), tl.float32),
-            tl.full([R], float("inf"), tl.float32),
-        )
-        which, norm = tl.zeros([R], tl.int32), tl.zeros([R], tl.float32)
+        best = tl.full([R], float("inf"), tl.float32)
+        second = tl.full([R], float("inf"), tl.float32)
+        which = tl.zeros([R], tl.int32)
+        norm = tl.zeros([R], tl.float32)
         for block in range(blocks):
             k = block * K + tl.arange(0, K)
             score = tl.broadcast_to(tl.load(halves + k)[:, None], [K, R])
@@ -144,29 +147,15 @@ def nearest_in_few_columns(  # type: ignore[no-untyped-def]
             gap = y.to(tl.float64) - tl.load(centroids + which * N + d, mask=sure, other=0.0)
             squares += gap * gap
         total += _labelled(
-            rows,
-            by_row,
-            by_column,
-            l,
-            there,
-            sure,
-            which,
-            squares,
-            centroids,
-            distinct,
-            names,
-            weights,
-            labels,
-            R,
-            N,
-            WEIGHTED,
-        )
+            rows, by_row, by_column, l, there, sure, which, squares, centroids, distinct, names,
+            weights, labels, R, N, WEIGHTED,
+        )  # fmt: skip
     tl.store(parts + tl.program_id(0), tl.sum(total, axis=0))
 
 
 @triton.jit
 def _tile(rows, by_row, by_column, l, there, start, N: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Sixteen columns of some rows, zero where there are none."""
+    """Sixteen columns of some rows, zero after the last row and column."""
     d = start + tl.arange(0, 16)
     mask = there[:, None] & (d < N)[None, :]
     return (
@@ -180,21 +169,21 @@ def _tile(rows, by_row, by_column, l, there, start, N: tl.constexpr):  # type: i
 
 @triton.jit(do_not_specialize=["count", "blocks", "distinct"])
 def nearest_in_many_columns(  # type: ignore[no-untyped-def]
-    rows, by_row, by_column, origin, factor, scaled, halves, bounds, blocks, columns, centroids, distinct, names, weights,
-    labels, parts, count,
+    rows, by_row, by_column, origin, factor, scaled, halves, bounds, blocks, columns, centroids,
+    distinct, names, weights, labels, parts, count,
     N: tl.constexpr, R: tl.constexpr, T: tl.constexpr, K: tl.constexpr, WEIGHTED: tl.constexpr,
 ):  # fmt: skip
     """The same for any number of columns, by way of shared memory."""
-    scale, width = tl.load(factor), blocks * K
+    scale = tl.load(factor)
+    width = blocks * K
     total = tl.zeros([R], tl.float64)
     for tile in range(T):
         l = (tl.program_id(0) * T + tile).to(tl.int64) * R + tl.arange(0, R)
         there = l < count
-        best, second = (
-            tl.full([R], float("inf"), tl.float32),
-            tl.full([R], float("inf"), tl.float32),
-        )
-        which, norm = tl.zeros([R], tl.int32), tl.zeros([R], tl.float32)
+        best = tl.full([R], float("inf"), tl.float32)
+        second = tl.full([R], float("inf"), tl.float32)
+        which = tl.zeros([R], tl.int32)
+        norm = tl.zeros([R], tl.float32)
         for block in range(blocks):
             k = block * K + tl.arange(0, K)
             score = tl.broadcast_to(tl.load(halves + k)[None, :], [R, K])
@@ -220,21 +209,7 @@ def nearest_in_many_columns(  # type: ignore[no-untyped-def]
             )
             squares += tl.sum(gap * gap, axis=1)
         total += _labelled(
-            rows,
-            by_row,
-            by_column,
-            l,
-            there,
-            sure,
-            which,
-            squares,
-            centroids,
-            distinct,
-            names,
-            weights,
-            labels,
-            R,
-            N,
-            WEIGHTED,
-        )
+            rows, by_row, by_column, l, there, sure, which, squares, centroids, distinct, names,
+            weights, labels, R, N, WEIGHTED,
+        )  # fmt: skip
     tl.store(parts + tl.program_id(0), tl.sum(total, axis=0))

@@ -1,29 +1,29 @@
-"""Triton kernels: the specified arithmetic of `arithmetic.py` on a card.
+"""Triton kernels: the specified arithmetic of `ckm._kernels.spec` on a GPU.
 
-Rows are first centred and cast, and their bounds and moments noted: x (groups, n', R) float32, each
-group R rows, transposed. Then each program sums some groups for F frequencies of turns (tiles, n',
-F). Of few columns, lanes run along frequencies and a thread takes all rows of a group, so that sums
-stay within a thread until the end and the numbers of x are loaded once for many frequencies;
-multiply-adds are written out, and the compiler may fuse no others. Of more, the compiler multiplies
-by way of shared memory.
+Rows are first centred and cast, and their bounds and moments computed: x (groups, n', R) float32,
+each group R rows, transposed. Then each program sums some groups for F frequencies of turns (tiles,
+n', F). With few columns, lanes run along frequencies and a thread takes all rows of a group, so
+that sums stay within a thread until the end and the numbers of x are loaded once for many frequencies;
+multiply-adds are written out, and the compiler may fuse no others. With more columns, the compiler
+multiplies by way of shared memory.
 
-Sums are those of bit patterns in int32, over at most `HELD_ROWS` rows, and then of int64: the order
-of programs and atomics changes no bit.
+Bit patterns are summed in int32, over at most `HELD_ROWS` rows, and then in int64: the order of
+programs and of atomic additions changes no bit.
 """
 
 import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
-from ckm._kernels import spec as arithmetic
+from ckm._kernels import spec
 
-STEP = tl.constexpr(16)  # columns at a time, where they are not all unrolled
-TOP = 2.0**14  # numbers up to it are split into float16 numbers
+STEP = tl.constexpr(16)  # columns per step, if they are not all unrolled
+TOP = 2.0**14  # the largest number that is split into two float16 numbers
 HELD_ROWS = 256  # rows whose bit patterns fit an int32 sum; exact kernels take a multiple of them
 
-_COSINE = tl.constexpr(tuple(map(float, arithmetic.COSINE)))
-_SINE = tl.constexpr(tuple(map(float, arithmetic.SINE)))
-_THREE = tl.constexpr(arithmetic.THREE_BITS)
+_COSINE = tl.constexpr(tuple(map(float, spec.COSINE)))
+_SINE = tl.constexpr(tuple(map(float, spec.SINE)))
+_THREE = tl.constexpr(spec.THREE_BITS)
 
 
 @triton.jit
@@ -43,8 +43,8 @@ def _wave(p):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _without_threes(sums, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Sums of so many bit patterns in int32, less their threes, in int64. The sums have wrapped;
-    the differences fit.
+    """Sums of bit patterns of 3 + c over ROWS rows, as sums of c in int64. The int32 sums have
+    wrapped; less ROWS times the pattern of 3, they fit.
     """
     threes: tl.constexpr = (_THREE * ROWS + 2**31) % 2**32 - 2**31
     return (sums - threes).to(tl.int64)
@@ -52,7 +52,7 @@ def _without_threes(sums, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _waves_of_rows(p, weights, l, ROWS: tl.constexpr, AXIS: tl.constexpr, WEIGHTED: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Cosines and sines of phases, summed over the rows l, which are along this axis."""
+    """Cosines and sines of phases, summed over the rows l, which run along this axis."""
     a, b = _wave(p)
     if WEIGHTED:
         w = tl.expand_dims(tl.load(weights + l), 1 - AXIS)
@@ -65,25 +65,28 @@ def _waves_of_rows(p, weights, l, ROWS: tl.constexpr, AXIS: tl.constexpr, WEIGHT
         )
 
 
-# that `padded` is a multiple of 16 lets a thread store four rows at once
+# `padded` is specialised: as it is a multiple of 16, a thread can store four rows at once.
 @triton.jit(do_not_specialize=["count", "per"])
 def note_rows(  # type: ignore[no-untyped-def]
     rows, by_row, by_column, origin, weights, count, per, x, padded, n, notes,
-    N: tl.constexpr, WIDE: tl.constexpr, T: tl.constexpr, R: tl.constexpr, WEIGHTED: tl.constexpr, FULL: tl.constexpr, KEEP: tl.constexpr,
+    N: tl.constexpr, WIDE: tl.constexpr, T: tl.constexpr, R: tl.constexpr,
+    WEIGHTED: tl.constexpr, FULL: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
-    """Note bounds and moments of `per` tiles of T rows and WIDE of the N columns; KEEP the rows,
-    centred, in x (padded / R, n, R).
+    """Bounds and moments of `per` tiles of T rows and WIDE of the N columns; if KEEP, also the
+    centred rows in x (padded / R, n, R), zero after the last row and column.
 
     notes is (programs, 4, n''), n'' a multiple of WIDE: smallest, minus the largest, sums of w v
-    and of w v^2, with v = row - origin. Where FULL, n'' is WIDE, and as many more are sums of w v
-    v^T. Behind the last row and column x gets zeros.
+    and of w v^2, with v = row - origin. If FULL, n'' is WIDE, and WIDE more rows hold the sums of
+    w v v^T.
     """
     d = tl.program_id(1) * WIDE + tl.arange(0, WIDE)
     known = d < N
     o = tl.load(origin + d, mask=known, other=0.0)
     kind: tl.constexpr = rows.dtype.element_ty
-    low, high = tl.full([T, WIDE], float("inf"), kind), tl.full([T, WIDE], float("-inf"), kind)
-    first, second = tl.zeros([T, WIDE], tl.float64), tl.zeros([T, WIDE], tl.float64)
+    low = tl.full([T, WIDE], float("inf"), kind)
+    high = tl.full([T, WIDE], float("-inf"), kind)
+    first = tl.zeros([T, WIDE], tl.float64)
+    second = tl.zeros([T, WIDE], tl.float64)
     pairs = tl.zeros([WIDE, WIDE], tl.float64)
     l = (tl.program_id(0) * per).to(tl.int64) * T + tl.arange(0, T)
     there = (l < count)[:, None] & known[None, :]
@@ -92,7 +95,7 @@ def note_rows(  # type: ignore[no-untyped-def]
     for _ in range(per):
         at += tl.full([], T, tl.int64) * by_row
         soon = (l + T < count)[:, None] & known[None, :]
-        # rows of the next tile come while these are noted
+        # the rows of the next tile are loaded while these are processed
         following = tl.load(at, mask=soon, other=0.0)
         low = tl.where(there & (y < low), y, low)
         high = tl.where(there & (y > high), y, high)
@@ -107,7 +110,9 @@ def note_rows(  # type: ignore[no-untyped-def]
         if KEEP:
             place = (l // R)[:, None] * (n * R) + d[None, :] * R + (l % R)[:, None]
             tl.store(x + place, v.to(tl.float32), mask=(d < n)[None, :] & (l < padded)[:, None])
-        l, there, y = l + T, soon, following
+        l = l + T
+        there = soon
+        y = following
     width = tl.num_programs(1) * WIDE
     out = notes + tl.program_id(0) * (4 + WIDE if FULL else 4) * width + d
     tl.store(out, tl.min(low, axis=0).to(tl.float64))
@@ -139,27 +144,33 @@ def _phases(x, turns, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr):  # typ
     stay in registers.
     """
     p = tl.zeros([R, F], tl.float32)
-    l, j = tl.arange(0, R), tl.arange(0, F)
+    l = tl.arange(0, R)
+    j = tl.arange(0, F)
     for d in tl.static_range(N):
-        t, v = tl.load(turns + d * F + j), tl.load(x + d * R + l)
+        t = tl.load(turns + d * F + j)
+        v = tl.load(x + d * R + l)
         p = tl.fma(tl.broadcast_to(t[None, :], [R, F]), tl.broadcast_to(v[:, None], [R, F]), p)
     return p
 
 
 @triton.jit(do_not_specialize=["runs", "per"])
 def sum_rows(  # type: ignore[no-untyped-def]
-    x, turns, width, out, runs, per, n, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr, HELD: tl.constexpr
+    x, turns, width, out, runs, per, n,
+    N: tl.constexpr, R: tl.constexpr, F: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
     """Add cosines and sines of `per` runs of HELD groups to int64 sums (2, width), for F
-    frequencies; x and turns have N columns, a few.
+    frequencies; x and turns have few columns, N.
 
     n equals N; passed at run time too, it makes the compiler load more of a group before it is
     needed, which saves a fifth of the time.
     """
-    own, start = turns + tl.program_id(1) * n * F, tl.program_id(0) * per
-    cosines, sines = tl.zeros([F], tl.int64), tl.zeros([F], tl.int64)
+    own = turns + tl.program_id(1) * n * F
+    start = tl.program_id(0) * per
+    cosines = tl.zeros([F], tl.int64)
+    sines = tl.zeros([F], tl.int64)
     for run in range(start, min(start + per, runs)):
-        cosine, sine = tl.zeros([F], tl.int32), tl.zeros([F], tl.int32)
+        cosine = tl.zeros([F], tl.int32)
+        sine = tl.zeros([F], tl.int32)
         for tile in range(HELD):
             a, b = _wave(_phases(x + (run * HELD + tile).to(tl.int64) * n * R, own, N, R, F))
             cosine += tl.sum(a, axis=0)
@@ -171,13 +182,14 @@ def sum_rows(  # type: ignore[no-untyped-def]
 
 @triton.jit(do_not_specialize=["runs", "per"])
 def weigh_rows(  # type: ignore[no-untyped-def]
-    x, turns, width, weights, out, runs, per, n, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr, HELD: tl.constexpr
+    x, turns, width, weights, out, runs, per, n,
+    N: tl.constexpr, R: tl.constexpr, F: tl.constexpr, HELD: tl.constexpr,
 ):  # fmt: skip
-    """The same integers times weights, one for each row of x, in float64; out is (splits, 2,
-    width).
-    """
-    own, start = turns + tl.program_id(1) * n * F, tl.program_id(0) * per
-    cosines, sines = tl.zeros([F], tl.float64), tl.zeros([F], tl.float64)
+    """The same integers times the weights of their rows, in float64; out is (splits, 2, width)."""
+    own = turns + tl.program_id(1) * n * F
+    start = tl.program_id(0) * per
+    cosines = tl.zeros([F], tl.float64)
+    sines = tl.zeros([F], tl.float64)
     for run in range(start, min(start + per, runs)):
         for tile in range(HELD):
             group = (run * HELD + tile).to(tl.int64)
@@ -196,24 +208,31 @@ def weigh_rows(  # type: ignore[no-untyped-def]
 
 @triton.jit(do_not_specialize=["groups", "per"])
 def sum_wide_rows(  # type: ignore[no-untyped-def]
-    x, turns, width, weights, out, groups, per, n, R: tl.constexpr, F: tl.constexpr, WEIGHTED: tl.constexpr
+    x, turns, width, weights, out, groups, per, n,
+    R: tl.constexpr, F: tl.constexpr, WEIGHTED: tl.constexpr,
 ):  # fmt: skip
-    """As `sum_rows` or `weigh_rows`, for n columns, a multiple of STEP: the compiler's products are
-    the same chain of multiply-adds, and `torch.py` tries whether they are. One loop over the
-    columns of all groups, so that those of the next come while one is summed, and programs side by
-    side take the same rows, so that most come from the card's cache.
+    """As `sum_rows` or `weigh_rows`, for n columns, a multiple of STEP.
+
+    The compiler's matrix products are the same chain of multiply-adds, which `ExactnessCheck`
+    verifies. There is one loop over the columns of all groups, so that those of the next group are
+    loaded while one is summed; and programs side by side take the same rows, so that most come from
+    the GPU's cache.
     """
-    l, j, d = tl.arange(0, R), tl.arange(0, F), tl.arange(0, STEP)
-    start, steps = tl.program_id(1) * per, n // STEP
+    l = tl.arange(0, R)
+    j = tl.arange(0, F)
+    d = tl.arange(0, STEP)
+    start = tl.program_id(1) * per
+    steps = n // STEP
     own = turns + tl.program_id(0) * n * F + d[:, None] * F + j[None, :]
     at = x + start.to(tl.int64) * n * R + d[None, :] * R + l[:, None]
-    cosines, sines = (
-        tl.zeros([F], tl.float64 if WEIGHTED else tl.int64),
-        tl.zeros([F], tl.float64 if WEIGHTED else tl.int64),
-    )
-    p, step, group = tl.zeros([R, F], tl.float32), 0, start
+    cosines = tl.zeros([F], tl.float64 if WEIGHTED else tl.int64)
+    sines = tl.zeros([F], tl.float64 if WEIGHTED else tl.int64)
+    p = tl.zeros([R, F], tl.float32)
+    step = 0
+    group = start
     for _ in range(min(per, groups - start) * steps):
-        t, v = tl.load(own + step * (STEP * F)), tl.load(at)
+        t = tl.load(own + step * (STEP * F))
+        v = tl.load(at)
         p = tl.dot(v, t, p, input_precision="ieee")
         at += STEP * R
         step += 1
@@ -221,13 +240,15 @@ def sum_wide_rows(  # type: ignore[no-untyped-def]
             a, b = _waves_of_rows(p, weights, group.to(tl.int64) * R + l, R, 0, WEIGHTED)
             cosines += a
             sines += b
-            p, step, group = tl.zeros([R, F], tl.float32), 0, group + 1
+            p = tl.zeros([R, F], tl.float32)
+            step = 0
+            group = group + 1
     _write(cosines, sines, out, width, tl.program_id(0), tl.program_id(1), F, WEIGHTED)
 
 
 @triton.jit
 def _centred(rows, by_row, by_column, origin, factors, l, d, count, n):  # type: ignore[no-untyped-def]
-    """(row - origin) times factors, in float32; zero where there is no row or column."""
+    """(row - origin) times factors, in float32; zero after the last row and column."""
     there = (l < count)[:, None] & (d < n)[None, :]
     y = tl.load(
         rows + l[:, None] * by_row + d[None, :].to(tl.int64) * by_column, mask=there, other=0.0
@@ -238,13 +259,14 @@ def _centred(rows, by_row, by_column, origin, factors, l, d, count, n):  # type:
 
 @triton.jit(do_not_specialize=["count"])
 def split_rows(  # type: ignore[no-untyped-def]
-    rows, by_row, by_column, origin, factors, count, high, low, units, depth, n, R: tl.constexpr, D: tl.constexpr
+    rows, by_row, by_column, origin, factors, count, high, low, units, depth, n,
+    R: tl.constexpr, D: tl.constexpr,
 ):  # fmt: skip
-    """high + low = (row - origin) factors 2^e, both float16 (.., depth), zeros behind the last row
+    """high + low = (row - origin) factors 2^e, both float16 (.., depth), zero after the last row
     and column.
 
-    Each row has its own e, which brings its largest number near 2^14: so an outlier costs others
-    nothing. units are 2^(-e - 14).
+    Each row has its own e, which brings its largest number near 2^14, so that an outlier costs
+    other rows no precision. units are 2^(-e - 14).
     """
     l = tl.program_id(0).to(tl.int64) * R + tl.arange(0, R)
     most = tl.zeros([R], tl.float32)
@@ -258,17 +280,19 @@ def split_rows(  # type: ignore[no-untyped-def]
     for start in range(0, depth, D):
         d = start + tl.arange(0, D)
         v = _centred(rows, by_row, by_column, origin, factors, l, d, count, n) * scale[:, None]
-        rough, place = v.to(tl.float16), l[:, None] * depth + d[None, :]
+        rough = v.to(tl.float16)
+        place = l[:, None] * depth + d[None, :]
         tl.store(high + place, rough)
         tl.store(low + place, (v - rough.to(tl.float32)).to(tl.float16))
 
 
 @triton.jit
 def _add_columns(p, x_high, x_low, t_high, t_low):  # type: ignore[no-untyped-def]
-    """p plus the products of some columns, with rounding: the matrix units cut off what they add
-    up, which over 256 columns costs 2e-6.
+    """p plus the products of some columns, added with rounding: the matrix units truncate their
+    sums, which over 256 columns would cost 2e-6.
     """
-    a, b = tl.load(t_high), tl.load(x_high)
+    a = tl.load(t_high)
+    b = tl.load(x_high)
     part = tl.dot(tl.load(t_low), b)
     part = tl.dot(a, tl.load(x_low), part)
     return tl.fma(tl.dot(a, b, part), 1.0, p)
@@ -281,18 +305,18 @@ def sum_split(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """As `sum_rows` or `weigh_rows`, with phases from the matrix units, D columns at a time: x and
     t (.., depth) are sums of two float16 numbers each, and phases are in the units of their rows. A
-    small depth is also given as DEPTH: t is then loaded once.
+    small depth is also passed as DEPTH, and t is then loaded once.
     """
-    j, column = tl.program_id(0) * F + tl.arange(0, F), tl.arange(0, D)
+    j = tl.program_id(0) * F + tl.arange(0, F)
+    column = tl.arange(0, D)
     start = tl.program_id(1) * per
-    cosines, sines = (
-        tl.zeros([F], tl.float64 if WEIGHTED else tl.int64),
-        tl.zeros([F], tl.float64 if WEIGHTED else tl.int64),
-    )
+    cosines = tl.zeros([F], tl.float64 if WEIGHTED else tl.int64)
+    sines = tl.zeros([F], tl.float64 if WEIGHTED else tl.int64)
     own = j[:, None] * depth + column[None, :]
     for run in range(start, min(start + per, runs)):
         l = run * R + tl.arange(0, R)
-        at, unit = l[None, :].to(tl.int64) * depth + column[:, None], tl.load(units + l)
+        at = l[None, :].to(tl.int64) * depth + column[:, None]
+        unit = tl.load(units + l)
         p = tl.zeros([F, R], tl.float32)
         if DEPTH:
             for d in tl.static_range(0, DEPTH, D):

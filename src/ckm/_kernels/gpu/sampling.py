@@ -1,4 +1,4 @@
-"""What the local runner does with rows on a card beside summing them: sampling."""
+"""Sampling of rows on a GPU: the pool of a block, drawn where its rows are."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from ckm._kernels.gpu.streams import STREAMS
 from ckm._util.arrays import Array
 from ckm._util.device import DeviceRows, has_triton
 
-_ROWS = 64  # of a program
+_PROGRAM_ROWS = 64  # rows per Triton program
 
 
 def draw_pool(
@@ -28,7 +28,8 @@ def draw_pool(
     """
     if not isinstance(rows, DeviceRows):
         return CpuKernel().draw_pool(rng, rows, weights, capacity, frequencies)
-    device, count = rows.tensor.device, len(rows)
+    device = rows.tensor.device
+    count = len(rows)
     with STREAMS.urgent(device):
         x = rows.synchronized()
         random = torch.Generator(device).manual_seed(int(rng.integers(2**63)))
@@ -40,20 +41,15 @@ def draw_pool(
         )
         least, kept = torch.topk(keys, min(capacity, count), largest=False)
         drawn, own = torch.stack([least, odds[kept]]).double().cpu().numpy()
-        which, chosen = kept.cpu().numpy(), np.asarray(DeviceRows(x[kept]))
-    return Pool(
-        chosen,
-        np.ones(len(which)) if weights is None else weights[which],
-        own,
-        drawn,
-        capacity,
-        count,
-    )
+        which = kept.cpu().numpy()
+        chosen = np.asarray(DeviceRows(x[kept]))
+    beta = np.ones(len(which)) if weights is None else weights[which]
+    return Pool(chosen, beta, own, drawn, capacity, count)
 
 
 def _weighed(keys: Any, x: Any, weights: Any, frequencies: Frequencies) -> tuple[Any, Any]:
-    """Keys over odds, and odds: a row's weight times how much it may matter, where the spread of
-    the data is known.
+    """Keys divided by odds, and odds: a row's weight times its `importance` (see `CpuKernel`), or
+    its weight alone if the variance of the data is not known.
     """
     x = x if x.is_floating_point() else x.double()
     (count, n), device = x.shape, x.device
@@ -61,10 +57,8 @@ def _weighed(keys: Any, x: Any, weights: Any, frequencies: Frequencies) -> tuple
         odds = torch.ones(count, device=device) if weights is None else weights
         return keys / odds, odds
     kind = torch.float64 if x.dtype == torch.float64 else torch.float32
-    origin, scales = (
-        torch.tensor(frequencies.origin, dtype=kind, device=device),
-        torch.tensor(1 / frequencies.step, device=device).float(),
-    )
+    origin = torch.tensor(frequencies.origin, dtype=kind, device=device)
+    scales = torch.tensor(1 / frequencies.step, device=device).float()
     factor = 0.5 / n * frequencies.scale / frequencies.spread
     if not has_triton(device):
         odds = 0.5 + factor * ((x - origin).float() * scales).square().sum(dim=1)
@@ -72,12 +66,14 @@ def _weighed(keys: Any, x: Any, weights: Any, frequencies: Frequencies) -> tuple
         return keys / odds, odds
     from ckm._kernels.gpu.nearest import weigh_keys
 
-    odds, D = torch.empty(count, device=device), 16 if n <= 16 else 64
+    odds = torch.empty(count, device=device)
+    D = 16 if n <= 16 else 64
     with STREAMS.launching(
         weigh_keys, n, device, x.dtype, x.stride(), x.data_ptr() % 16, weights is None
     ):
-        weigh_keys[(-(-count // _ROWS),)](
-            x, *x.stride(), origin, scales, odds if weights is None else weights, factor, count, keys, odds, n,
-            R=_ROWS, D=D, WEIGHTED=weights is not None,
+        weigh_keys[(-(-count // _PROGRAM_ROWS),)](
+            x, *x.stride(), origin, scales, odds if weights is None else weights, factor, count,
+            keys, odds, n,
+            R=_PROGRAM_ROWS, D=D, WEIGHTED=weights is not None,
         )  # fmt: skip
     return keys, odds

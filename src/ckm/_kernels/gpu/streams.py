@@ -1,4 +1,4 @@
-"""Streams of GPUs, with buffers in pinned memory, kept between calls because both are slow to make."""
+"""Streams of GPUs, with buffers in pinned memory; they are reused, as both are slow to make."""
 
 import threading
 from collections import Counter
@@ -101,7 +101,7 @@ class StreamPool:
 
     @contextmanager
     def urgent(self, device: Any) -> Iterator[None]:
-        """A stream whose kernels run before those of lanes, for short work that a thread waits for."""
+        """A stream whose kernels run before those of lanes, for short work to be waited for."""
         if device.type != "cuda":
             yield
             return
