@@ -34,7 +34,8 @@ def test_against_plain_numpy_and_the_oracle(
     count: int, K: int, n: int, seed: int, dtype: type, weighted: bool
 ) -> None:
     rng = np.random.default_rng(seed)
-    X, C = rng.normal(size=(count, n)).astype(dtype), rng.normal(size=(K, n))
+    X = rng.normal(size=(count, n)).astype(dtype)
+    C = rng.normal(size=(K, n))
     w = rng.uniform(0, 2, size=count) if weighted else None
     for array in (X, C):
         array.flags.writeable = False
@@ -48,7 +49,7 @@ def test_against_plain_numpy_and_the_oracle(
     np.testing.assert_allclose(distances(X, C), D, rtol=1e-12)
 
 
-def test_the_first_of_several_nearest_centroids_wins() -> None:
+def test_of_equally_near_centroids_the_first_is_chosen() -> None:
     X = np.array([[0.0], [1.0], [5.0]])
     assert assign(X, np.array([[-1.0], [1.0], [1.0], [-1.0]]))[0].tolist() == [0, 1, 1]
     assert assign(X, np.ones((3, 1)))[0].tolist() == [0, 0, 0]
@@ -56,11 +57,9 @@ def test_the_first_of_several_nearest_centroids_wins() -> None:
 
 def test_threads_change_nothing() -> None:
     rng = np.random.default_rng(0)
-    X, C, w = (
-        rng.normal(size=(3 * BLOCK_ROWS + 1, 2)),
-        rng.normal(size=(7, 2)),
-        rng.uniform(size=3 * BLOCK_ROWS + 1),
-    )
+    X = rng.normal(size=(3 * BLOCK_ROWS + 1, 2))
+    C = rng.normal(size=(7, 2))
+    w = rng.uniform(size=3 * BLOCK_ROWS + 1)
     one = assign(X, C, w, n_jobs=1)
     for n_jobs in (2, 4):
         labels, sse = assign(X, C, w, n_jobs=n_jobs)
@@ -69,7 +68,8 @@ def test_threads_change_nothing() -> None:
         assert np.array_equal(distances(X, C, n_jobs=n_jobs), distances(X, C))
 
 
-def test_distances_far_from_zero_lose_nothing() -> None:
-    """No expansion of the square: |x|^2 - 2 x c + |c|^2 would cancel at 1e8."""
-    X, C = np.array([[1e8 + 0.25], [1e8 - 0.5]]), np.array([[1e8], [1e8 + 1]])
+def test_distances_far_from_zero_lose_no_precision() -> None:
+    """The terms of |x|^2 - 2 x c + |c|^2 would cancel at 1e8."""
+    X = np.array([[1e8 + 0.25], [1e8 - 0.5]])
+    C = np.array([[1e8], [1e8 + 1]])
     assert distances(X, C).tolist() == [[0.25, 0.75], [0.5, 1.5]]

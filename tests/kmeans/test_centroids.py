@@ -1,5 +1,5 @@
-"""Labels and SSE of any rows from a `Solution`: those of the estimator, in any order of columns,
-with missing values or without.
+"""`Centroids`, through a `Solution`: labels and SSE equal those of the estimator, for any kind of
+data, any order of columns, with and without missing values.
 """
 
 import copy
@@ -25,7 +25,7 @@ def frame(clusters: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(clusters, columns=NAMES)
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["as they are", "standardised"])
+@pytest.fixture(scope="module", params=[False, True], ids=["unscaled", "standardised"])
 def sketch(request: pytest.FixtureRequest, frame: pd.DataFrame) -> ckm.Sketch:
     rows = frame.assign(north=100 * frame.north) if request.param else frame
     return ckm.sketch(rows, n_clusters=3, standardize=request.param, random_state=0)
@@ -69,7 +69,7 @@ def test_a_solution_labels_as_the_estimator_does(
     )
 
 
-def test_a_solution_that_travelled_labels_the_same(
+def test_a_pickled_or_copied_solution_gives_the_same_labels(
     rows: pd.DataFrame, solution: ckm.Solution
 ) -> None:
     for again in (pickle.loads(pickle.dumps(solution)), copy.deepcopy(solution)):
@@ -103,13 +103,13 @@ def test_rows_with_missing_values_keep_their_places(
     assert len(solution.predict(gaps[:0], nan="drop")) == 0
 
 
-def test_what_is_infinite_is_refused_all_the_same(
+def test_infinite_values_are_refused_also_when_missing_values_are_dropped(
     rows: pd.DataFrame, solution: ckm.Solution
 ) -> None:
     bad = rows.copy()
     bad.iloc[[3, 5], [1, 0]] = np.nan
     bad.iloc[5, 1] = np.inf
-    bad.iloc[6, 0] = np.inf  # row 5 is missing first of all
+    bad.iloc[6, 0] = np.inf  # row 5 has a missing value too, so it is dropped
     with pytest.raises(NonFiniteError, match="Row 6, column 'east' holds inf"):
         solution.predict(bad, nan="drop")
 
@@ -117,7 +117,9 @@ def test_what_is_infinite_is_refused_all_the_same(
 def test_missing_rows_count_in_no_cluster(clusters: np.ndarray) -> None:
     gaps = clusters.copy()
     gaps[::10, 0] = np.nan
-    C, weights, kept = clusters[:3], np.arange(2000.0), ~np.isnan(gaps[:, 0])
+    C = clusters[:3]
+    weights = np.arange(2000.0)
+    kept = ~np.isnan(gaps[:, 0])
     for beta in (None, weights):
         labels = list[np.ndarray]()
         found = Centroids(C).summarise(
@@ -133,7 +135,7 @@ def test_missing_rows_count_in_no_cluster(clusters: np.ndarray) -> None:
             np.testing.assert_allclose(getattr(found, name), getattr(alone, name), rtol=1e-12)
 
 
-def test_workers_label_missing_rows_alike(clusters: np.ndarray) -> None:
+def test_workers_treat_missing_values_in_the_same_way(clusters: np.ndarray) -> None:
     gaps = clusters.copy()
     gaps[5, 1] = np.nan
     source = ArraySource(gaps)
@@ -150,7 +152,7 @@ def test_workers_label_missing_rows_alike(clusters: np.ndarray) -> None:
     assert found.counts.sum() + found.missing == len(gaps)
 
 
-def test_other_rows_than_it_was_made_for(rows: pd.DataFrame, solution: ckm.Solution) -> None:
+def test_rows_with_other_columns_are_refused(rows: pd.DataFrame, solution: ckm.Solution) -> None:
     with pytest.raises(MismatchError, match="no column 'north', which this solution was made with"):
         solution.predict(rows[["east"]])
     with pytest.raises(MismatchError, match="has 1 columns where this solution has 2"):
@@ -160,10 +162,11 @@ def test_other_rows_than_it_was_made_for(rows: pd.DataFrame, solution: ckm.Solut
 
 
 @pytest.mark.parametrize("method", ["predict", "transform", "score"])
-def test_the_estimator_names_the_place(
+def test_the_estimator_names_the_row_column_and_file(
     rows: pd.DataFrame, sketch: ckm.Sketch, method: str, tmp_path: Path
 ) -> None:
-    model, bad = ckm.CompressiveKMeans.from_sketch(sketch, 3, random_state=0), rows.copy()
+    model = ckm.CompressiveKMeans.from_sketch(sketch, 3, random_state=0)
+    bad = rows.copy()
     bad.iloc[7, 1] = np.nan
     bad.to_csv(tmp_path / "bad.csv", index=False)
     for data, file in ((bad, ""), (tmp_path / "bad.csv", " of .*bad.csv")):
@@ -174,14 +177,15 @@ def test_the_estimator_names_the_place(
             getattr(model, method)(data)
 
 
-def test_what_of_ours_is_not_rows(
+def test_a_sketch_or_a_solution_is_not_taken_for_rows(
     sketch: ckm.Sketch, solution: ckm.Solution, tmp_path: Path
 ) -> None:
     sketch.save(tmp_path / "s.ckm")
     for take in (ckm.CompressiveKMeans(3).fit, solution.predict, open_source):
         with pytest.raises(
             DataError,
-            match=r"Got a Sketch where rows are expected: ckm.decode .*, and CompressiveKMeans.from_sketch",
+            match=r"Got a Sketch where rows are expected: ckm.decode .*, "
+            r"and CompressiveKMeans.from_sketch",
         ):
             take(sketch)
         with pytest.raises(

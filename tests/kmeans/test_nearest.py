@@ -1,5 +1,5 @@
-"""Labels are those of distances in float64, however much float32 has to guess; distances are good
-to float64's rounding.
+"""Labels equal those of distances in float64, however uncertain float32 scores are; distances are
+exact up to rounding in float64.
 """
 
 import os
@@ -16,16 +16,19 @@ from ckm._kmeans.index import PANEL, CentroidIndex
 from ckm._kmeans.nearest import find_nearest
 
 
-def look_up(X: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    labels, squares = np.full(len(X), -7, np.int32), np.full(len(X), np.nan)
+def search(X: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    labels = np.full(len(X), -7, np.int32)
+    squares = np.full(len(X), np.nan)
     assert find_nearest(X, CentroidIndex(C), labels, squares) is None
     alone = np.full(len(X), -7, np.int32)
     assert find_nearest(X, CentroidIndex(C), alone) is None
-    assert np.array_equal(labels, alone), "labels do not depend on whether distances are asked for"
+    assert np.array_equal(labels, alone), (
+        "labels do not depend on whether distances are computed too"
+    )
     return labels, squares
 
 
-def plain(X: np.ndarray, C: np.ndarray) -> np.ndarray:
+def squared_distances(X: np.ndarray, C: np.ndarray) -> np.ndarray:
     """Squared distances (N, K), added up in the order of columns."""
     D = np.zeros((len(X), len(C)))
     for d in range(X.shape[1]):
@@ -42,18 +45,16 @@ def plain(X: np.ndarray, C: np.ndarray) -> np.ndarray:
     dtype=st.sampled_from([np.float32, np.float64]),
     seed=st.integers(0, 100),
 )
-def test_labels_are_those_of_float64(
+def test_labels_equal_those_of_distances_in_float64(
     N: int, K: int, n: int, scale: float, place: float, dtype: type, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
     if dtype is np.float32:
         scale = float(np.clip(scale, 1e-30, 1e30))
-    X, C = (
-        (scale * (rng.normal(size=(N, n)) + place)).astype(dtype),
-        scale * (rng.normal(size=(K, n)) + place),
-    )
-    labels, squares = look_up(X, C)
-    D = plain(X, C)
+    X = (scale * (rng.normal(size=(N, n)) + place)).astype(dtype)
+    C = scale * (rng.normal(size=(K, n)) + place)
+    labels, squares = search(X, C)
+    D = squared_distances(X, C)
     if scale > 1e-100:
         assert np.array_equal(labels, D.argmin(axis=1))
     np.testing.assert_allclose(squares, D[np.arange(N), labels], rtol=1e-12)
@@ -63,23 +64,22 @@ def test_labels_are_those_of_float64(
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_on_a_lattice_the_first_of_equally_near_centroids_wins(n: int, dtype: type) -> None:
     rng = np.random.default_rng(0)
-    X, C = (
-        rng.integers(-4, 5, size=(2000, n)).astype(dtype),
-        rng.integers(-4, 5, size=(30, n)).astype(np.float64),
-    )
-    D = plain(X, C)
+    X = rng.integers(-4, 5, size=(2000, n)).astype(dtype)
+    C = rng.integers(-4, 5, size=(30, n)).astype(np.float64)
+    D = squared_distances(X, C)
     ties = ((D.min(axis=1)[:, None] == D).sum(axis=1) > 1).mean()
     assert ties > 0.1
-    assert np.array_equal(look_up(X, C)[0], D.argmin(axis=1))
+    assert np.array_equal(search(X, C)[0], D.argmin(axis=1))
 
 
 @pytest.mark.parametrize("gap", [1e-6, 1e-9, 1e-12, 1e-15])
-def test_centroids_that_float32_cannot_tell_apart(gap: float) -> None:
+def test_centroids_that_are_equal_in_float32(gap: float) -> None:
     rng = np.random.default_rng(0)
     c = rng.normal(size=(1, 8))
-    X, C = 3 * rng.normal(size=(500, 8)), np.concatenate([c + gap * rng.normal(size=(5, 8)), c, c])
-    labels, _ = look_up(X, C)
-    assert np.array_equal(labels, plain(X, C).argmin(axis=1))
+    X = 3 * rng.normal(size=(500, 8))
+    C = np.concatenate([c + gap * rng.normal(size=(5, 8)), c, c])
+    labels, _ = search(X, C)
+    assert np.array_equal(labels, squared_distances(X, C).argmin(axis=1))
     assert len(np.unique(labels)) > 2
     assert labels.max() < 6, "of equal centroids the second is never the nearest"
 
@@ -95,28 +95,29 @@ def test_rows_far_from_all_centroids_and_a_centroid_far_from_the_others() -> Non
             C,
         ]
     )
-    assert np.array_equal(look_up(X, C)[0], plain(X, C).argmin(axis=1))
+    assert np.array_equal(search(X, C)[0], squared_distances(X, C).argmin(axis=1))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e200])
 @pytest.mark.parametrize("row", [0, PANEL - 1, PANEL, 150])
-def test_the_first_row_without_a_distance_is_named(row: int, bad: float) -> None:
+def test_the_first_row_without_a_finite_distance_is_returned(row: int, bad: float) -> None:
     X = np.random.default_rng(0).normal(size=(200, 3))
     X[row, 1] = X[180, 2] = bad
     for squares in (None, np.empty(200)):
         assert find_nearest(X, CentroidIndex(X[4:8]), np.empty(200, np.int32), squares) == row
 
 
-def test_inputs_stay_as_they_are() -> None:
+def test_inputs_are_not_modified() -> None:
     rng = np.random.default_rng(0)
-    X, C = rng.normal(size=(100, 3)), rng.normal(size=(5, 3))
+    X = rng.normal(size=(100, 3))
+    C = rng.normal(size=(5, 3))
     copies = X.copy(), C.copy()
-    look_up(X, C)
+    search(X, C)
     assert np.array_equal(X, copies[0])
     assert X.flags.writeable
     assert np.array_equal(C, copies[1])
     X.flags.writeable = C.flags.writeable = False
-    look_up(X, C)
+    search(X, C)
 
 
 NARROW = """
@@ -131,8 +132,8 @@ assert np.array_equal(labels, ((X[:, None] - C) ** 2).sum(axis=2).argmin(axis=1)
 """
 
 
-def test_processors_with_shorter_vectors(tmp_path: Path) -> None:
-    """In a process and a cache of its own."""
+def test_on_processors_with_shorter_vectors(tmp_path: Path) -> None:
+    """In a separate process with its own cache, since numba reads the settings once."""
     generic = {
         "NUMBA_CPU_NAME": "generic",
         "NUMBA_CPU_FEATURES": "",

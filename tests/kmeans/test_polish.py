@@ -1,5 +1,5 @@
-"""Polish is Lloyd's algorithm, streamed: it does what plain NumPy says, never harms, and knows when
-to stop.
+"""Polish is Lloyd's algorithm over streamed rows: it agrees with plain NumPy, never increases the SSE,
+and stops when no centroid moves.
 """
 
 import contextlib
@@ -48,7 +48,9 @@ def lloyd(
     X: np.ndarray, C: np.ndarray, passes: int, beta: np.ndarray | None = None
 ) -> tuple[np.ndarray, list[float]]:
     """Plain NumPy, one cluster at a time: centroids, and the SSE that each pass started from."""
-    X, C, sse = X.astype(np.float64), C.copy(), []
+    X = X.astype(np.float64)
+    C = C.copy()
+    sse = []
     beta = np.ones(len(X)) if beta is None else beta
     for _ in range(passes):
         D = ((X[:, None, :] - C) ** 2).sum(axis=2)
@@ -90,11 +92,12 @@ def X() -> np.ndarray:
     dtype=st.sampled_from([np.float32, np.float64]),
     weighted=st.booleans(),
 )
-def test_a_pass_is_lloyds(
+def test_a_pass_agrees_with_plain_numpy(
     count: int, K: int, n: int, passes: int, seed: int, dtype: type, weighted: bool
 ) -> None:
     rng = np.random.default_rng(seed)
-    X, C = rng.normal(size=(count, n)).astype(dtype), rng.normal(size=(K, n))
+    X = rng.normal(size=(count, n)).astype(dtype)
+    C = rng.normal(size=(K, n))
     w = rng.uniform(0, 2, size=count) * (rng.random(count) < 0.8) if weighted else None
     for array in (X, C):
         array.flags.writeable = False
@@ -106,13 +109,11 @@ def test_a_pass_is_lloyds(
     assert found.settled or len(found.sse) == passes
 
 
-def test_over_many_blocks(X: np.ndarray) -> None:
+def test_many_blocks_agree_with_plain_numpy(X: np.ndarray) -> None:
     w = np.random.default_rng(1).uniform(0, 2, size=len(X))
     for weights in (None, w):
-        found, (expected, sse) = (
-            polish(open_source(X), X[:8], 4, weights=weights),
-            lloyd(X, X[:8], 4, weights),
-        )
+        found = polish(open_source(X), X[:8], 4, weights=weights)
+        expected, sse = lloyd(X, X[:8], 4, weights)
         np.testing.assert_allclose(found.centroids, expected, rtol=1e-11)
         np.testing.assert_allclose(found.sse, sse, rtol=1e-12)
 
@@ -141,7 +142,7 @@ def test_it_stops_when_nothing_moves(clusters: np.ndarray) -> None:
 
 
 def test_it_settles_on_rows_without_clusters(X: np.ndarray) -> None:
-    """The same assignment must give the same bits, or the last digit would wander for ever."""
+    """The same labels must give bit-identical centroids, or the last digit would never settle."""
     X = X[:3000] + 1e6
     found = polish(open_source(X), X[:5], 1000)
     assert found.settled
@@ -157,15 +158,17 @@ def test_a_centroid_without_rows_stays() -> None:
 
 
 def test_a_centroid_that_loses_its_rows_stays_where_it_came_to() -> None:
-    X, C = np.array([[-1.5], [-1.0], [1.0], [1.5]]), np.array([[-2.5], [0.0625], [2.5]])
+    X = np.array([[-1.5], [-1.0], [1.0], [1.5]])
+    C = np.array([[-2.5], [0.0625], [2.5]])
     assert polish(open_source(X), C, 1).centroids.tolist() == [[-1.5], [0.0], [1.5]], (
         "the middle one has two rows, which it loses next"
     )
     assert polish(open_source(X), C, 2).centroids.tolist() == [[-1.25], [0.0], [1.25]]
 
 
-def test_rows_of_weight_zero_are_no_rows() -> None:
-    X, C = np.array([[0.0], [3.0], [4.0]]), np.array([[1.0], [5.0]])
+def test_rows_of_weight_zero_are_ignored() -> None:
+    X = np.array([[0.0], [3.0], [4.0]])
+    C = np.array([[1.0], [5.0]])
     assert polish(open_source(X), C, 1, weights=np.array([1.0, 0.0, 0.0])).centroids.tolist() == [
         [0.0],
         [5.0],
@@ -178,14 +181,14 @@ def test_no_passes_change_nothing(X: np.ndarray) -> None:
     assert (found.sse, found.settled) == ((), False)
 
 
-def test_far_from_zero_nothing_is_lost() -> None:
+def test_rows_far_from_zero_lose_no_precision() -> None:
     X = np.array([[0.0], [1.0], [10.0], [12.0]])
     assert polish(
         open_source(X + 2.0**40), np.array([[1.0], [9.0]]) + 2.0**40, 3
     ).centroids.tolist() == [[2.0**40 + 0.5], [2.0**40 + 11]]
 
 
-# The same bits
+# Bit-identical results
 
 
 def test_threads_change_nothing(X: np.ndarray) -> None:
@@ -214,7 +217,7 @@ def test_chunks_change_nothing(X: np.ndarray, cuts: list[int]) -> None:
         assert_same(polish(Cut(X, cuts), X[:7], 3, weights=weights, n_threads=2), whole)
 
 
-def test_files_and_frames_are_arrays(X: np.ndarray, tmp_path: Path) -> None:
+def test_files_and_frames_give_the_results_of_arrays(X: np.ndarray, tmp_path: Path) -> None:
     names = ["a", "b", "c"]
     table = pa.table(dict(zip(names, X.T, strict=True)))
     np.save(tmp_path / "x.npy", X)
@@ -236,13 +239,14 @@ def test_files_and_frames_are_arrays(X: np.ndarray, tmp_path: Path) -> None:
         assert_same(polish(open_source(data), X[:7], 3, n_threads=2), whole)
 
 
-def test_rows_of_several_types_are_one_table(X: np.ndarray) -> None:
-    single, whole = X[:2000].astype(np.float32), X[:2000].round()
+def test_batches_of_several_dtypes_are_one_table(X: np.ndarray) -> None:
+    single = X[:2000].astype(np.float32)
+    whole = X[:2000].round()
     source = open_source([single, whole.astype(np.int64)])
     assert_same(polish(source, X[:5], 3), polish(open_source(np.vstack([single, whole])), X[:5], 3))
 
 
-def test_weights_are_repetition(X: np.ndarray) -> None:
+def test_weights_equal_repetition(X: np.ndarray) -> None:
     w = np.random.default_rng(1).integers(0, 4, size=len(X)).astype(np.float64)
     a = polish(open_source(X), X[:7], 3, weights=w)
     b = polish(open_source(np.repeat(X, w.astype(int), axis=0)), X[:7], 3)
@@ -290,7 +294,7 @@ def test_bad_rows(clusters: np.ndarray) -> None:
         )
 
 
-def test_it_is_refused_where_the_rows_are_not_at_hand(clusters: np.ndarray) -> None:
+def test_polish_is_refused_where_rows_cannot_be_read_again(clusters: np.ndarray) -> None:
     message = "polish=2 visits all rows again.*set polish=0, or use fit"
     with pytest.raises(ParameterError, match=message):
         model().partial_fit(clusters)
@@ -309,7 +313,8 @@ def test_it_is_refused_where_the_rows_are_not_at_hand(clusters: np.ndarray) -> N
 
 
 def test_fit_polishes_what_it_decoded(X: np.ndarray) -> None:
-    plain, polished = model(polish=0).fit(X), model().fit(X)
+    plain = model(polish=0).fit(X)
+    polished = model().fit(X)
     assert (plain.n_iter_, polished.n_iter_) == (0, 2)
     assert polished.solution_.centroids.tobytes() == plain.cluster_centers_.tobytes()
     assert polished.solution_.weights.tobytes() == plain.weights_.tobytes()
@@ -322,7 +327,7 @@ def test_fit_polishes_what_it_decoded(X: np.ndarray) -> None:
 
 
 def assert_consistent(m: CompressiveKMeans, X: np.ndarray, w: np.ndarray | None = None) -> None:
-    """Everything that a fit says is about the centroids it ends with."""
+    """All attributes of a fit describe its final centroids."""
     assert np.array_equal(m.predict(X), m.labels_)
     assert m.score(X, sample_weight=w) == -m.inertia_
     shares = np.bincount(m.labels_, w, minlength=m.n_clusters)
@@ -365,15 +370,16 @@ def test_a_fit_is_the_same_for_any_number_of_threads_and_any_kind_of_frame(X: np
         assert (m.inertia_, m.n_iter_) == (one.inertia_, one.n_iter_)
 
 
-def test_whole_weights_are_repetition_in_a_fit() -> None:
+def test_whole_weights_equal_repetition_in_a_fit() -> None:
     X = np.random.default_rng(0).normal(size=(200, 2)) * [1, 5]
     w = np.random.default_rng(1).integers(0, 4, size=200)
-    a, b = model().fit(X, sample_weight=w), model().fit(np.repeat(X, w, axis=0))
+    a = model().fit(X, sample_weight=w)
+    b = model().fit(np.repeat(X, w, axis=0))
     np.testing.assert_allclose(a.cluster_centers_, b.cluster_centers_, rtol=1e-12)
     assert a.weights_.tobytes() == b.weights_.tobytes()
 
 
-def test_batches_after_a_polished_fit_are_decoded_afresh(clusters: np.ndarray) -> None:
+def test_batches_after_a_polished_fit_are_decoded_again(clusters: np.ndarray) -> None:
     m, plain = (model(n_clusters=3, polish=passes).fit(clusters) for passes in (2, 0))
     m.set_params(polish=0).partial_fit(clusters)
     assert not hasattr(m, "n_iter_")
@@ -381,19 +387,19 @@ def test_batches_after_a_polished_fit_are_decoded_afresh(clusters: np.ndarray) -
     assert m.weights_.tobytes() == m.solution_.weights.tobytes()
 
 
-def test_a_fit_without_polish_forgets_an_earlier_one(clusters: np.ndarray) -> None:
+def test_a_fit_without_polish_replaces_a_polished_one(clusters: np.ndarray) -> None:
     m = model(n_clusters=3).fit(clusters).set_params(polish=0).fit(clusters)
     assert m.n_iter_ == 0
     assert m.cluster_centers_.tobytes() == m.solution_.centroids.tobytes()
 
 
 class WholeFits(CompressiveKMeans):
-    """Without the method that refuses polish."""
+    """Without the method that refuses to polish."""
 
     partial_fit = property()
 
 
-# Some checks fit eight clusters to four distinct rows, and are told so.
+# Some checks fit eight clusters to four distinct rows, which gives a warning.
 @pytest.mark.filterwarnings("ignore::ckm.errors.ClustersWarning")
 @parametrize_with_checks([WholeFits(polish=2)])
 def test_scikit_learn_convention(estimator: Any, check: Any) -> None:
@@ -404,7 +410,8 @@ def test_scikit_learn_convention(estimator: Any, check: Any) -> None:
 
 
 def run(*args: object, expect: int = 0) -> tuple[str, str]:
-    out, err = io.StringIO(), io.StringIO()
+    out = io.StringIO()
+    err = io.StringIO()
     with (
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
@@ -416,7 +423,7 @@ def run(*args: object, expect: int = 0) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("name", ["x.npy", "x.csv", "x.parquet"])
-def test_the_command_is_the_estimator(
+def test_the_command_agrees_with_the_estimator(
     X: np.ndarray, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -425,7 +432,8 @@ def test_the_command_is_the_estimator(
     pa_csv.write_csv(table, "x.csv")
     pq.write_table(table, "x.parquet")
     out, err = run("fit", name, "-k", 6, "--polish", 3, "--json", "-o", "c.csv")
-    record, counts = json.loads(out), json.loads(run("predict", name, "-c", "c.csv", "--json")[0])
+    record = json.loads(out)
+    counts = json.loads(run("predict", name, "-c", "c.csv", "--json")[0])
     start = ckm.decode(ckm.sketch(name, n_clusters=6, pool=1000, random_state=0), 6, random_state=0)
     expected = polish(open_source(X), start.centroids, 3)
     np.testing.assert_array_equal(record["centroids"], expected.centroids)
@@ -440,7 +448,7 @@ def test_the_command_is_the_estimator(
     assert Path("c.csv").read_text() == Path("d.csv").read_text()
 
 
-def test_the_command_says_when_it_settles_and_what_stays_empty(
+def test_the_command_reports_convergence_and_empty_clusters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -468,7 +476,7 @@ def test_without_the_option_nothing_is_polished(
 
 
 @pytest.mark.parametrize("value", ["-1", "1.5", "much"])
-def test_the_command_refuses_at_once(
+def test_the_command_refuses_bad_values_before_reading(
     value: str, clusters: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,1 +1,1 @@
-"""Equation (1): all that measures squared distances from rows to centroids."""
+"""Equation (1): everything that measures squared distances from rows to centroids."""

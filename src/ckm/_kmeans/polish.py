@@ -1,11 +1,9 @@
-"""Polish: passes of k-means (Lloyd's algorithm) over the data itself, from centroids that came from
-a sketch.
+"""Polish: passes of Lloyd's algorithm over the data itself, from centroids that a sketch gave.
 
-A pass reads every row once more and costs N K n multiply-adds, as labelling the rows does. Rows
-stream through in blocks, as for a sketch.
+A pass reads every row once more and costs N K n multiply-adds, as much as labelling the rows. Rows
+are read in blocks, in bounded memory, as for a sketch. (`lloyd` works on points in memory.)
 """
 
-from collections.abc import Iterable
 from contextlib import closing
 from typing import NamedTuple
 
@@ -17,7 +15,7 @@ from ckm._sources import Source
 from ckm._sources.adapters import Weighted
 from ckm._sources.blocks import Block, as_floats, recut_chunks, split_blocks
 from ckm._sources.prefetch import read
-from ckm._util.arrays import Array, read_only
+from ckm._util.arrays import FloatArray, read_only
 from ckm._util.checks import check_whole_number
 from ckm._util.jit import entry
 from ckm._util.parallel import ordered_map
@@ -25,49 +23,60 @@ from ckm._util.progress import OnRows, ignore
 
 
 class Polished(NamedTuple):
-    """What the passes made of the centroids.
+    """The result of polishing.
 
     Parameters
     ----------
     centroids : array (K, n)
-        After the last pass.
+        The centroids after the last pass.
     sse : tuple of float
-        The SSE of the centroids that each pass started from: one value for each pass made. It never
-        rises, but for rounding.
+        For each pass the SSE of the centroids that it started from. It never increases, except by
+        rounding.
     settled : bool
         Whether the last pass moved no centroid: further passes would not either.
     """
 
-    centroids: Array
+    centroids: FloatArray
     sse: tuple[float, ...]
     settled: bool
 
 
 class _Sums(NamedTuple):
-    """Over the rows nearest to each centroid: their mass (K,) and their sum of beta (x - anchor)
-    (K, n); and the SSE of all rows.
+    """Sums over the rows nearest to each centroid.
+
+    Parameters
+    ----------
+    mass : array (K,)
+        sum beta_l
+    first : array (K, n)
+        sum beta_l (x_l - anchor_k)
+    sse : float
+        sum beta_l |x_l - c_k|^2, over all rows.
     """
 
-    mass: Array
-    first: Array
+    mass: FloatArray
+    first: FloatArray
     sse: float
+
+    def plus(self, other: "_Sums") -> "_Sums":
+        """The sums over the rows of both."""
+        return _Sums(self.mass + other.mass, self.first + other.first, self.sse + other.sse)
 
 
 def polish(
     source: Source,
-    centroids: Array,
+    centroids: FloatArray,
     passes: int,
     *,
-    weights: Array | None = None,
+    weights: FloatArray | None = None,
     n_threads: int = 1,
     on_rows: OnRows = ignore,
 ) -> Polished:
-    """Move each centroid to the mean of the rows nearest to it, at most `passes` times: c_k = sum
-    beta_l x_l / sum beta_l.
+    """Move each centroid to the mean of the rows nearest to it, at most `passes` times.
 
-    A centroid that is nearest to no row (or only to rows of weight zero) stays where it is. For
-    rows in the same order the result is the same, bit for bit, whatever the number of threads and
-    the chunks or files that the rows come in.
+    c_k = sum beta_l x_l / sum beta_l over the rows l nearest to c_k. A centroid that is nearest to
+    no row, or only to rows of weight zero, stays where it is. For rows in the same order the result
+    is bit-identical for any number of threads and any division of the rows into chunks or files.
 
     Examples
     --------
@@ -78,17 +87,17 @@ def polish(
     Polished(centroids=array([[ 0.5],
            [10. ]]), sse=(51.02, 2.5), settled=True)
     """
-    # Rows are taken relative to where the centroids began: means far from zero lose nothing, and
-    # the same assignment gives the same bits in every pass, which is how it is known that nothing
-    # moves any more.
-    C = anchors = np.array(centroids, np.float64)
-    most, sse, settled = check_whole_number(passes, "polish", 0), list[float](), False
+    max_passes = check_whole_number(passes, "polish", 0)
     source = source if weights is None else Weighted(source, weights)
-    while len(sse) < most and not settled:
-        with closing(read(source)) as chunks:
-            sums = _add_up(
-                split_blocks(recut_chunks(chunks)), C, anchors, n_threads, on_rows, source.columns
-            )
+    C = np.array(centroids, np.float64)
+    # Rows are taken relative to the first centroids. So means far from zero lose nothing to
+    # rounding, and the same labels give bit-identical centroids in every pass, which is how it is
+    # known that nothing moves any more.
+    anchors = C
+    sse = list[float]()
+    settled = False
+    while len(sse) < max_passes and not settled:
+        sums = _sum_rows(source, C, anchors, n_threads, on_rows)
         moved = _means(sums, C, anchors)
         settled = np.array_equal(moved, C)
         sse.append(sums.sse)
@@ -96,37 +105,34 @@ def polish(
     return Polished(read_only(C), tuple(sse), settled)
 
 
-def _means(sums: _Sums, C: Array, anchors: Array) -> Array:
+def _means(sums: _Sums, C: FloatArray, anchors: FloatArray) -> FloatArray:
+    """The means of the rows nearest to each centroid; the centroid itself if there are none."""
     mass = sums.mass[:, None]
     return np.where(mass > 0, anchors + sums.first / np.where(mass > 0, mass, 1.0), C)
 
 
-def _add_up(
-    blocks: Iterable[Block],
-    C: Array,
-    anchors: Array,
-    n_threads: int,
-    on_rows: OnRows,
-    columns: tuple[str, ...] | None,
+def _sum_rows(
+    source: Source, C: FloatArray, anchors: FloatArray, n_threads: int, on_rows: OnRows
 ) -> _Sums:
-    """One pass, merged in the order of the data."""
+    """One pass over all rows. Blocks are added up in the order of the data."""
     index = CentroidIndex(C)
 
     def work(block: Block) -> _Sums:
         rows = as_floats(block.rows)
-        labels, squares = search_block(block._replace(rows=rows), index, columns)
+        labels, squares = search_block(block._replace(rows=rows), index, source.columns)
         beta = np.ones(len(rows)) if block.weights is None else block.weights
-        mass, first = np.zeros(len(C)), np.zeros(C.shape)
+        mass = np.zeros(len(C))
+        first = np.zeros(C.shape)
         _add_rows(rows, beta, labels, anchors, mass, first)
         return _Sums(mass, first, float((beta * squares).sum()))
 
-    mass, first, sse = np.zeros(len(C)), np.zeros(C.shape), 0.0
-    for block, part in ordered_map(work, blocks, n_threads):
-        mass += part.mass
-        first += part.first
-        sse += part.sse
-        on_rows(len(block.rows))
-    return _Sums(mass, first, sse)
+    total = _Sums(np.zeros(len(C)), np.zeros(C.shape), 0.0)
+    with closing(read(source)) as chunks:
+        blocks = split_blocks(recut_chunks(chunks))
+        for block, sums in ordered_map(work, blocks, n_threads):
+            total = total.plus(sums)
+            on_rows(len(block.rows))
+    return total
 
 
 @entry

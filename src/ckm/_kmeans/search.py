@@ -36,7 +36,7 @@ class NearestSearch(ABC):
 
     @abstractmethod
     def label(self, source: Source) -> Any:
-        """The label (int32) of each row: the number of its nearest centroid, the first of equals."""
+        """The label (int32) of each row: the number of its nearest centroid, the first if equal."""
 
     @abstractmethod
     def assign(self, source: Source) -> tuple[Any, float]:
