@@ -17,9 +17,6 @@ from ckm._decoding.problem import Problem
 from ckm._decoding.sample import SampledRows
 from ckm._decoding.settings import DEFAULT
 from ckm._decoding.solution import Candidate
-from ckm._kmeans.breathing import place
-from ckm._kmeans.init import default_trials, kmeans_plus_plus
-from ckm._kmeans.points import WeightedPoints
 from ckm._util.device import current_gpu
 from ckm.errors import ParameterError
 
@@ -83,55 +80,6 @@ def test_stages_and_parts_of_a_problem_stay_on_the_device(device: object) -> Non
     for part in (*problem.stages, rest):
         assert isinstance(part.objective, GpuObjective)
         assert part.objective.z.device.type == device.type
-
-
-@pytest.mark.parametrize("K", [1, 9, 60])
-def test_k_means_on_the_device_is_that_of_the_cpu(device: object, K: int) -> None:
-    from ckm._kmeans.points_gpu import WeightedPointsGpu
-
-    rng = np.random.default_rng(K)
-    points, beta, C = (
-        rng.normal(size=(2000, 3)),
-        rng.integers(0, 3, 2000).astype(float),
-        rng.normal(size=(K, 3)),
-    )
-    here = WeightedPoints(points, beta)
-    there = WeightedPointsGpu(points, beta, device, pairs_at_once=5000)
-    for expected, found in zip(
-        (*here.nearest(C), *here.sums(C)), (*there.nearest(C), *there.sums(C)), strict=True
-    ):
-        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-    if K > 1:
-        for expected, found in zip(here.two_nearest(C), there.two_nearest(C), strict=True):
-            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-    seeds_here, seeds_there = (
-        kmeans_plus_plus(where, K, np.random.default_rng(0), default_trials(K))
-        for where in (here, there)
-    )
-    np.testing.assert_array_equal(seeds_there, seeds_here)
-
-
-@pytest.mark.parametrize("distinct", [1, 2, 5])
-def test_fewer_distinct_points_than_centroids(device: object, distinct: int) -> None:
-    points = np.repeat(np.random.default_rng(0).normal(size=(distinct, 2)), 10, axis=0)
-    here, there = (
-        place(points, None, 7, np.random.default_rng(0), device=where) for where in (None, device)
-    )
-    found, expected = (np.unique(C.round(12), axis=0) for C in (there[0], here[0]))
-    np.testing.assert_array_equal(found, expected)
-    assert len(found) == distinct
-    assert max(there[2], here[2]) < 1e-28
-
-
-def test_far_out_squared_distances_do_not_cancel(device: object) -> None:
-    from ckm._kmeans.points_gpu import WeightedPointsGpu
-
-    points = 1e8 + np.random.default_rng(0).normal(size=(40, 2))
-    labels, squares = WeightedPointsGpu(points, np.ones(40), device).nearest(points[:1])
-    np.testing.assert_array_equal(labels, np.zeros(40))
-    np.testing.assert_allclose(
-        squares, WeightedPoints(points, np.ones(40)).nearest(points[:1])[1], rtol=1e-14
-    )
 
 
 @pytest.mark.parametrize(

@@ -25,9 +25,6 @@ from ckm._decoding.problem import Problem
 from ckm._decoding.search import Prior, initialise_mixture, make_prior, recover_mixture
 from ckm._decoding.settings import DEFAULT
 from ckm._kmeans.assign import Centroids
-from ckm._kmeans.breathing import breathe, place
-from ckm._kmeans.lloyd import lloyd
-from ckm._kmeans.points import WeightedPoints
 from ckm._sources.arrays import ArraySource
 
 
@@ -135,14 +132,6 @@ def test_one_replicate_is_enough() -> None:
     s = ckm.sketch(X, n_clusters=10, random_state=0)
     ratios = [relative_sse(X, ckm.decode(s, 10, random_state=seed).centroids) for seed in range(5)]
     assert np.std(ratios) < 0.01
-
-
-def test_fewer_points_than_centroids() -> None:
-    points = np.array([[0.0], [1.0]])
-    C, shares, spread = place(points, np.array([1.0, 3.0]), 3, np.random.default_rng(0))
-    assert C.tolist() == [[0.0], [1.0], [0.0]]
-    assert shares.tolist() == [0.25, 0.75, 0.0]
-    assert spread == 0
 
 
 def test_repeated_rows_keep_their_multiplicity() -> None:
@@ -384,34 +373,10 @@ def test_what_is_left_once_some_rows_are_known() -> None:
     assert not Problem.of(s).has_trusted_moments
 
 
-def test_a_search_leaves_local_minima_of_k_means() -> None:
-    """Two centroids in one blob and one for two blobs: Lloyd stays there, the search does not."""
-    rng = np.random.default_rng(0)
-    points = np.repeat([[0.0, 0.0], [20.0, 0.0], [24.0, 0.0]], 200, axis=0) + rng.normal(
-        size=(600, 2)
-    )
-    for weights in (np.ones(600), rng.uniform(0.5, 2, size=600)):
-        cloud = WeightedPoints(points, weights)
-        trap = lloyd(cloud, np.array([[-1.0, 0.0], [1.0, 0.0], [22.0, 0.0]]))
-        best = KMeans(3, n_init=10, random_state=0).fit(points, sample_weight=weights).inertia_
-        assert trap.error > 1.5 * best
-        assert breathe(cloud, trap, rng).error == pytest.approx(best, rel=1e-3)
-
-
 def test_many_clusters() -> None:
     X = ckm.datasets.gaussian_mixture(50_000, 60, 2, random_state=0).rows
     found = ckm.decode(ckm.sketch(X, n_clusters=60, random_state=0), 60, random_state=0)
     assert relative_sse(X, found.centroids) < 1.03
-
-
-def test_k_means_from_a_start_leaves_no_centroid_without_points() -> None:
-    rng = np.random.default_rng(0)
-    points = np.repeat([[0.0], [10.0], [20.0]], 50, axis=0) + rng.normal(size=(150, 1))
-    found = lloyd(WeightedPoints(points, np.ones(150)), np.array([[5.0], [15.0], [900.0]]))
-    assert found.error == pytest.approx(KMeans(3, n_init=5, random_state=0).fit(points).inertia_)
-    same = lloyd(WeightedPoints(np.ones((9, 2)), np.ones(9)), np.array([[1.0, 1.0], [2.0, 2.0]]))
-    assert same.error == 0
-    assert (same.labels == 0).all()
 
 
 def test_a_heavy_cluster_is_split_where_that_is_worth_a_light_one() -> None:

@@ -1,5 +1,5 @@
-"""Polish is Lloyd's algorithm over streamed rows: it agrees with plain NumPy, never increases the SSE,
-and stops when no centroid moves.
+"""Polish is Lloyd's algorithm over streamed rows: it agrees with plain NumPy, never increases the
+SSE, and stops when no centroid moves.
 """
 
 import contextlib

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ckm._kernels.cpu.llvm import LANES
-from ckm._kernels.cpu.nearest import PANEL, score_panel, turn_panel
+from ckm._kernels.cpu.nearest import PANEL, score_panel, transpose_panel
 from ckm._kmeans.index import CentroidIndex
 from ckm._util.arrays import Array, Float32Array, FloatArray, LabelArray, aligned
 from ckm._util.jit import entry, leaf, summing
@@ -96,7 +96,7 @@ def _fill_panel(flat, start, size, n, origin, factor, panel):  # type: ignore[no
         _centre_and_scale(
             flat[at : min(at + len(origin), (start + size) * n)], origin, factor, scaled[first:]
         )
-    turn_panel(scaled, n, x)
+    transpose_panel(scaled, n, x)
     for r in range(PANEL):
         norms[r] = 0
         best[r] = np.inf

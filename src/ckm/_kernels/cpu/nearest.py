@@ -29,7 +29,7 @@ TILE = 6  # centroids that share the loads of rows: 6 x 4 sums fit 32 registers 
 
 
 @intrinsic
-def turn_panel(context: Any, rows: Any, n: Any, x: Any) -> Any:
+def transpose_panel(context: Any, rows: Any, n: Any, x: Any) -> Any:
     """x[:n] = the transpose of PANEL rows of n numbers, for float32 arrays (PANEL n + LANES,) and
     (a multiple of LANES, PANEL).
     """
