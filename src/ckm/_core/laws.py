@@ -24,7 +24,7 @@ DEFAULT_DISTRIBUTION = "multiscale"
 # clusters. It extends farther upwards, to low frequencies, which see where whole clusters are.
 VARIANCE_RANGE = (0.5, 8.0)
 # Ratio of the variance of the data to that within clusters, above which half the frequencies are
-# drawn coarse: clusters are then so small in the data that VARIANCE_RANGE alone hardly locates them.
+# drawn coarse: clusters are then so small that frequencies of VARIANCE_RANGE hardly locate them.
 COARSE_RATIO = 128.0
 # Ratio of the squared distance between clusters to the smallest coarse variance. The distance is
 # that of K = m / (5 n) clusters which fill the data evenly: its square is reach / K^(2/n).
