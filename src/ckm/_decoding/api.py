@@ -284,14 +284,14 @@ def require_rows(count: int, K: int, where: str = "The data") -> None:
     """Refuse more clusters than rows. scikit-learn looks for `n_samples` in these messages."""
     if not count:
         raise DataError(
-            f"{where} has zero rows ",
-            Aside("(n_samples=0)"),
+            f"{where} has zero rows",
+            Aside(" (n_samples=0)"),
             ", so there is nothing to cluster; check what was read.",
         )
     if count < K:
         raise DataError(
-            f"{where} has {count} {'row' if count == 1 else 'rows'} ",
-            Aside(f"(n_samples={count})"),
+            f"{where} has {count} {'row' if count == 1 else 'rows'}",
+            Aside(f" (n_samples={count})"),
             ", too few for ",
             Argument("n_clusters", K),
             f"; ask for at most {count}, or add rows.",
