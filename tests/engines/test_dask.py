@@ -165,7 +165,7 @@ def test_frequencies_come_from_the_data() -> None:
 
 
 def test_a_survey_that_found_hardly_any_rows_looks_everywhere() -> None:
-    """All rows are in one of a hundred partitions, which a survey of some will miss for most seeds."""
+    """All rows are in one of a hundred partitions, which a sample of some misses for most seeds."""
     for seed in range(3):
         array = as_array([*([X[:0]] * 60), X, *([X[:0]] * 39)])
         assert ckm.sketch(

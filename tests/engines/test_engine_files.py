@@ -62,7 +62,8 @@ def engine(request: pytest.FixtureRequest) -> Iterator[str]:
 def test_the_files_of_a_cluster(files: list[str], tmp_path: Path, engine: str) -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     address = ["--master", "local[2]"] if engine == "spark" else []
-    like, output = str(tmp_path / "like.ckm"), str(tmp_path / "all.ckm")
+    like = str(tmp_path / "like.ckm")
+    output = str(tmp_path / "all.ckm")
     done = CliRunner().invoke(
         app, ["sketch", *files, "--like", like, "--engine", engine, *address, "-o", output, "-q"]
     )
@@ -72,7 +73,8 @@ def test_the_files_of_a_cluster(files: list[str], tmp_path: Path, engine: str) -
 
 def test_a_scheduler_at_an_address(files: list[str], tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
-    like, output = str(tmp_path / "like.ckm"), str(tmp_path / "all.ckm")
+    like = str(tmp_path / "like.ckm")
+    output = str(tmp_path / "all.ckm")
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=2, processes=True, dashboard_address=":0"
     ) as cluster:

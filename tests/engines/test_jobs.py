@@ -46,7 +46,7 @@ def data(tmp_path: Path) -> Path:
 
 @contextmanager
 def running(*command: str | Path, environment: dict[str, str]) -> Iterator[None]:
-    """A program that runs until it is told to stop."""
+    """Run a program in the background until the block ends."""
     process = subprocess.Popen(
         [*map(str, command)], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -92,7 +92,8 @@ def free_port() -> int:
 
 def test_dask(data: Path, tmp_path: Path) -> None:
     needs("distributed")
-    scheduler_file, output = tmp_path / "scheduler.json", tmp_path / "centroids.csv"
+    scheduler_file = tmp_path / "scheduler.json"
+    output = tmp_path / "centroids.csv"
     environment = os.environ | {"DASK_CONFIG": str(JOBS)}
     common = ["--scheduler-file", scheduler_file, "--no-dashboard"]
     with ExitStack() as cluster:
@@ -113,7 +114,8 @@ def test_dask(data: Path, tmp_path: Path) -> None:
 
 def test_dask_reads_its_settings() -> None:
     needs("dask")
-    code = "import dask, distributed; print(dask.config.get('distributed.scheduler.worker-saturation'))"
+    setting = "distributed.scheduler.worker-saturation"
+    code = f"import dask, distributed; print(dask.config.get('{setting}'))"
     environment = os.environ | {"DASK_CONFIG": str(JOBS)}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
@@ -126,10 +128,9 @@ def test_spark(data: Path, tmp_path: Path) -> None:
     needs("pyspark")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Spark needs Java 17, for example: apt-get install openjdk-17-jre-headless")
-    output, environment = (
-        tmp_path / "centroids.csv",
-        os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
-    )
+    output = tmp_path / "centroids.csv"
+    local = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = os.environ | local
     # two executors, processes of their own
     cluster = ["--master", "local-cluster[2,1,1024]", "--properties-file", JOBS / "spark.conf"]
     settings = [
@@ -159,7 +160,8 @@ def test_ray(data: Path, tmp_path: Path, short: Path) -> None:
     environment = (
         os.environ | secret | {"RAY_TMPDIR": str(short), "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
     )
-    port, output = free_port(), tmp_path / "centroids.csv"
+    port = free_port()
+    output = tmp_path / "centroids.csv"
     head = [
         "--head",
         "--num-cpus",

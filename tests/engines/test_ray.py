@@ -84,9 +84,7 @@ def test_the_sketch_is_the_local_one_however_rows_are_in_blocks(kind: str, cuts:
 def test_the_cpu_of_the_workers() -> None:
     kind = next(iter(DATASETS))
     assert_same(
-        ckm.sketch(
-            DATASETS[kind](pieces(X, CUTS["skewed"])), like=LOCAL.frequencies, device="cpu"
-        ),
+        ckm.sketch(DATASETS[kind](pieces(X, CUTS["skewed"])), like=LOCAL.frequencies, device="cpu"),
         LOCAL,
     )
 
@@ -117,7 +115,8 @@ def test_whole_weights_are_repetition() -> None:
 
 @pytest.mark.parametrize("kind", DATASETS)
 def test_fit_and_predict(kind: str) -> None:
-    data, here = DATASETS[kind](pieces(X, CUTS["skewed"])), X if kind == "tensors" else FRAME
+    data = DATASETS[kind](pieces(X, CUTS["skewed"]))
+    here = X if kind == "tensors" else FRAME
     model = CompressiveKMeans(3, random_state=0).fit(data)
     assert model.score(here) >= 1.001 * CompressiveKMeans(3, random_state=0).fit(here).score(here)
     assert model.score(data) == pytest.approx(model.score(here))

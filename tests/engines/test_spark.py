@@ -99,7 +99,8 @@ def test_past_a_few_partitions_results_are_merged_in_rounds() -> None:
     many.
     """
     for partitions in (1, FAN_IN, FAN_IN + 1, 5000, 10**6):
-        widths, before = _merge_widths(partitions), partitions
+        widths = _merge_widths(partitions)
+        before = partitions
         for width in widths:
             assert width == -(-before // FAN_IN)
             before = width

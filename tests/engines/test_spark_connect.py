@@ -23,12 +23,14 @@ import ckm
 X = values()
 local = local_sketch(X)
 spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-frame = spark.createDataFrame(pa.table({name: X[:, i] for i, name in enumerate(NAMES)})).repartition(3)
+table = pa.table({name: X[:, i] for i, name in enumerate(NAMES)})
+frame = spark.createDataFrame(table).repartition(3)
 assert not hasattr(frame, "_jdf")
 assert_same(ckm.sketch(frame, like=local.frequencies), local)
 model = ckm.CompressiveKMeans(3, random_state=0).fit(frame)
 found = model.predict(frame).toArrow()
-assert sorted(found.column("cluster").to_pylist()) == sorted(model.predict(pa.table({n: found.column(n) for n in NAMES})))
+expected = model.predict(pa.table({name: found.column(name) for name in NAMES}))
+assert sorted(found.column("cluster").to_pylist()) == sorted(expected)
 print("the same")
 """
 

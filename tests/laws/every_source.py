@@ -19,7 +19,14 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
+from ckm._core.frequencies import draw_frequencies
+from ckm._core.sketch import Sketch
+from ckm._sources import ColumnRequest, ReadSettings, open_source
+
 NAMES = ("east", "north", "height")
+
+LIKE = Sketch.empty(draw_frequencies(10, 3, seed=0), NAMES)
+PLAIN = Sketch.empty(LIKE.frequencies)
 
 duckdb, h5py, zarr = (pytest.importorskip(name) for name in ("duckdb", "h5py", "zarr"))
 
@@ -43,7 +50,21 @@ def cuts(rows: Any) -> list[Any]:
     ]
 
 
+def rows_of(
+    data: Any,
+    request: ColumnRequest = ColumnRequest(),  # noqa: B008
+    settings: ReadSettings = ReadSettings(),  # noqa: B008
+) -> np.ndarray:
+    """All rows of a source."""
+    return np.concatenate([chunk.rows for chunk in open_source(data, request, settings).chunks()])
+
+
 # Tables
+
+
+def as_csv(text: str | bytes, path: Path) -> Path:
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
 
 
 def text_of(table: pa.Table) -> str:
@@ -225,6 +246,12 @@ def write_hdf5(X: np.ndarray, path: Path, name: str = "rows", **options: Any) ->
     return path
 
 
+def write_hdf5_chunks(X: np.ndarray, path: Path) -> Path:
+    """Compressed chunks in a group."""
+    options = {"chunks": (300, 2), "maxshape": (None, 3), "compression": "gzip"}
+    return write_hdf5(X, path, "in/it", **options)
+
+
 def write_zarr(X: np.ndarray, path: Path, chunk: int = 700) -> Path:
     zarr.create_array(str(path), data=X, chunks=(chunk, 2))
     return path
@@ -261,9 +288,7 @@ ARRAYS: dict[str, Callable[[np.ndarray, Path], Any]] = {
     "npy, many": lambda X, d: parts(write_npy, X, d, ".npy"),
     "npy, pattern": lambda X, d: parts(write_npy, X, d, ".npy") and str(d / "part-*.npy"),
     "hdf5": lambda X, d: write_hdf5(X, d / "x.h5"),
-    "hdf5, chunks": lambda X, d: (
-        f"{write_hdf5(X, d / 'x.h5', 'in/it', chunks=(300, 2), maxshape=(None, 3), compression='gzip')}::in/it"
-    ),
+    "hdf5, chunks": lambda X, d: f"{write_hdf5_chunks(X, d / 'x.h5')}::in/it",
     "hdf5, open": lambda X, d: (
         OPENED.append(h5py.File(write_hdf5(X, d / "x.h5"))) or OPENED[-1]["rows"]
     ),

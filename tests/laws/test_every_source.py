@@ -14,16 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from every_source import ARRAYS, EVERY, NAMES, ONCE, OPENED, TABLES, as_table, values
+from every_source import ARRAYS, EVERY, LIKE, NAMES, ONCE, OPENED, PLAIN, TABLES, as_table, values
 
 import ckm
-from ckm._core.frequencies import draw_frequencies
 from ckm._core.sketch import Sketch
 from ckm._sources import ReadSettings, open_source
 from ckm.errors import ColumnsWarning, DataError, MissingRowsWarning, NonFiniteError
 
-LIKE = Sketch.empty(draw_frequencies(10, 3, seed=0), NAMES)
-PLAIN = Sketch.empty(LIKE.frequencies)
 SMALL_CHUNKS = ReadSettings(chunk_bytes=1024 * 8 * 3)
 
 Folder = Callable[[], Path]
@@ -91,7 +88,8 @@ def test_small_data_draws_the_same_frequencies(source: str, folder: Folder) -> N
 
 @every_source
 def test_weights_go_beside_any_rows(source: str, folder: Folder) -> None:
-    X, w = values(), np.random.default_rng(1).integers(0, 3, size=3000)
+    X = values()
+    w = np.random.default_rng(1).integers(0, 3, size=3000)
     weighted = sketch(EVERY[source](X, folder()), sample_weight=w)
     assert weighted.z.tobytes() == sketch(np.repeat(X, w, axis=0)).z.tobytes()
     assert weighted.count == np.count_nonzero(w)
@@ -198,7 +196,8 @@ def test_columns_without_numbers_are_left_out_and_named(source: str, folder: Fol
 
 @every_table
 def test_a_column_may_hold_the_weights(source: str, folder: Folder) -> None:
-    X, w = values(500), np.random.default_rng(1).integers(0, 3, size=500)
+    X = values(500)
+    w = np.random.default_rng(1).integers(0, 3, size=500)
     table = as_table(X).add_column(1, "times", pa.array(w))
     weighted = sketch(TABLES[source](table, folder()), weight_column="times")
     assert weighted == sketch(X, sample_weight=w)
@@ -267,7 +266,8 @@ def test_numbers_of_every_type_in_arrays(source: str, kind: type, folder: Folder
 def test_missing_values_in_tables(source: str, folder: Folder) -> None:
     X = values(500)
     spoilt = X.copy()
-    spoilt[[3, 400, 401]], spoilt[17, 1] = np.nan, np.nan
+    spoilt[[3, 400, 401]] = np.nan
+    spoilt[17, 1] = np.nan
     columns = {
         name: pa.array([None if np.isnan(v) else v for v in spoilt[:, i]], pa.float64())
         for i, name in enumerate(NAMES)
@@ -294,7 +294,8 @@ def test_missing_values_in_tables(source: str, folder: Folder) -> None:
 @pytest.mark.parametrize("source", ARRAYS)
 def test_missing_values_in_arrays(source: str, folder: Folder) -> None:
     spoilt = values(500).copy()
-    spoilt[[3, 400, 401]], spoilt[17, 1] = np.nan, np.nan
+    spoilt[[3, 400, 401]] = np.nan
+    spoilt[17, 1] = np.nan
     with pytest.raises(NonFiniteError, match=r"NaN \(a missing value\)") as caught:
         sketch(ARRAYS[source](spoilt, folder()))
     assert (caught.value.row, caught.value.column) == (3, 0)
@@ -306,12 +307,13 @@ def test_missing_values_in_arrays(source: str, folder: Folder) -> None:
 
 @every_table
 def test_missing_weights(source: str, folder: Folder) -> None:
-    X, w = values(50), np.ones(50)
+    X = values(50)
+    w = np.ones(50)
     table = as_table(X).append_column("times", pa.array([None, *w[1:]]))
     with pytest.raises(DataError, match=r"weight of row 0.* is missing \(NaN\)"):
         sketch(TABLES[source](table, folder()), weight_column="times")
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         dropped = sketch(TABLES[source](table, folder()), weight_column="times", nan="drop")
-    assert [warning.category for warning in said] == [MissingRowsWarning]
+    assert [warning.category for warning in caught] == [MissingRowsWarning]
     assert dropped == sketch(X[1:], sample_weight=w[1:])

@@ -1,5 +1,5 @@
-"""Engines, where none is installed: nothing of them is imported, and what is missing is said in a
-sentence.
+"""Engines that are not installed are not imported, and errors say what to install; what jobs
+compute.
 """
 
 import pickle
@@ -30,10 +30,13 @@ def n_bytes(result: object) -> int:
     return len(pickle.dumps(result))
 
 
-def test_nothing_of_an_engine_is_imported(tmp_path: Path) -> None:
+def test_no_engine_is_imported(tmp_path: Path) -> None:
     code = (
-        "import sys, numpy as np, ckm\nckm.CompressiveKMeans(2, random_state=0).fit(np.eye(50, 2) + np.arange(50)[:, None])\n"
-        "print(*(name for name in ('dask', 'distributed', 'pyspark', 'ray') if name in sys.modules))"
+        "import sys, numpy as np, ckm\n"
+        "X = np.eye(50, 2) + np.arange(50)[:, None]\n"
+        "ckm.CompressiveKMeans(2, random_state=0).fit(X)\n"
+        "engines = ('dask', 'distributed', 'pyspark', 'ray')\n"
+        "print(*(name for name in engines if name in sys.modules))"
     )
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code],
@@ -46,7 +49,7 @@ def test_nothing_of_an_engine_is_imported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_missing_engine_is_said(
+def test_the_error_for_a_missing_engine_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
     np.save(tmp_path / "a.npy", np.eye(3))
@@ -76,7 +79,9 @@ def test_a_missing_engine_is_said(
         (["--engine", "dask", "--address", "auto"], "It is for --engine ray"),
     ],
 )
-def test_wrong_engines_are_said(tmp_path: Path, options: list[str], sentence: str) -> None:
+def test_wrong_engine_options_are_refused(
+    tmp_path: Path, options: list[str], sentence: str
+) -> None:
     np.save(tmp_path / "a.npy", np.eye(3))
     done = CliRunner().invoke(
         app, ["sketch", str(tmp_path / "a.npy"), "-m", "8", *options, "-o", str(tmp_path / "a.ckm")]

@@ -1,6 +1,4 @@
-"""Reading ahead in a thread: the same items, errors where they are asked for, and no thread left
-behind.
-"""
+"""Reading ahead in a thread gives the same items and errors, and leaves no thread behind."""
 
 import subprocess
 import sys
@@ -36,23 +34,23 @@ def test_items_come_in_order() -> None:
     assert list(prefetch(iter(()))) == []
 
 
-def test_another_thread_makes_them_a_few_ahead() -> None:
-    made: list[int] = []
+def test_another_thread_is_a_few_items_ahead() -> None:
+    produced: list[int] = []
 
     def numbers() -> Iterator[int]:
         for i in range(100):
             assert threading.current_thread().name == "ckm-reader"
-            made.append(i)
+            produced.append(i)
             yield i
 
     for i in prefetch(numbers(), ahead=3):
         deadline = time.monotonic() + 10
-        while len(made) < min(i + 4, 100) and time.monotonic() < deadline:
+        while len(produced) < min(i + 4, 100) and time.monotonic() < deadline:
             time.sleep(0.001)
-        assert len(made) == min(i + 4, 100)  # three ahead of the one at hand, and never more
+        assert len(produced) == min(i + 4, 100)  # three ahead of the one at hand, and never more
 
 
-def test_errors_travel() -> None:
+def test_errors_of_the_thread_are_raised() -> None:
     def numbers() -> Iterator[int]:
         yield 1
         raise DataError("the second is missing")
@@ -65,7 +63,7 @@ def test_errors_travel() -> None:
     assert list(items) == []
 
 
-def test_whoever_stops_early_ends_the_thread() -> None:
+def test_stopping_early_ends_the_thread() -> None:
     closed = threading.Event()
 
     def numbers() -> Iterator[int]:
@@ -79,13 +77,13 @@ def test_whoever_stops_early_ends_the_thread() -> None:
     next(items)
     items.close()
     assert closed.wait(10)
-    never_begun = prefetch(numbers())
-    never_begun.close()
+    never_started = prefetch(numbers())
+    never_started.close()
     for _ in prefetch(numbers()):
         break  # and forgotten
 
 
-def test_a_reader_that_waits_forever_does_not_hold_anyone_up() -> None:
+def test_closing_does_not_wait_for_a_reader_that_never_ends() -> None:
     never = threading.Event()
 
     def numbers() -> Iterator[int]:
@@ -103,15 +101,15 @@ def test_a_reader_that_waits_forever_does_not_hold_anyone_up() -> None:
 
 
 class Counted(Source):
-    """Batches that say how far they were read."""
+    """Counts the batches that were read."""
 
     def __init__(self, batches: list[np.ndarray], fail_at: int = -1) -> None:
-        self.columns, self.n_features, self.n_rows = (
-            None,
-            batches[0].shape[1],
-            sum(map(len, batches)),
-        )
-        self._batches, self._fail_at, self.read = batches, fail_at, 0
+        self.columns = None
+        self.n_features = batches[0].shape[1]
+        self.n_rows = sum(map(len, batches))
+        self._batches = batches
+        self._fail_at = fail_at
+        self.read = 0
 
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
         row = 0
@@ -171,7 +169,7 @@ def test_files_are_read_by_one_thread_and_not_joined_across(tmp_path: Path) -> N
 
 
 def test_interrupting_a_pipe_that_is_silent(tmp_path: Path) -> None:
-    """The reader waits for input that does not come; Ctrl-C still ends everything at once, quietly."""
+    """The reader waits for input that does not come; Ctrl-C still ends everything quietly."""
     command = [
         sys.executable,
         "-c",
@@ -198,7 +196,7 @@ def test_interrupting_a_pipe_that_is_silent(tmp_path: Path) -> None:
     assert err.decode() == "Interrupted.\n"
 
 
-def test_reading_in_the_background_gives_the_same_bits(tmp_path: Path) -> None:
+def test_reading_ahead_gives_bit_identical_sketches(tmp_path: Path) -> None:
     X = np.random.default_rng(0).normal(size=(200_000, 3)).astype(np.float32)
     path = write_parquet(
         pa.table({name: X[:, i] for i, name in enumerate("abc")}),
@@ -216,7 +214,7 @@ def test_reading_in_the_background_gives_the_same_bits(tmp_path: Path) -> None:
     assert np.array_equal(one.tally.first, two.tally.first)
 
 
-def test_errors_of_the_reader_are_ours(tmp_path: Path) -> None:
+def test_errors_of_the_reader_are_errors_of_ckm(tmp_path: Path) -> None:
     path = write_parquet(as_table(values()), tmp_path / "x.parquet")
     data = path.read_bytes()
     path.write_bytes(data[:4] + b"\xff" * 40 + data[44:])

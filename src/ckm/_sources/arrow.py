@@ -178,7 +178,7 @@ def batches_of(batches: Iterable[Any], choice: ColumnChoice, where: str) -> Iter
 
 
 def matrix_batches(batches: Iterable[Any], choice: ColumnChoice, where: str) -> Iterator[Batch]:
-    """Convert record batches whose chosen column holds a list or a tensor, a whole row, per cell."""
+    """Convert record batches whose chosen column holds a whole row per cell: a list or a tensor."""
     name = choice.names[0]
     for batch in batches:
         cells = batch.column(name)

@@ -29,7 +29,7 @@ def open_data(data: Any, request: ColumnRequest, settings: ReadSettings) -> Stre
 class BatchSource(StreamSource):
     """Rows of the batches of `iterate()`, which is called for each pass.
 
-    The first batch tells what columns there are.
+    The columns are those of the first batch.
     """
 
     def __init__(

@@ -51,7 +51,7 @@ class Dialect(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """What the first lines of a CSV file tell.
+    """The layout of a CSV file, inferred from its first lines.
 
     Parameters
     ----------

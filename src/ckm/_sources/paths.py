@@ -114,7 +114,7 @@ def split_inner(path: Path) -> tuple[Path, str | None]:
 
 
 def ending_of(path: Path) -> str:
-    """The ending that tells what a file is, with that of its compression.
+    """The ending that identifies the format of a file, with that of its compression.
 
     >>> ending_of(Path("rows.2024.csv.gz"))
     '.csv.gz'

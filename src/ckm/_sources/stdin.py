@@ -1,6 +1,6 @@
 """Bytes that can be read once: standard input (`-`), pipes, open files.
 
-They are CSV or an Arrow stream, which the first bytes tell apart.
+They are CSV or an Arrow stream, as the first bytes show.
 """
 
 import io
@@ -33,7 +33,7 @@ _FILES_ONLY = {
     b"FEA1": "Feather",
 }
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5": "zstd"}
-# Bytes that tell formats apart.
+# Bytes that identify a format.
 _MAGIC_BYTES = 4
 
 

@@ -156,7 +156,7 @@ class PartitionReader:
             yield chunk._replace(name=chunk.name or name)
 
     def _open(self, first: Any, batches: Iterator[Any], name: str) -> Source:
-        """Open the batches of a partition, of which `first` tells the kind."""
+        """Open the batches of a partition, which are of the kind of `first`."""
         if isinstance(first, Batch):
             return StreamSource(lambda: batches, first.rows.shape[1], self.columns, once=True)
         if self.choice is None:
@@ -214,7 +214,7 @@ def describe(batches: Iterable[Any], request: ColumnRequest) -> Description | No
 
 
 def _open_batches(batches: Iterator[Any], first: Any, request: ColumnRequest) -> Source:
-    """Open batches, or names of files, of which `first` tells the kind."""
+    """Open batches, or names of files, which are of the kind of `first`."""
     from ckm._sources import open_source
 
     return open_source(list(batches) if isinstance(first, str) else batches, request)
