@@ -123,6 +123,8 @@ def as_option(argument: Argument) -> str:
 
     >>> as_option(Argument("n_clusters")), as_option(Argument("resume", True))
     ('--clusters', '--resume')
+    >>> as_option(Argument("standardize", False)), as_option(Argument("sketch_size", None))
+    ('no --standardize', 'no --sketch-size')
     >>> as_option(Argument("columns", ["a", "b"])), as_option(Argument("columns", ...))
     ('--columns a,b', '--columns A,B')
     >>> as_option(Argument("like", ..., function="ckm.sketch"))
@@ -134,6 +136,8 @@ def as_option(argument: Argument) -> str:
     option = OPTIONS.get(name) or _WORDS.get(name) or name.replace("_", " ")
     if name in _OPTIONS_OF_SKETCH and argument.function == "ckm.sketch":
         option = f"ckm sketch {option}"
+    if argument.value is None or argument.value is False:
+        return f"no {option}"
     value = _value_in_words(name, argument.value)
     return f"{option} {value}" if value else option
 

@@ -32,7 +32,7 @@ _ROW_GROUP_LABELS = 2**20
 
 
 class Output(NamedTuple):
-    """A file that a command was asked to write, and the endings its name may have."""
+    """A file for a command to write, and the endings its name may have."""
 
     path: Path | None
     suffixes: tuple[str, ...]

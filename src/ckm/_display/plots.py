@@ -12,7 +12,7 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
 from ckm._core.sketch import Sketch
-from ckm._util.arrays import Array
+from ckm._util.arrays import FloatArray, RowsArray
 
 # Rows in a plot: enough for a smooth density, few enough to draw at once.
 _DRAWN_ROWS = 20_000
@@ -28,9 +28,9 @@ def draw_clusters(
     path: Path,
     title: str,
     subtitle: str,
-    rows: Array,
+    rows: RowsArray,
     sketch: Sketch,
-    centroids: Mapping[str, Array],
+    centroids: Mapping[str, FloatArray],
 ) -> None:
     """Draw up to three sets of points over `rows` and save the plot as `path`.
 

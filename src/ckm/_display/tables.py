@@ -16,7 +16,7 @@ from rich.table import Table
 from ckm._core.sketch import Sketch
 from ckm._decoding.solution import Solution
 from ckm._kmeans.assign import Labelling
-from ckm._util.arrays import Array
+from ckm._util.arrays import FloatArray
 
 # How much of a table a terminal shows: coordinates of a centroid, and columns of a sketch.
 _SHOWN_COORDINATES = 10
@@ -173,7 +173,7 @@ def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _column_values(sketch: Sketch) -> dict[str, Array | None]:
+def _column_values(sketch: Sketch) -> dict[str, FloatArray | None]:
     """Return bounds, mean and standard deviation of each column; None without rows."""
     if not sketch.count:
         return dict.fromkeys(("lower", "upper", "mean", "std"))
