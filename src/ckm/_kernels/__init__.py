@@ -1,9 +1,9 @@
 """Kernels: one block of rows in, its `Tally` out. Single-threaded; threads live in the runners.
 
 `Kernel` is the interface, with one implementation for the CPU and one for GPUs: `kernel_for`
-chooses between them, once per pass over the data. `load_kernel` gives any kernel by its name, the two slow
-reference kernels included; it is for tests and benchmarks. To add a kernel, write a class with the
-methods of `Kernel` and name it in `KERNELS`.
+chooses between them, once per pass over the data. `load_kernel` gives any kernel by its name, the
+two slow reference kernels included; it is for tests and benchmarks. To add a kernel, write a class
+with the methods of `Kernel` and name it in `KERNELS`.
 """
 
 from importlib import import_module

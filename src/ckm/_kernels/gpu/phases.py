@@ -3,9 +3,9 @@
 Rows are first centred and cast, and their bounds and moments computed: x (groups, n', R) float32,
 each group R rows, transposed. Then each program sums some groups for F frequencies of turns (tiles,
 n', F). With few columns, lanes run along frequencies and a thread takes all rows of a group, so
-that sums stay within a thread until the end and the numbers of x are loaded once for many frequencies;
-multiply-adds are written out, and the compiler may fuse no others. With more columns, the compiler
-multiplies by way of shared memory.
+that sums stay within a thread until the end and the numbers of x are loaded once for many
+frequencies; multiply-adds are written out, and the compiler may fuse no others. With more columns,
+the compiler multiplies by way of shared memory.
 
 Bit patterns are summed in int32, over at most `HELD_ROWS` rows, and then in int64: the order of
 programs and of atomic additions changes no bit.
