@@ -176,7 +176,8 @@ def test_an_unknown_device_is_refused() -> None:
 def test_the_estimator_decodes_where_its_rows_are(
     asked_for: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, there = [], list[object]()
+    asked = []
+    there = list[object]()
 
     def decode(*args: object, device: str, **search: object) -> object:
         asked.append((device, *there))

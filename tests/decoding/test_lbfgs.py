@@ -11,7 +11,8 @@ from ckm._decoding.lbfgs import Limits, descend
 def test_nonnegative_least_squares(seed: int) -> None:
     """Many coordinates end at their bound."""
     rng = np.random.default_rng(seed)
-    A, b = rng.normal(size=(60, 30)), rng.normal(size=60)
+    A = rng.normal(size=(60, 30))
+    b = rng.normal(size=60)
     expected, norm = nnls(A, b)
 
     def cost(x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -28,7 +29,8 @@ def test_nonnegative_least_squares(seed: int) -> None:
 
 
 def test_a_curved_valley_within_a_box() -> None:
-    lower, upper = np.array([-2.0, -2, 0.5, -2, 0.7]), np.array([0.8, 2, 2, 2, 0.7])
+    lower = np.array([-2.0, -2, 0.5, -2, 0.7])
+    upper = np.array([0.8, 2, 2, 2, 0.7])
     evaluations = 0
 
     def cost(x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -51,7 +53,7 @@ def test_a_curved_valley_within_a_box() -> None:
     assert evaluations < 2 * theirs.nfev
 
 
-def test_where_nothing_can_move_nothing_does() -> None:
+def test_bounds_that_leave_no_freedom_are_kept() -> None:
     at = np.array([1.0, 2.0])
     found = descend(lambda x: (float(x @ x), 2 * x), at, at, at, Limits(10))
     assert found.x.tolist() == [1.0, 2.0]
@@ -66,7 +68,8 @@ def test_a_cost_above_the_abort_level_ends_after_a_few_steps() -> None:
         evaluations += 1
         return float(rosen(x)), rosen_der(x)
 
-    free, start = np.full(10, np.inf), np.linspace(-2, 2, 10)
+    free = np.full(10, np.inf)
+    start = np.linspace(-2, 2, 10)
     aborted = descend(cost, start, -free, free, Limits(300, abort_above=0.0))
     assert evaluations < 40
     assert descend(cost, start, -free, free, Limits(300)).value < aborted.value / 100
@@ -76,7 +79,8 @@ def test_a_cost_at_the_target_ends_the_descent() -> None:
     def cost(x: np.ndarray) -> tuple[float, np.ndarray]:
         return float(rosen(x)), rosen_der(x)
 
-    free, start = np.full(10, np.inf), np.linspace(-2, 2, 10)
+    free = np.full(10, np.inf)
+    start = np.linspace(-2, 2, 10)
     found = descend(cost, start, -free, free, Limits(300, target=1.0))
     assert 1e-3 < found.value <= 1
     again = descend(cost, found.x, -free, free, Limits(300, target=1.0))

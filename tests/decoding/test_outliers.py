@@ -34,7 +34,8 @@ def reconstructed(X: np.ndarray, bulk: np.ndarray, m: int = 200) -> tuple[np.nda
 
 def test_one_outlier_is_found_exactly() -> None:
     """The bounds and second moments leave no doubt about a single row."""
-    X, far = bulk_rows(), np.array([900.0, -300.0, 500.0])
+    X = bulk_rows()
+    far = np.array([900.0, -300.0, 500.0])
     rows, counts = reconstructed(np.vstack([X, far]), X)
     heaviest = np.argmax(counts * (rows**2).sum(axis=1))
     assert rows[heaviest] == pytest.approx(far, rel=0.02)
@@ -100,8 +101,11 @@ def test_the_misfit_of_some_columns_has_its_gradient() -> None:
     rng = np.random.default_rng(0)
     whole = Problem.of(ckm.sketch(bulk_rows(), n_clusters=5, random_state=0))
     problem = replace(whole, trusted=np.array([True, False, True]))
-    x, step = rng.uniform(0.5, 2, (2, 3, 4)), 1e-6
-    C, widths, alpha = x[0].T[:, :3], x[1].T[:, :3], np.full(4, 0.25)
+    x = rng.uniform(0.5, 2, (2, 3, 4))
+    step = 1e-6
+    C = x[0].T[:, :3]
+    widths = x[1].T[:, :3]
+    alpha = np.full(4, 0.25)
     value, by_C, _, by_widths = moment_misfit(problem, C, alpha, widths)
     assert value > 0
     for gradient, moved in (

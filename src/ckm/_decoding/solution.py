@@ -203,17 +203,18 @@ class Solution(Frozen):
 
         Raises
         ------
-        NonFiniteError
-            If a value is missing or infinite, with `nan="error"`.
         MismatchError
-            If the data has other columns.
+            If the data does not have the columns of the solution.
+        NonFiniteError
+            If a value is infinite, or missing with `nan="error"`.
 
         Examples
         --------
         >>> import ckm
         >>> X = ckm.datasets.gaussian_mixture(2000, 3, 2, separation=20, random_state=1).rows
-        >>> solution = ckm.decode(ckm.sketch(X, n_clusters=3, random_state=0), 3, random_state=0)
-        >>> solution.score(solution.centroids) == 0
+        >>> sketch = ckm.sketch(X, n_clusters=3, random_state=0)
+        >>> few, many = (ckm.decode(sketch, K, random_state=0) for K in (2, 3))
+        >>> many.score(X) > few.score(X)
         True
         """
         centroids = self._labeller

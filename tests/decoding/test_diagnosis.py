@@ -1,0 +1,124 @@
+"""What may be wrong with a solution is found, and nothing else is."""
+
+import re
+
+import numpy as np
+import pytest
+
+import ckm
+from ckm._decoding.diagnosis import Status, diagnose
+from ckm._decoding.problem import Problem
+from ckm.errors import SmallSketchWarning
+
+
+def test_more_clusters_than_distinct_rows_starve() -> None:
+    s = ckm.sketch(np.full((5, 2), 3.0), sketch_size=20, scale=1.0, random_state=0)
+    found = ckm.decode(s, 3, random_state=0)
+    assert found.status is Status.STARVED
+    assert found.weights.tolist() == [1.0, 0.0, 0.0]
+    assert np.array_equal(found.centroids, np.full((3, 2), 3.0))
+    assert "2 of 3 centroids have hardly any weight (below 0.0033)" in found.message
+
+
+def test_centroids_of_hardly_any_weight_are_reported() -> None:
+    """Of eight centroids from a sketch made for five clusters, some may have hardly any weight."""
+    X = ckm.datasets.gaussian_mixture(20_000, 5, 3, separation=30, random_state=0).rows
+    s = ckm.sketch(X, n_clusters=5, random_state=0)
+    found = [ckm.decode(s, K, random_state=0) for K in (5, 8)]
+    assert found[0].status is Status.OK
+    starved = int((found[1].weights < 0.01 / 8).sum())
+    assert (f"{starved} of 8 centroids have hardly any weight" in found[1].message) == (starved > 0)
+    assert (
+        found[0].message
+        == f"Found 5 centroids; the residual is {found[0].unexplained:.2g} times the noise floor."
+    )
+
+
+@pytest.mark.parametrize(("gap", "alike"), [(0.05, True), (1.0, False)])
+def test_centroids_that_the_sketch_cannot_separate_are_merged(
+    sketch: ckm.Sketch, gap: float, alike: bool
+) -> None:
+    """The gap is in units of sigma, the width of a cluster."""
+    C = np.array([[0.0, 0.0], [gap, 0.0], [9.0, 9.0]])
+    findings = diagnose(Problem.of(sketch), C, np.array([0.3, 0.3, 0.4]), None)
+    assert [finding.status for finding in findings] == ([Status.MERGED] if alike else [])
+    assert all(
+        "2 of 3 centroids are so close to another" in finding.sentence for finding in findings
+    )
+
+
+@pytest.mark.parametrize("weights", [[0.5, 0.0, 0.5], [0.9, 0.01, 0.09]])
+def test_light_centroids_far_away_are_not_merged(sketch: ckm.Sketch, weights: list[float]) -> None:
+    C = np.array([[0.0, 0.0], [4.0, 0.0], [9.0, 9.0]])
+    assert Status.MERGED not in [
+        finding.status for finding in diagnose(Problem.of(sketch), C, np.array(weights), None)
+    ]
+
+
+def test_a_measure_that_does_not_explain_the_sketch_is_a_finding(sketch: ckm.Sketch) -> None:
+    problem = Problem.of(sketch)
+    C = np.array([[0.0, 0.0], [9.0, 9.0]])
+    weights = np.array([0.5, 0.5])
+    assert diagnose(problem, C, weights, problem.noise) == ()
+    (finding,) = diagnose(problem, C, weights, 0.01 * problem.m)
+    assert finding.status is Status.UNEXPLAINED
+    assert "RMS residual 0.1 per frequency; sampling noise explains 0.0" in finding.sentence
+    assert "pool=1000" in finding.sentence
+
+
+@pytest.mark.parametrize(
+    ("factor", "status"),
+    [(0.05, "other-spread"), (0.5, "ok"), (1, "ok"), (3, "ok"), (10, "other-spread")],
+)
+def test_frequencies_chosen_for_another_scale_are_a_finding(factor: float, status: str) -> None:
+    """For example if units changed between a sketch and one made like it."""
+    X = ckm.datasets.gaussian_mixture(5000, 4, 3, separation=3, random_state=0).rows
+    sketch = ckm.sketch(factor * X, like=ckm.sketch(X, n_clusters=4, random_state=0))
+    found = ckm.decode(sketch, 4, random_state=0)
+    assert found.status == status
+    if status != "ok":
+        (ratio,) = re.findall(r"The variance of these rows is (\S+) times that", found.message)
+        assert float(ratio) == pytest.approx(factor**2, rel=0.1)
+
+
+def test_a_column_of_large_variance_makes_no_other_column_suspect() -> None:
+    """For example a row number that should have been left out: beside its variance no other column
+    has outliers.
+    """
+    X = np.column_stack([np.arange(5000.0), 0.1 * np.random.default_rng(0).normal(size=(5000, 2))])
+    sketch = ckm.sketch(X, n_clusters=4, random_state=0)
+    assert Problem.of(sketch).has_trusted_moments
+    assert Status.FAR_OUT not in [
+        finding.status for finding in ckm.decode(sketch, 4, random_state=0).findings
+    ]
+
+
+def test_one_centroid_is_the_mean_without_findings() -> None:
+    X = np.random.default_rng(0).gamma(1, size=(5000, 2))
+    X[:3] += 1000
+    for sketch in (
+        ckm.sketch(X, n_clusters=3, random_state=0),
+        ckm.sketch(X, like=ckm.draw_frequencies(20, 2, spread=1e-3, seed=0)),
+    ):
+        found = ckm.decode(sketch, 1)
+        np.testing.assert_allclose(found.centroids[0], X.mean(axis=0), rtol=1e-5)
+        assert (found.status, found.message) == (
+            Status.OK,
+            "Found 1 centroid, the mean of the rows.",
+        )
+
+
+def test_a_complete_pool_has_no_findings() -> None:
+    """The scale of the frequencies does not matter if all rows are in the pool."""
+    X = ckm.datasets.gaussian_mixture(300, 3, 2, separation=5, random_state=0).rows
+    like = ckm.sketch(0.01 * X, n_clusters=3, random_state=0)
+    assert ckm.decode(ckm.sketch(X, like=like, pool=300), 3, random_state=0).status is Status.OK
+    assert ckm.decode(ckm.sketch(X, like=like), 3, random_state=0).status is Status.OTHER_SPREAD
+
+
+def test_a_sketch_too_small_is_a_finding_and_a_warning() -> None:
+    s = ckm.sketch(np.random.default_rng(0).normal(size=(2000, 4)), sketch_size=30, random_state=0)
+    with pytest.warns(SmallSketchWarning, match=r"fewer than 2 K n = 40 .* sketch_size=100"):
+        found = ckm.decode(s, 5, random_state=0)
+    assert found.status is Status.SMALL_SKETCH
+    assert "fewer than 2 K n = 40" in found.message
