@@ -50,7 +50,7 @@ def plusplus_start(rows: FloatArray, weights: FloatArray) -> Start:
 
 
 def require_init(init: str, has_rows: bool) -> None:
-    """Refuse an unknown strategy, and one that needs rows where there are none."""
+    """Refuse an unknown strategy, and one that needs rows if there are none."""
     if not isinstance(init, str) or init not in ("auto", *INITS):
         given = " ".join(repr(init).split())
         choices = ", ".join(map(repr, ("auto", *INITS)))
