@@ -57,6 +57,7 @@ def without_statistics(
         sums = passes[1]()
     if not np.array_equal(sums, passes[0]()):
         raise AssertionError(
-            "The pass without bounds and moments has other sums: benchmarks/statistics_cost.py no longer fits the kernel."
+            "The pass without bounds and moments has other sums: benchmarks/statistics_cost.py no "
+            "longer fits the kernel."
         )
     return passes
