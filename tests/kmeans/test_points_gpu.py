@@ -27,32 +27,32 @@ def test_labels_sums_and_seeds_agree_with_the_cpu(device: object, K: int) -> Non
     points = rng.normal(size=(2000, 3))
     beta = rng.integers(0, 3, 2000).astype(float)
     C = rng.normal(size=(K, 3))
-    here = WeightedPoints(points, beta)
-    there = WeightedPointsGpu(points, beta, device, pairs_at_once=5000)
+    on_cpu = WeightedPoints(points, beta)
+    on_gpu = WeightedPointsGpu(points, beta, device, pairs_at_once=5000)
     for expected, found in zip(
-        (*here.nearest(C), *here.sums(C)), (*there.nearest(C), *there.sums(C)), strict=True
+        (*on_cpu.nearest(C), *on_cpu.sums(C)), (*on_gpu.nearest(C), *on_gpu.sums(C)), strict=True
     ):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
     if K > 1:
-        for expected, found in zip(here.two_nearest(C), there.two_nearest(C), strict=True):
+        for expected, found in zip(on_cpu.two_nearest(C), on_gpu.two_nearest(C), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-    seeds_here, seeds_there = (
+    seeds_cpu, seeds_gpu = (
         kmeans_plus_plus(where, K, np.random.default_rng(0), default_trials(K))
-        for where in (here, there)
+        for where in (on_cpu, on_gpu)
     )
-    np.testing.assert_array_equal(seeds_there, seeds_here)
+    np.testing.assert_array_equal(seeds_gpu, seeds_cpu)
 
 
 @pytest.mark.parametrize("distinct", [1, 2, 5])
 def test_fewer_distinct_points_than_centroids(device: object, distinct: int) -> None:
     points = np.repeat(np.random.default_rng(0).normal(size=(distinct, 2)), 10, axis=0)
-    here, there = (
+    on_cpu, on_gpu = (
         place(points, None, 7, np.random.default_rng(0), device=where) for where in (None, device)
     )
-    found, expected = (np.unique(C.round(12), axis=0) for C in (there[0], here[0]))
+    found, expected = (np.unique(C.round(12), axis=0) for C in (on_gpu[0], on_cpu[0]))
     np.testing.assert_array_equal(found, expected)
     assert len(found) == distinct
-    assert max(there[2], here[2]) < 1e-28
+    assert max(on_gpu[2], on_cpu[2]) < 1e-28
 
 
 def test_squared_distances_far_from_zero_do_not_cancel(device: object) -> None:
