@@ -1,9 +1,7 @@
-"""The limit that kernels are held against: float32 multiply-adds a second, in registers and on
-nothing else.
+"""The limit that kernels are compared with: float32 multiply-adds per second, in registers alone.
 
-Accumulators that do not depend on each other go through a = a x + b as LLVM vectors, in a loop that
-touches no memory. There are several widths and numbers of accumulators, since machines differ; the
-fastest counts.
+Independent accumulators go through a = a x + b as LLVM vectors, in a loop that touches no memory.
+Several widths and numbers of accumulators are tried, since machines differ; the fastest counts.
 """
 
 import time
@@ -17,27 +15,23 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-# 24 are as many as the registers hold
+# Lanes and accumulators; 24 accumulators are as many as the registers hold.
 SHAPES = [(lanes, accumulators) for lanes in (8, 16) for accumulators in (10, 12, 16, 24)]
-ROUNDS = 4000  # of a loop, at least: half a millisecond
+ROUNDS = 4000  # rounds of a loop, at least: half a millisecond
 
 
 def _multiply_adds(lanes: int, accumulators: int) -> Callable[[int, float, float], float]:
-    number, vector = ir.FloatType(), ir.VectorType(ir.FloatType(), lanes)
+    number = ir.FloatType()
+    vector = ir.VectorType(number, lanes)
 
     @intrinsic
     def spin(context: Any, rounds: Any, x: Any, b: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            def every(value: Any) -> Any:
-                nothing, zeros = (
-                    ir.Constant(vector, ir.Undefined),
-                    ir.Constant(ir.VectorType(ir.IntType(32), lanes), None),
-                )
-                return builder.shuffle_vector(
-                    builder.insert_element(nothing, value, ir.Constant(ir.IntType(32), 0)),
-                    nothing,
-                    zeros,
-                )
+            def splat(value: Any) -> Any:
+                undefined = ir.Constant(vector, ir.Undefined)
+                zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
+                one = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
+                return builder.shuffle_vector(one, undefined, zeros)
 
             def call(name: str, result: Any, *values: Any) -> Any:
                 kind = ir.FunctionType(result, [value.type for value in values])
@@ -46,7 +40,8 @@ def _multiply_adds(lanes: int, accumulators: int) -> Callable[[int, float, float
                     values,
                 )
 
-            x, b = every(args[1]), every(args[2])
+            x = splat(args[1])
+            b = splat(args[2])
             totals = [
                 cgutils.alloca_once_value(builder, ir.Constant(vector, [float(i)] * lanes))
                 for i in range(accumulators)
@@ -55,7 +50,8 @@ def _multiply_adds(lanes: int, accumulators: int) -> Callable[[int, float, float
                 for total in totals:
                     builder.store(call("llvm.fma", vector, builder.load(total), x, b), total)
             result = builder.load(totals[0])
-            for total in totals[1:]:  # used, or LLVM would leave it out
+            # Every accumulator is used, or LLVM would remove it.
+            for total in totals[1:]:
                 result = builder.fadd(result, builder.load(total))
             return call("llvm.vector.reduce.fadd", number, ir.Constant(number, 0.0), result)
 
@@ -69,10 +65,11 @@ def _multiply_adds(lanes: int, accumulators: int) -> Callable[[int, float, float
 
 
 class Probe:
-    """Multiply-adds a second, of one thread or of several at once."""
+    """Multiply-adds per second, of one thread or of several at once."""
 
     def __init__(self) -> None:
-        self._x, self._b = np.float32(0.5), np.float32(1)
+        self._x = np.float32(0.5)
+        self._b = np.float32(1)
         loops = {shape: _multiply_adds(*shape) for shape in SHAPES}
         for loop in loops.values():
             loop(1, self._x, self._b)
@@ -81,7 +78,8 @@ class Probe:
             for shape, loop in loops.items():
                 speeds[shape] = max(speeds[shape], self._speed(loop, shape, ROUNDS))
         self.shape = max(speeds, key=lambda shape: speeds[shape])
-        self._loop, self._fastest = loops[self.shape], speeds[self.shape]
+        self._loop = loops[self.shape]
+        self._fastest = speeds[self.shape]
 
     def _speed(
         self, loop: Callable[[int, float, float], float], shape: tuple[int, int], rounds: int

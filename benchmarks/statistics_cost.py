@@ -1,7 +1,7 @@
-"""The compiled pass without bounds and moments: what they cost is the difference.
+"""The compiled pass without bounds and moments: their cost is the difference.
 
-The twin is the kernel's own source, in which rows are centred and rounded and nothing is noted. It
-is held to the same sums, bit for bit.
+The twin is compiled from the kernel's own source, with bounds and moments left out. Its sums are
+checked to be bit-identical.
 """
 
 from collections.abc import Callable

@@ -175,7 +175,7 @@ def test_units_divide_columns() -> None:
     )
 
 
-def test_they_are_small_and_frozen() -> None:
+def test_structured_frequencies_are_small_and_frozen() -> None:
     f = draw_frequencies(10_000, 1000, distribution="structured")
     assert f.signs is not None
     assert f.turns.nbytes + f.signs.nbytes <= 70_000
@@ -431,7 +431,7 @@ def test_the_fast_transform_multiplies_as_the_matrix_does(m: int, n: int, K: int
     ("n", "law", "kind"),
     [(20, "structured", Matrix), (100, "structured", Structure), (100, "multiscale", Matrix)],
 )
-def test_decoders_multiply_by_what_is_faster(n: int, law: str, kind: type) -> None:
+def test_decoders_choose_the_faster_product(n: int, law: str, kind: type) -> None:
     assert isinstance(omega_of(draw_frequencies(10, n, distribution=law)), kind)
 
 
@@ -442,7 +442,7 @@ def clusters_in(n: int, seed: int = 0) -> np.ndarray:
     return ckm.datasets.gaussian_mixture(3000, 3, n, separation=10, random_state=seed).rows
 
 
-def test_sketches_are_saved_and_go_on(tmp_path: Path) -> None:
+def test_saved_sketches_can_be_continued(tmp_path: Path) -> None:
     X = clusters_in(20)
     s = ckm.sketch(X, n_clusters=3, distribution="structured", random_state=0)
     s.save(tmp_path / "s.ckm")
@@ -534,7 +534,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert len((tmp_path / "c.csv").read_text().splitlines()) == 4
 
 
-def test_rows_too_far_out_are_warned_of() -> None:
+def test_outliers_beyond_float32_phases_are_warned_of() -> None:
     f = draw_frequencies(20, 100, distribution="structured", scale=1e-6)
     with pytest.warns(ckm.errors.PhaseWarning):
         ckm.sketch(np.full((2, 100), 1e5), like=f)

@@ -1,4 +1,4 @@
-"""Every kernel agrees with the oracle; the exact one gives the same bits however rows are ordered,
+"""Every kernel agrees with the oracle; the exact ones are bit-identical however rows are ordered,
 split, merged and threaded.
 """
 
@@ -154,7 +154,7 @@ def test_no_rows_add_nothing(
 
 @pytest.mark.parametrize("n", [3, 20])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_tally_is_its_own(kernel: str, n: int, weighted: bool) -> None:
+def test_tallies_share_no_memory(kernel: str, n: int, weighted: bool) -> None:
     f, X = make_frequencies(n, 50, 0), make_rows(n, 200, 0)
     tally, beta = load_kernel(kernel).tally, frozen(np.full(200, 1.5)) if weighted else None
     found = tally(f, X, beta)
@@ -166,7 +166,7 @@ def test_a_tally_is_its_own(kernel: str, n: int, weighted: bool) -> None:
 
 
 @pytest.mark.parametrize("n", [3, 20])
-def test_bounds_and_moments_know_one_zero(kernel: str, n: int) -> None:
+def test_bounds_and_moments_do_not_distinguish_zeros(kernel: str, n: int) -> None:
     f = make_frequencies(n, 50, 0)
     zero = load_kernel(kernel).tally(replace(f, origin=np.zeros(n)), np.full((70, n), -0.0), None)
     for array in (zero.lower, zero.upper, zero.first, zero.second):
@@ -223,7 +223,7 @@ def assert_moments_agree(tally: Tally, f: Frequencies, X: np.ndarray, beta: np.n
     assert np.all(np.abs(tally.second - second) <= 1e-12 * size)
 
 
-# Laws of the exact kernel: the same bits
+# Laws of the exact kernel: bit-identical sums
 
 
 @given(size=sizes, seed=seeds, dtype=dtypes, cuts=st.lists(st.integers(0, 700), max_size=6))
@@ -250,7 +250,7 @@ def test_order_split_and_merge_change_no_bit(
 
 
 @given(size=sizes, seed=seeds, cut=st.integers(1, 699))
-def test_adding_and_taking_away_is_exact(size: tuple[int, int, int], seed: int, cut: int) -> None:
+def test_adding_and_subtracting_is_exact(size: tuple[int, int, int], seed: int, cut: int) -> None:
     n, m, count = size
     f, X = make_frequencies(n, m, seed), make_rows(n, count + 1, seed)
     cut = min(cut, len(X))
@@ -290,7 +290,7 @@ def test_signed_zeros_do_not_depend_on_order(kernel: str, seed: int, zeros: list
     assert sketch_by(kernel, X, f) == sketch_by(kernel, X[::-1], f)
 
 
-# Rows as they lie in memory
+# Layouts in memory
 
 LAYOUTS = {
     "C": lambda X: X,
@@ -314,7 +314,7 @@ LAYOUTS = {
 @pytest.mark.parametrize(
     ("n", "count"), [(1, 300), (2, 63), (7, 129), (8, 64), (16, 200), (17, 65), (33, 1), (130, 70)]
 )
-def test_rows_are_taken_as_they_lie(layout: str, dtype: type, n: int, count: int) -> None:
+def test_rows_of_any_layout_are_summed(layout: str, dtype: type, n: int, count: int) -> None:
     # both with all second moments and with few
     f, X = make_frequencies(n, 300 if n < 17 else 5, n), make_rows(n, count, count, dtype)
     beta = np.random.default_rng(n).integers(1, 9, size=count).astype(np.float64)
@@ -375,7 +375,9 @@ for kind in (np.float32, np.float64):
                 flat = np.frombuffer(memory, kind, count * n, start)
                 by_row, by_column = flat.reshape(count, n), flat.reshape(n, count).T
                 for rows in (by_row, by_row[::-1], by_column, by_column[::-1]):
-                    assert exact_kernel(f, rows, None).sums[0].tolist() == exact_kernel(f, np.zeros((count, n)), None).sums[0].tolist()
+                    expected = exact_kernel(f, np.zeros((count, n)), None)
+                    found = exact_kernel(f, rows, None)
+                    assert found.sums[0].tolist() == expected.sums[0].tolist()
 """)
 
 
@@ -529,7 +531,7 @@ def test_coefficients_belong_to_the_format() -> None:
     assert tuple(map(float, SINE)) == specified.SINE
 
 
-def test_polynomials_are_as_good_as_they_say() -> None:
+def test_polynomials_have_the_stated_errors() -> None:
     r = np.linspace(-0.5, 0.5, 100_001)
     cosine, sine = (
         np.polynomial.polynomial.polyval(r * r, c)
@@ -570,7 +572,7 @@ def test_the_bits_are_pinned() -> None:
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="names a processor of this architecture")
-def test_narrower_processors_give_the_same_bits() -> None:
+def test_narrower_processors_are_bit_identical() -> None:
     """As for a processor without 512-bit registers, and without the instruction that takes whole
     turns off.
     """

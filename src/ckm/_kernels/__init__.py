@@ -14,7 +14,7 @@ import numpy as np
 from ckm._core.frequencies import Frequencies
 from ckm._core.pool import Pool
 from ckm._core.tally import Tally
-from ckm._util.arrays import Array
+from ckm._util.arrays import FloatArray
 from ckm.errors import ParameterError
 
 # name -> the module and the class; modules are imported when their kernel is asked for
@@ -40,7 +40,9 @@ class Kernel(Protocol):
     of any type, on a GPU. Weights are a float64 array (b,) of positive numbers, or None.
     """
 
-    def tally(self, frequencies: Frequencies, rows: Any, weights: Array | None = None) -> Tally:
+    def tally(
+        self, frequencies: Frequencies, rows: Any, weights: FloatArray | None = None
+    ) -> Tally:
         """The sums of equation (3) over these rows, with their bounds and moments."""
         ...
 
@@ -55,7 +57,7 @@ class Kernel(Protocol):
         self,
         rng: np.random.Generator,
         rows: Any,
-        weights: Array | None,
+        weights: FloatArray | None,
         capacity: int,
         frequencies: Frequencies,
     ) -> Pool:

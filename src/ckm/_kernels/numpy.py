@@ -10,7 +10,7 @@ from ckm._core.frequencies import Frequencies
 from ckm._core.moments import has_full_moment
 from ckm._core.tally import UNIT, Tally
 from ckm._kernels.cpu.kernel import CpuKernel, on_host
-from ckm._util.arrays import Array
+from ckm._util.arrays import FloatArray, RowsArray
 from ckm._util.checks import require_float32
 
 _PAIRS = 2**20  # phases in memory at a time: 8 MB
@@ -19,12 +19,14 @@ _PAIRS = 2**20  # phases in memory at a time: 8 MB
 class NumpyKernel(CpuKernel):
     """The kernel for CPUs with plain float64 sums."""
 
-    def tally(self, frequencies: Frequencies, rows: Any, weights: Array | None = None) -> Tally:
+    def tally(
+        self, frequencies: Frequencies, rows: Any, weights: FloatArray | None = None
+    ) -> Tally:
         """The sums over these rows, to rounding, with their bounds and moments."""
         return tally(frequencies, on_host(rows), weights)
 
 
-def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -> Tally:
+def tally(frequencies: Frequencies, rows: RowsArray, weights: FloatArray | None = None) -> Tally:
     """sums_j = sum_l beta_l (cos, sin)(omega_j^T (x_l - origin)), with bounds and moments."""
     m = frequencies.m
     n = frequencies.n

@@ -1,34 +1,37 @@
-"""The specified arithmetic: what happens to one row and one frequency, as a fixed sequence of IEEE
-float32 operations.
+"""The specified arithmetic of one row and one frequency: a fixed sequence of IEEE float32
+operations.
 
     x = float32(float64(row) - origin)
     p = t_0 x_0,  then  p = fma(t_d, x_d, p)  for d = 1 .. n-1           the phase in turns
     r = p - rint(p),  q = r r                                            reduced to [-1/2, 1/2]
     c = 3 + cos(2 pi r) = Horner(q; COSINE, 4),   s = 3 + sin(2 pi r) = fma(Horner(q; SINE), r, 3)
 
-Both results lie in [2, 4], where float32 numbers are 2**-22 apart: their bit patterns, less that of
-3, are the cosine and sine as integers in units of 2**-22. Sums of integers do not depend on order,
-so every exact kernel gives the same bits everywhere.
+Both results lie in [2, 4], where float32 numbers are 2**-22 apart: their bit patterns, minus that
+of 3, are the cosine and sine as integers in units of 2**-22. Sums of integers do not depend on
+order, so all exact kernels are bit-identical, on every machine.
 
 For structured frequencies (`ckm._core.hadamard`) the phases of p = 2**k frequencies at a time, k >=
 6, come from x by
 
     u = x_0 .. x_{n-1}, then p - n zeros
     three times, each with its own factors d:
-        u_i = d_i u_i  for every i        d is a sign times 2**-h, h = k/2 rounded up; the first is
-        also divided by units, in float32 for stride = p/2, p/4, .. 1:  u_i, u_{i+stride} = u_i +
-        u_{i+stride}, u_i - u_{i+stride}  for every i without the bit of the stride
+        u_i = d_i u_i  for every i
+            d_i is a sign times 2**-h, h = k/2 rounded up; in the first round it is also divided by
+            the units, in float32
+        for stride = p/2, p/4, .. 1:
+            u_i, u_{i+stride} = u_i + u_{i+stride}, u_i - u_{i+stride}
+            for every i in which the bit of the stride is not set
     p_j = t_j u_j
 
-and go on as above. Each rounding errs by at most 2**-24 of what it rounds, and a sweep is a
-rotation but for a factor, so the phases of one row err by about 2**-24 sqrt(3 k) of their root mean
-square (of frequencies of one length): as little as those of the dense sum.
+and go on as above. Each rounding errs by at most 2**-24 relative to what it rounds, and a sweep is
+a rotation up to a factor, so the phases of one row err by about 2**-24 sqrt(3 k) of their root mean
+square (for frequencies of one length): as little as those of the dense sum.
 """
 
 import numpy as np
 
-# Minimax over |r| <= 1/2 with float32 coefficients: maximal errors 1.3e-8 and 8.1e-9. They belong
-# to the file format.
+# Minimax over |r| <= 1/2 with float32 coefficients: maximal errors 1.3e-8 and 8.1e-9. They are part
+# of the file format.
 COSINE = tuple(
     map(
         np.float32,
@@ -58,6 +61,6 @@ SINE = tuple(
 )
 
 THREE_BITS = int(np.float32(3).view(np.int32))
-ONE = 2**22  # what a row at the origin adds to a cosine sum
+ONE = 2**22  # the cosine of a row at the origin, in units of 2**-22
 
 MAX_TURNS = 2.0**23  # beyond this, float32 phases have no fractional part left

@@ -13,7 +13,7 @@ from ckm._core.pool import Pool
 from ckm._core.tally import UNIT, Tally
 from ckm._kernels import Plan
 from ckm._kernels.gpu.sampling import draw_pool
-from ckm._util.arrays import Array
+from ckm._util.arrays import FloatArray
 from ckm._util.device import DeviceRows
 from ckm.errors import NonFiniteError
 
@@ -23,7 +23,9 @@ _PAIRS = 2**24  # phases in memory at a time: 128 MB
 class TorchKernel:
     """Plain float64 sums where the rows are."""
 
-    def tally(self, frequencies: Frequencies, rows: Any, weights: Array | None = None) -> Tally:
+    def tally(
+        self, frequencies: Frequencies, rows: Any, weights: FloatArray | None = None
+    ) -> Tally:
         """The sums over these rows, to rounding, with their bounds and moments."""
         return tally(frequencies, rows, weights)
 
@@ -35,7 +37,7 @@ class TorchKernel:
         self,
         rng: np.random.Generator,
         rows: Any,
-        weights: Array | None,
+        weights: FloatArray | None,
         capacity: int,
         frequencies: Frequencies,
     ) -> Pool:

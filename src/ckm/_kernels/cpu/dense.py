@@ -25,7 +25,7 @@ from ckm._kernels.cpu.moments import add_products
 from ckm._kernels.cpu.packing import absorb_columns, absorb_rows, copy, turn
 from ckm._kernels.cpu.phases import ROWS, TILE, drain_tiles, sum_tiles, weigh_tiles
 from ckm._kernels.spec import ONE, THREE_BITS
-from ckm._util.arrays import Array, aligned_arrays
+from ckm._util.arrays import Array, FloatArray, RowsArray, aligned_arrays
 from ckm._util.checks import require_float32
 
 _RUN_NUMBERS = 2**13  # float32 numbers in a run of rows: 32 kB, a first-level cache
@@ -65,7 +65,7 @@ class _Buffers(NamedTuple):
     scratch: Array
 
 
-def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -> Tally:
+def tally(frequencies: Frequencies, rows: RowsArray, weights: FloatArray | None = None) -> Tally:
     """The tally of `rows`; integer sums when they are unweighted."""
     if not len(rows):
         return Tally.empty(frequencies.m, frequencies.n)
@@ -101,7 +101,7 @@ class _Plan(NamedTuple):
 
 
 def prepared(
-    frequencies: Frequencies, rows: Array, weights: Array | None = None
+    frequencies: Frequencies, rows: RowsArray, weights: FloatArray | None = None
 ) -> tuple[Any, ...]:
     """The arguments of `_sweep`, with an address in place of the rows.
 

@@ -9,14 +9,16 @@ from ckm._core.pool import Pool
 from ckm._core.tally import Tally
 from ckm._kernels import Plan
 from ckm._kernels.cpu import dense, structured
-from ckm._util.arrays import Array
+from ckm._util.arrays import Array, FloatArray, RowsArray
 from ckm._util.device import DeviceRows, is_tensor
 
 
 class CpuKernel:
     """The specified arithmetic on the CPU; rows on a GPU are copied, one block at a time."""
 
-    def tally(self, frequencies: Frequencies, rows: Any, weights: Array | None = None) -> Tally:
+    def tally(
+        self, frequencies: Frequencies, rows: Any, weights: FloatArray | None = None
+    ) -> Tally:
         """The exact sums over these rows, with their bounds and moments."""
         rows = on_host(rows)
         if frequencies.signs is not None:
@@ -31,7 +33,7 @@ class CpuKernel:
         self,
         rng: np.random.Generator,
         rows: Any,
-        weights: Array | None,
+        weights: FloatArray | None,
         capacity: int,
         frequencies: Frequencies,
     ) -> Pool:
@@ -40,18 +42,18 @@ class CpuKernel:
         return Pool.draw(rng, rows, weights, capacity, importance(rows, frequencies))
 
 
-def on_host(rows: Any) -> Array:
+def on_host(rows: Any) -> RowsArray:
     """Rows as a float32 or float64 array on the CPU; copied only if they are not one already."""
     if is_tensor(rows):
         rows = DeviceRows(rows)
     if not isinstance(rows, DeviceRows):
-        array: Array = rows
+        array: RowsArray = rows
         return array
     array = np.asarray(rows)
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 
-def importance(rows: Array, frequencies: Frequencies) -> Array | None:
+def importance(rows: Array, frequencies: Frequencies) -> FloatArray | None:
     """How much each row may matter to the SSE: one on average, half of it the same for every row
     and half in proportion to its squared distance from the origin.
 

@@ -27,7 +27,7 @@ from ckm._kernels.cpu.transform import (
     weigh_pass_4,
 )
 from ckm._kernels.spec import ONE, THREE_BITS
-from ckm._util.arrays import Array, aligned
+from ckm._util.arrays import Array, FloatArray, RowsArray, aligned
 from ckm.errors import NonFiniteError
 
 # Groups of LANES rows in a block, at most: sums of 256 integers of at most 2**22 fit int32.
@@ -45,7 +45,7 @@ _Plan = tuple[Array, Array, Array]
 _Buffers = tuple[Array, Array, Array, Array, Array, Array]
 
 
-def tally(frequencies: Frequencies, rows: Array, weights: Array | None = None) -> Tally:
+def tally(frequencies: Frequencies, rows: RowsArray, weights: FloatArray | None = None) -> Tally:
     """The tally of `rows`; integer sums when they are unweighted."""
     m = frequencies.m
     n = frequencies.n

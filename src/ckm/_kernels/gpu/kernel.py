@@ -27,7 +27,7 @@ from ckm._kernels import torch as plain
 from ckm._kernels.cpu import dense
 from ckm._kernels.gpu.sampling import draw_pool
 from ckm._kernels.gpu.streams import STREAMS, StreamPool
-from ckm._util.arrays import Array
+from ckm._util.arrays import Array, FloatArray
 from ckm._util.device import (
     DEVICE_BYTES,
     DeviceRows,
@@ -110,7 +110,9 @@ class GpuKernel:
         self._plain_tally = plain_tally
         self._staged_bytes = staged_bytes
 
-    def tally(self, frequencies: Frequencies, rows: Any, weights: Array | None = None) -> Tally:
+    def tally(
+        self, frequencies: Frequencies, rows: Any, weights: FloatArray | None = None
+    ) -> Tally:
         """The sums over these rows, with their bounds and moments: an array, a tensor, or rows on a
         GPU.
         """
@@ -139,7 +141,7 @@ class GpuKernel:
         self,
         rng: np.random.Generator,
         rows: Any,
-        weights: Array | None,
+        weights: FloatArray | None,
         capacity: int,
         frequencies: Frequencies,
     ) -> Pool:
@@ -147,7 +149,7 @@ class GpuKernel:
         return draw_pool(rng, rows, weights, capacity, frequencies)
 
     def _sum_in_place(
-        self, frequencies: Frequencies, rows: DeviceRows, weights: Array | None
+        self, frequencies: Frequencies, rows: DeviceRows, weights: FloatArray | None
     ) -> Tally:
         """The tally of rows on a GPU, copied only if another GPU is asked for."""
         if self._device is not None and rows.tensor.device != self._device:
@@ -158,7 +160,7 @@ class GpuKernel:
             return self._sum(frequencies, rows, weights, lane, turn)
 
     def _sum(
-        self, frequencies: Frequencies, rows: Any, weights: Array | None, lane: Any, turn: Any
+        self, frequencies: Frequencies, rows: Any, weights: FloatArray | None, lane: Any, turn: Any
     ) -> Tally:
         """The tally, computed in the stream of a lane; returns when it is done, so that buffers may
         be used again. Launches are made while `turn` is held.
@@ -197,7 +199,7 @@ class GpuKernel:
 
 
 def _as_tally(
-    frequencies: Frequencies, rows: Any, weights: Array | None, sums: Array, notes: Array
+    frequencies: Frequencies, rows: Any, weights: FloatArray | None, sums: Array, notes: FloatArray
 ) -> Tally:
     """The tally of these sums and notes; refuses rows that are not finite in float32."""
     lower = notes[0]

@@ -9,7 +9,7 @@ from ckm._core.frequencies import Frequencies
 from ckm._core.pool import Pool
 from ckm._kernels.cpu.kernel import CpuKernel
 from ckm._kernels.gpu.streams import STREAMS
-from ckm._util.arrays import Array
+from ckm._util.arrays import FloatArray
 from ckm._util.device import DeviceRows, has_triton
 
 _PROGRAM_ROWS = 64  # rows per Triton program
@@ -18,7 +18,7 @@ _PROGRAM_ROWS = 64  # rows per Triton program
 def draw_pool(
     rng: np.random.Generator,
     rows: Any,
-    weights: Array | None,
+    weights: FloatArray | None,
     capacity: int,
     frequencies: Frequencies,
 ) -> Pool:
