@@ -18,7 +18,6 @@ from ckm._core.tally import UNIT, Tally
 from ckm._kernels import load_kernel
 from ckm._kmeans.assign import Centroids
 from ckm._kmeans.index import CentroidIndex
-from ckm._kmeans.nearest_gpu import GpuSearch
 from ckm._sources import open_source
 from ckm._sources.adapters import Weighted
 from ckm._sources.arrays import ArraySource
@@ -358,6 +357,8 @@ def test_a_row_without_a_nearest_centroid_is_named(n: int, value: float) -> None
 
 
 def test_a_gpu_without_triton_gives_the_same_labels() -> None:
+    from ckm._kmeans.nearest_gpu import GpuSearch
+
     X, C = torch.randn(5000, 6, device="cuda"), np.random.default_rng(0).normal(size=(9, 6))
     expected, sse = Centroids(C).assign(open_source(X))
     labels, other = GpuSearch(CentroidIndex(C), use_triton=False).assign(open_source(X))
