@@ -61,7 +61,7 @@ $(VENV)/installed-torch: $(VENV)/installed
 	@touch $@
 
 test-torch: $(VENV)/installed-torch
-	$(BIN)/python -m pytest -n auto --dist loadgroup tests/kernels/test_torch.py tests/laws/test_kernels.py tests/kernels/test_gpu.py tests/decoding/test_decoding_gpu.py tests/kmeans/test_points_gpu.py tests/sources/test_sources.py::test_tensors
+	$(BIN)/python -m pytest -n auto --dist loadgroup tests/kernels/test_torch.py tests/laws/test_kernels.py tests/kernels/test_gpu.py tests/decoding/test_decoding_gpu.py tests/kmeans/test_points_gpu.py tests/sources/test_streams.py::test_tensors
 
 test-gpu: $(VENV)/installed-torch
 	$(BIN)/python -c 'import torch; assert torch.cuda.is_available(), "there is no GPU that torch can use"'
