@@ -5,7 +5,9 @@ import json
 import os
 import pickle
 import stat
+import struct
 import tempfile
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +21,11 @@ from safetensors.numpy import save as save_tensors
 from sketch_files import LEFT_OUT, canonical, forge, header_of, metadata_of, mutations, with_header
 
 import ckm
+from ckm._core.container import ContainerKind, read_container
 from ckm._core.frequencies import draw_frequencies
 from ckm._core.sketch import Sketch
-from ckm._core.storage import deserialise, serialise
+from ckm._core.storage import SKETCH, deserialise, serialise
+from ckm._sketching.checkpoint import CHECKPOINT
 from ckm.errors import MissingFileError, OutputError, SketchFileError
 
 GOLDEN = Path(__file__).parent / "golden" / "v1.ckm"
@@ -451,13 +455,56 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         ckm.load(tmp_path / ("a" * 300))
 
 
-def test_a_huge_other_file_is_not_read_into_memory(tmp_path: Path) -> None:
-    path = tmp_path / "huge.ckm"
+def sparse(path: Path, start: bytes, size: int = 2**40) -> Path:
+    """A file of `size` bytes (a terabyte) with this start and zeros after it."""
     with path.open("wb") as file:
-        file.write(b"\xff" * 16)
-        file.truncate(2**40)  # a terabyte, sparse
-    with pytest.raises(SketchFileError, match="is not a sketch"):
-        ckm.load(path)
+        file.write(start)
+        file.truncate(size)
+    return path
+
+
+def announcing(n_bytes: int) -> bytes:
+    """The start of a sketch whose header announces a tensor of this many bytes."""
+    header, _ = header_of(DATA)
+    header["turns"]["data_offsets"][1] = n_bytes
+    return with_header(json.dumps(header, separators=(",", ":")), b"")
+
+
+@pytest.mark.parametrize(
+    ("start", "reason"),
+    [
+        (b"\xff" * 16, "is not a sketch"),
+        (b"", "is not a sketch"),
+        (struct.pack("<Q", 2**26), "is not a sketch"),
+        (struct.pack("<Q", 2**26) + b"{", "header is not readable"),
+        (DATA, "longer than its header says"),
+        (announcing(2**30), "longer than its header says"),
+        (announcing(2**50), "truncated"),
+        (announcing(-5), "longer than its header says"),
+    ],
+    ids=["text", "zeros", "header of zeros", "brace", "sketch", "1 GiB", "1 PiB", "negative"],
+)
+@pytest.mark.parametrize("kind", [SKETCH, CHECKPOINT], ids=["sketch", "checkpoint"])
+def test_a_huge_file_is_not_read_into_memory(
+    tmp_path: Path, kind: ContainerKind, start: bytes, reason: str
+) -> None:
+    path = sparse(tmp_path / "huge.ckm", start)
+    limit = 4 * 2**26  # a few copies of the longest header
+    tracemalloc.start()
+    with pytest.raises(kind.error, match=reason.replace("sketch", kind.noun)):
+        read_container(kind, path)
+    assert tracemalloc.get_traced_memory()[1] < limit
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", [SKETCH, CHECKPOINT], ids=["sketch", "checkpoint"])
+def test_pipes_and_devices_are_refused_at_once(tmp_path: Path, kind: ContainerKind) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path / "fifo", Path("/dev/zero"), Path("/dev/null")):
+        with pytest.raises(kind.error, match=f"{path} is a pipe or a device, not a file; write"):
+            read_container(kind, path)
+    with pytest.raises(SketchFileError, match="fifo is a pipe"):
+        ckm.load(tmp_path / "fifo")
 
 
 @pytest.mark.parametrize("step", ["replace", "fsync"])
@@ -488,16 +535,20 @@ def test_a_failed_save_leaves_the_old_file(
     assert os.listdir(tmp_path) == ["s.ckm"]
 
 
-def test_saving_replaces_and_respects_the_umask(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [None, 0o600, 0o644])
+def test_saving_replaces_and_respects_permissions(tmp_path: Path, mode: int | None) -> None:
+    """A new file has the permissions of the umask, a replaced one those it had."""
     path = tmp_path / "s.ckm"
-    path.write_bytes(b"old")
+    if mode is not None:
+        path.write_bytes(b"old")
+        path.chmod(mode)
     before = os.umask(0o027)
     try:
         small().save(path)
     finally:
         os.umask(before)
     assert path.read_bytes() == DATA
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert stat.S_IMODE(path.stat().st_mode) == (0o640 if mode is None else mode)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,9 @@ def test_errors_of_the_system_become_output_errors(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+# Links
+
+
 def test_a_symbolic_link_stays_a_link(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.write_bytes(b"old")
@@ -64,10 +68,82 @@ def test_a_symbolic_link_stays_a_link(tmp_path: Path) -> None:
     assert target.read_bytes() == b"new"
 
 
-def test_the_umask_is_respected(tmp_path: Path) -> None:
-    before = os.umask(0o027)
-    try:
-        write_atomically(tmp_path / "result", b"")
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE((tmp_path / "result").stat().st_mode) == 0o640
+def test_the_target_of_a_link_may_be_missing(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    write_atomically(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_bytes() == b"new"
+    (tmp_path / "lost").symlink_to(tmp_path / "none" / "target")
+    with pytest.raises(OutputError, match=r"the folder .*none does not exist; make it first"):
+        write_atomically(tmp_path / "lost", b"new")
+
+
+def test_a_link_to_itself_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    with pytest.raises(OutputError, match="symbolic link to itself; choose another"):
+        write_atomically(tmp_path / "a", b"new")
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+
+
+def test_temporary_names_differ(tmp_path: Path) -> None:
+    names = set()
+    for _ in range(5):
+        with atomic_file(tmp_path / "result"):
+            names |= set(os.listdir(tmp_path)) - {"result"}
+    assert len(names) == 5
+    assert not any(str(os.getpid()) in name for name in names)
+
+
+@pytest.mark.parametrize("plant", ["link", "file"])
+def test_a_planted_temporary_file_is_not_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: str
+) -> None:
+    """Even if somebody guesses the temporary name and puts a link there."""
+    monkeypatch.setattr("secrets.token_hex", lambda size: "0" * (2 * size))
+    with atomic_file(tmp_path / "result"):
+        (name,) = os.listdir(tmp_path)
+    os.unlink(tmp_path / "result")
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"valuable")
+    if plant == "link":
+        (tmp_path / name).symlink_to(victim)
+    else:
+        os.link(victim, tmp_path / name)
+    with pytest.raises(OutputError, match=r"Cannot write .*result"):
+        write_atomically(tmp_path / "result", b"new")
+    assert victim.read_bytes() == b"valuable"
+    assert sorted(os.listdir(tmp_path)) == sorted(["victim", name])
+
+
+# Permissions
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o077], ids=oct)
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644, 0o666, 0o755], ids=oct)
+def test_a_replaced_file_keeps_its_permissions(tmp_path: Path, umask: int, mode: int) -> None:
+    path = tmp_path / "result"
+    path.write_bytes(b"old")
+    path.chmod(mode)
+    (tmp_path / "link").symlink_to(path)
+    for name in ("result", "link"):
+        with atomic_file(tmp_path / name) as file:
+            (temporary,) = set(os.listdir(tmp_path)) - {"result", "link"}
+            assert mode_of(tmp_path / temporary) == mode, "at no moment can more people read it"
+            file.write(b"new")
+        assert mode_of(path) == mode
+
+
+def test_a_new_file_has_the_permissions_of_the_umask(tmp_path: Path, umask: int) -> None:
+    write_atomically(tmp_path / "result", b"")
+    assert mode_of(tmp_path / "result") == 0o666 & ~umask

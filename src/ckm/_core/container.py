@@ -8,11 +8,13 @@ written for its contents is refused.
 
 import hashlib
 import json
+import os
+import stat
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, BinaryIO, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 from safetensors import SafetensorError
@@ -29,6 +31,17 @@ _Value = TypeVar("_Value")
 
 # A longer header is not ours: the file is then refused before it is read into memory.
 _MAX_HEADER_BYTES = 64 * 2**20
+# What reading metadata and tensors that are not ours may raise.
+_BUILD_ERRORS = (
+    CkmError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+_LENGTH_BYTES = 8  # of the integer that the file starts with
 
 
 @dataclass(frozen=True)
@@ -47,6 +60,8 @@ class ContainerKind:
         Raised for files that are refused.
     remedy : str
         The end of every such message.
+    former_start : bytes, optional
+        The first bytes of files in an earlier format, which is no longer read.
     """
 
     key: str
@@ -54,6 +69,7 @@ class ContainerKind:
     version: int
     error: type[CkmError]
     remedy: str
+    former_start: bytes | None = None
 
     def refuse(self, name: str, reason: str) -> NoReturn:
         """Raise the error of this kind: "`name` `reason`; `remedy`"."""
@@ -86,7 +102,7 @@ def unpack_container(kind: ContainerKind, data: bytes, name: str) -> Contents:
         kind.refuse(name, f"is damaged ({error})")
     try:
         expected = _digest(metadata, tensors)
-    except ValueError as error:  # NaN in the metadata
+    except (ValueError, RecursionError) as error:  # NaN, or too deeply nested
         kind.refuse(name, f"does not hold a valid {kind.noun} ({error})")
     if digest != expected:
         kind.refuse(name, "does not match its checksum: it was altered or damaged")
@@ -107,7 +123,7 @@ def restore(
     metadata, tensors = unpack_container(kind, data, name)
     try:
         value = build(metadata, tensors)
-    except (CkmError, AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+    except _BUILD_ERRORS as error:
         kind.refuse(name, f"does not hold a valid {kind.noun} ({error})")
     if serialise(value, metadata["version"]) != data:
         kind.refuse(
@@ -118,19 +134,67 @@ def restore(
 
 
 def read_container(kind: ContainerKind, path: Path) -> bytes:
-    """The bytes of a file, unless its first ones show that it is not a container."""
+    """The bytes of a file whose header announces exactly as many bytes as the file has.
+
+    Only the header of another file is read, and nothing of a pipe or a device, which may never end.
+    """
     try:
-        with path.open("rb") as file:
-            start = file.read(8)
-            if len(start) == 8 and struct.unpack("<Q", start)[0] > _MAX_HEADER_BYTES:
-                kind.refuse(str(path), f"is not a {kind.noun}")
-            return start + file.read()
+        # Opening a pipe would wait for somebody to write to it.
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            size = _regular_file_size(kind, file, path)
+            header = file.read(_LENGTH_BYTES)
+            if len(header) == _LENGTH_BYTES and _header_length(header) <= _MAX_HEADER_BYTES:
+                header += file.read(_header_length(header))
+            expected = len(header) + _payload_bytes(_header(kind, header, str(path)))
+            if size < expected:
+                kind.refuse(str(path), "is truncated")
+            if size > expected:
+                kind.refuse(str(path), "is damaged: it is longer than its header says")
+            return header + file.read(expected - len(header))
     except FileNotFoundError:
         raise MissingFileError(f"There is no file {path}; check the name.") from None
     except IsADirectoryError:
         kind.refuse(str(path), "is a directory")
-    except OSError as error:
-        kind.refuse(str(path), f"cannot be read ({error.strerror or error})")
+    except (OSError, ValueError) as error:
+        if isinstance(error, CkmError):
+            raise
+        reason = getattr(error, "strerror", None) or error
+        kind.refuse(str(path), f"cannot be read ({reason})")
+
+
+def _regular_file_size(kind: ContainerKind, file: BinaryIO, path: Path) -> int:
+    """The size in bytes of an open file that is not a directory, a pipe or a device."""
+    status = os.fstat(file.fileno())
+    if stat.S_ISDIR(status.st_mode):
+        kind.refuse(str(path), "is a directory")
+    if not stat.S_ISREG(status.st_mode):
+        raise kind.error(
+            f"{path} is a pipe or a device, not a file; write the {kind.noun} to a file first."
+        )
+    return status.st_size
+
+
+def _header_length(data: bytes) -> int:
+    """The length of the JSON header in bytes, which the file starts with."""
+    return int(struct.unpack("<Q", data[:_LENGTH_BYTES])[0])
+
+
+def _payload_bytes(header: dict[str, Any]) -> int:
+    """The number of bytes after the header: where its last tensor ends."""
+    ends = [0]
+    for name, tensor in header.items():
+        if name != "__metadata__":
+            ends.append(_tensor_end(tensor))
+    return max(ends)
+
+
+def _tensor_end(tensor: Any) -> int:
+    """Where a tensor ends in the payload; zero if its entry is not one that safetensors writes."""
+    offsets = tensor.get("data_offsets") if isinstance(tensor, dict) else None
+    if not isinstance(offsets, list) or len(offsets) != 2:
+        return 0
+    return offsets[1] if type(offsets[1]) is int and offsets[1] > 0 else 0
 
 
 def _canonical(metadata: Metadata) -> str:
@@ -150,13 +214,16 @@ def _header(kind: ContainerKind, data: bytes, name: str) -> dict[str, Any]:
     """The JSON header: its length as a 64-bit integer comes first in the file."""
     if not data:
         kind.refuse(name, "is empty")
-    length = struct.unpack("<Q", data[:8])[0] if len(data) >= 8 else 0
-    if not 2 <= length <= _MAX_HEADER_BYTES or data[8:9] != b"{":
+    if kind.former_start is not None and data.startswith(kind.former_start[:_LENGTH_BYTES]):
+        kind.refuse(name, "was written by an earlier version of ckm, in another format")
+    length = _header_length(data) if len(data) >= _LENGTH_BYTES else 0
+    end = _LENGTH_BYTES + length
+    if not 2 <= length <= _MAX_HEADER_BYTES or data[_LENGTH_BYTES : _LENGTH_BYTES + 1] != b"{":
         kind.refuse(name, f"is not a {kind.noun}")
-    if len(data) < 8 + length:
+    if len(data) < end:
         kind.refuse(name, "is truncated")
     try:
-        header = json.loads(data[8 : 8 + length])
+        header = json.loads(data[_LENGTH_BYTES:end].decode())
     except (ValueError, RecursionError):
         kind.refuse(name, "is damaged: its header is not readable")
     if not isinstance(header, dict):

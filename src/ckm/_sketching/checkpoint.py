@@ -15,7 +15,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from ckm._core.container import ContainerKind, Metadata, Tensors, pack_container, restore
+from ckm._core.container import (
+    ContainerKind,
+    Metadata,
+    Tensors,
+    pack_container,
+    read_container,
+    restore,
+)
 from ckm._core.sketch import Sketch
 from ckm._core.storage import sketch_from_parts, sketch_to_parts
 from ckm._messages import Argument
@@ -33,9 +40,9 @@ CHECKPOINT = ContainerKind(
     version=2,
     error=CheckpointError,
     remedy="remove this checkpoint and start again.",
+    # Version 1 was a line of JSON, which started with this, followed by a sketch file.
+    former_start=b'{"asked":',
 )
-# Version 1 was a line of JSON, which started with this, followed by a sketch file.
-_START_OF_VERSION_1 = b'{"asked":'
 # Seconds between two checkpoints: at most this much work is lost, and writing one takes far less.
 CHECKPOINT_INTERVAL = 10.0
 
@@ -98,8 +105,6 @@ def to_bytes(checkpoint: Checkpoint) -> bytes:
 
 def from_bytes(data: bytes, name: str = "these bytes") -> Checkpoint:
     """The checkpoint in `data`, refused unless `to_bytes` would write the same bytes."""
-    if data.startswith(_START_OF_VERSION_1):
-        CHECKPOINT.refuse(name, "was written by an earlier version of ckm, in another format")
     return restore(CHECKPOINT, data, name, _from_parts, lambda found, _: to_bytes(found))
 
 
@@ -238,11 +243,7 @@ def _read_checkpoint(
             Argument("resume", True),
             ", or remove it to start again.",
         )
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        CHECKPOINT.refuse(str(path), f"cannot be read ({error.strerror or error})")
-    found = from_bytes(data, str(path))
+    found = from_bytes(read_container(CHECKPOINT, Path(path)), str(path))
     _require_same_options(path, found.options, options)
     _require_same_files(path, found.files, files)
     return found

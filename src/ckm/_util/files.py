@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,23 +11,29 @@ from typing import BinaryIO
 
 from ckm.errors import CkmError, OutputError
 
+# Permissions of a file that is not there yet, from which the system takes those of the umask.
+_NEW_FILE_MODE = 0o666
+
 
 @contextmanager
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a binary file, readable and writable, that replaces `path` when the block ends.
 
     The bytes go to a temporary file in the same directory, which is synced to disk and renamed
-    when the block ends without an exception, and removed otherwise. A symbolic link at `path`
-    stays a link: its target is replaced. Errors of the operating system become `OutputError`.
+    when the block ends without an exception, and removed otherwise. A file that is replaced passes
+    its permissions on. A symbolic link at `path` stays a link: its target is replaced. Errors of
+    the operating system become `OutputError`.
     """
     check_writable(path)
     target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".ckm-{os.getpid()}-{secrets.token_hex(8)}.part")
     try:
-        # O_EXCL: never write through a file or link that somebody else put there.
-        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        mode = _permissions(target)
+        temporary, descriptor = _open_temporary(target, _NEW_FILE_MODE if mode is None else mode)
         try:
             with os.fdopen(descriptor, "w+b") as file:
+                # The umask may have removed permissions that the old file has.
+                if mode is not None and hasattr(os, "fchmod"):
+                    os.fchmod(descriptor, mode)
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -54,19 +61,41 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     try:
         reason = _obstacle(target)
         if reason is None:
-            with tempfile.TemporaryFile(dir=target.parent):
+            with tempfile.TemporaryFile(dir=Path(os.path.realpath(target)).parent):
                 return
     except OSError as error:
         reason = f"{error.strerror or error}; choose another output"
     raise OutputError(f"Cannot write {target}: {reason}.")
 
 
+def _permissions(target: Path) -> int | None:
+    """The permissions of an existing file; None if there is none."""
+    try:
+        return stat.S_IMODE(target.stat().st_mode) & 0o777
+    except FileNotFoundError:
+        return None
+
+
+def _open_temporary(target: Path, mode: int) -> tuple[Path, int]:
+    """A new file beside `target`, and its descriptor.
+
+    Nobody can guess its name, and O_EXCL refuses a file or link that is already there.
+    """
+    temporary = target.with_name(f".ckm-{secrets.token_hex(16)}.part")
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    return temporary, os.open(temporary, flags | getattr(os, "O_BINARY", 0), mode)
+
+
 def _obstacle(target: Path) -> str | None:
     """Why `target` cannot be written, with the remedy; None if nothing is known to prevent it."""
+    real = Path(os.path.realpath(target))
+    folder = real.parent if target.is_symlink() else target.parent
     if target.is_dir():
         return "it is a directory; name a file in it"
-    if not target.parent.is_dir():
-        return f"the folder {target.parent} does not exist; make it first"
+    if real.is_symlink():
+        return "it is a symbolic link to itself; choose another output"
+    if not folder.is_dir():
+        return f"the folder {folder} does not exist; make it first"
     if target.exists() and not target.is_file():
         return "it is not a regular file; choose another output"
     if target.exists() and not os.access(target, os.W_OK):
