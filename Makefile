@@ -3,11 +3,12 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-engines java test-torch test-gpu lint bench bench-quality bench-gpu reproduce reproduce-full clean
+.PHONY: help demo test test-slow test-slow-sample test-engines java test-torch test-gpu lint bench bench-quality bench-gpu reproduce reproduce-full clean
 
 help:
 	@echo "make demo   cluster a million rows and compare with k-means (under a minute once installed)"
-	@echo "make test   lint, then run all tests"
+	@echo "make test   lint, then run the fast tests (four minutes on two cores)"
+	@echo "make test-slow   the slow tests: quality on large data, cold compilation, fuzzing"
 	@echo "make test-engines   run the tests on local clusters of Dask, Spark and Ray"
 	@echo "make test-torch   the tests of what works with torch, on the CPU (installs torch unless it is there)"
 	@echo "make test-gpu     the tests of the GPU kernels, on the GPU of this machine"
@@ -44,8 +45,17 @@ $(VENV)/installed-experiments: pyproject.toml
 demo: $(VENV)/installed
 	$(BIN)/ckm demo
 
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
+
 test: lint
-	$(BIN)/python -m pytest -n auto --dist loadgroup --ignore tests/engines
+	$(PYTEST) -m "not slow" --ignore tests/engines
+
+test-slow: $(VENV)/installed
+	$(PYTEST) -m slow --ignore tests/engines
+
+# What continuous integration runs of the slow tests: about 90 seconds of them.
+test-slow-sample: $(VENV)/installed
+	$(PYTEST) -m sampled --ignore tests/engines
 
 test-engines: $(VENV)/installed-engines java
 	$(BIN)/python -m pytest tests/engines

@@ -49,6 +49,8 @@ def test_density_is_better_than_clompr() -> None:
     assert ours < 1.002 < papers
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_clusters_that_are_not_gaussian() -> None:
     """Two crescents and a ring: no mixture of K atoms explains them, mixtures of more atoms do."""
     rng = np.random.default_rng(0)
@@ -122,6 +124,7 @@ def test_threads_of_libraries_do_not_change_the_result() -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_one_replicate_is_enough() -> None:
     X = ckm.datasets.gaussian_mixture(50_000, 10, 5, random_state=4).rows
     s = ckm.sketch(X, n_clusters=10, random_state=0)
@@ -151,7 +154,9 @@ def test_decodings_may_overlap() -> None:
     assert [library["num_threads"] for library in threadpool_info()] == limits
 
 
-@pytest.mark.parametrize(("n", "pool"), [(3, 0), (3, 300), (20, 0)])
+@pytest.mark.parametrize(
+    ("n", "pool"), [(3, 0), (3, 300), pytest.param(20, 0, marks=pytest.mark.slow)]
+)
 def test_the_number_of_threads_does_not_change_the_result(
     n: int, pool: int, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -195,6 +200,7 @@ def test_members_that_end_in_a_poor_minimum_are_left_out() -> None:
     assert_array_equal(measure.points, np.tile(problem.mean, (len(measure.points), 1)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [2, 3, 8])
 def test_small_clusters_of_unequal_widths_among_scattered_rows(seed: int) -> None:
     """Some of them are close to another. Mixtures that miss one and follow the scattered rows
@@ -239,6 +245,7 @@ def test_clusters_that_are_small_beside_the_data(width: float) -> None:
     assert relative_sse(X, found.centroids) < 1.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_few_outliers_do_not_change_the_other_centroids(seed: int) -> None:
     """The moments are theirs, and are not matched: two centroids go to the outliers, the others to
@@ -258,6 +265,8 @@ def test_a_few_outliers_do_not_change_the_other_centroids(seed: int) -> None:
     assert "Column 0 (counted from 0) reaches" in found.message
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_a_pool_keeps_the_outliers_that_decide_the_sse() -> None:
     X = far_clusters()
     alone = ckm.decode(ckm.sketch(X, n_clusters=6, random_state=1), 6, random_state=0)
@@ -290,12 +299,14 @@ def test_the_problem_without_known_rows_is_that_of_the_others() -> None:
     assert not Problem.of(s).has_trusted_moments
 
 
+@pytest.mark.slow
 def test_many_clusters() -> None:
     X = ckm.datasets.gaussian_mixture(50_000, 60, 2, random_state=0).rows
     found = ckm.decode(ckm.sketch(X, n_clusters=60, random_state=0), 60, random_state=0)
     assert relative_sse(X, found.centroids) < 1.03
 
 
+@pytest.mark.slow
 def test_a_heavy_cluster_is_split_if_that_lowers_the_sse() -> None:
     """The mixture has ten atoms, but k-means has two centroids in the heaviest."""
     rng = np.random.default_rng(5)

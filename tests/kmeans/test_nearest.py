@@ -132,6 +132,7 @@ assert np.array_equal(labels, ((X[:, None] - C) ** 2).sum(axis=2).argmin(axis=1)
 """
 
 
+@pytest.mark.slow
 def test_on_processors_with_shorter_vectors(tmp_path: Path) -> None:
     """In a separate process with its own cache, since numba reads the settings once."""
     generic = {

@@ -358,6 +358,7 @@ def test_a_fit_settles_early(clusters: np.ndarray) -> None:
     np.testing.assert_allclose(m.cluster_centers_, means, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_fit_is_the_same_for_any_number_of_threads_and_any_kind_of_frame(X: np.ndarray) -> None:
     one = model(n_jobs=1).fit(X)
     frame = pd.DataFrame(X, columns=["a", "b", "c"])

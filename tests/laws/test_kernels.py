@@ -571,6 +571,7 @@ def test_the_bits_are_pinned() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="names a processor of this architecture")
 def test_narrower_processors_are_bit_identical() -> None:
     """As for a processor without 512-bit registers, and without the instruction that takes whole

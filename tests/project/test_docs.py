@@ -76,6 +76,8 @@ def run_shell(code: str, folder: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.filterwarnings(
     "ignore::ckm.errors.MissingRowsWarning", "ignore::ckm.errors.ColumnsWarning"
 )

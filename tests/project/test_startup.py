@@ -129,6 +129,8 @@ find_nearest(X, CentroidIndex(X[:9]), *parts)
 )
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_a_second_process_compiles_nothing_and_has_identical_results(tmp_path: Path) -> None:
     count, digest = run(EVERYTHING, NUMBA_CACHE_DIR=str(tmp_path))
     assert int(count) > 0
@@ -141,6 +143,7 @@ def test_a_second_process_compiles_nothing_and_has_identical_results(tmp_path: P
     )
 
 
+@pytest.mark.slow
 def test_processes_can_compile_at_the_same_time(tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as executor:
         (_, one), (_, other) = executor.map(
@@ -150,6 +153,7 @@ def test_processes_can_compile_at_the_same_time(tmp_path: Path) -> None:
     assert run(NEAREST_ONLY, NUMBA_CACHE_DIR=str(tmp_path)) == ["0", one]
 
 
+@pytest.mark.slow
 def test_a_read_only_installation(tmp_path: Path) -> None:
     """Numba then caches compiled code in the home directory."""
     installed = tmp_path / "installed"
