@@ -65,7 +65,10 @@ def _extend(p, t, x):  # type: ignore[no-untyped-def]
 def _extend_four(p0, p1, p2, p3, x0, x1, x2, x3, t):  # type: ignore[no-untyped-def]
     """Four columns of four frequencies, whose turns are t (4, 4)."""
     for i in range(ROWS):
-        a, b, c, d = x0[i], x1[i], x2[i], x3[i]
+        a = x0[i]
+        b = x1[i]
+        c = x2[i]
+        d = x3[i]
         p0[i] = fma(t[0, 3], d, fma(t[0, 2], c, fma(t[0, 1], b, fma(t[0, 0], a, p0[i]))))
         p1[i] = fma(t[1, 3], d, fma(t[1, 2], c, fma(t[1, 1], b, fma(t[1, 0], a, p1[i]))))
         p2[i] = fma(t[2, 3], d, fma(t[2, 2], c, fma(t[2, 1], b, fma(t[2, 0], a, p2[i]))))
@@ -149,9 +152,14 @@ def dense_sums(frequencies: ckm.Frequencies, rows: np.ndarray) -> np.ndarray:
 def _four_sweeps(a, b, c, d):  # type: ignore[no-untyped-def]
     """Two sweeps of a Walsh-Hadamard transform over four numbers of each row, in place."""
     for i in range(ROWS):
-        e, f = a[i] + c[i], b[i] + d[i]
-        g, h = a[i] - c[i], b[i] - d[i]
-        a[i], b[i], c[i], d[i] = e + f, e - f, g + h, g - h
+        e = a[i] + c[i]
+        f = b[i] + d[i]
+        g = a[i] - c[i]
+        h = b[i] - d[i]
+        a[i] = e + f
+        b[i] = e - f
+        c[i] = g + h
+        d[i] = g - h
 
 
 @_leaf

@@ -333,11 +333,9 @@ def test_labels_are_those_of_distances_in_float64(n: int, K: int, dtype: torch.d
 @pytest.mark.parametrize("n", [5, 30])
 def test_weighted_distances_and_labels_of_batches(n: int) -> None:
     rng = np.random.default_rng(n)
-    X, C, beta = (
-        rng.normal(size=(5000, n)).astype(np.float32),
-        rng.normal(size=(20, n)),
-        rng.gamma(1.0, size=5000),
-    )
+    X = rng.normal(size=(5000, n)).astype(np.float32)
+    C = rng.normal(size=(20, n))
+    beta = rng.gamma(1.0, size=5000)
     there = torch.tensor(X, device="cuda")
     labels, sse = Centroids(C).assign(Weighted(open_source(there), beta))
     expected, other = Centroids(C).assign(ArraySource(X, weights=beta))

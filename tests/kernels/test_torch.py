@@ -145,7 +145,9 @@ class OnTheGpu(Source):
     columns, device = None, "cpu"
 
     def __init__(self, X: np.ndarray, weights: np.ndarray | None = None, step: int = 700) -> None:
-        self._rows, self._weights, self._rows_at_once = torch_of(X), weights, step
+        self._rows = torch_of(X)
+        self._weights = weights
+        self._rows_at_once = step
         self.n_rows, self.n_features = X.shape
 
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:

@@ -37,7 +37,8 @@ class Cut(Source):
     """The rows of an array, cut where the test says."""
 
     def __init__(self, X: np.ndarray, cuts: list[int]) -> None:
-        self.columns, self.n_rows, self.n_features = None, *X.shape
+        self.columns = None
+        self.n_rows, self.n_features = X.shape
         self._parts = np.split(X, cuts)
 
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:

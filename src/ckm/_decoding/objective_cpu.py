@@ -154,7 +154,9 @@ def _correlate(phases, real, imag, totals):  # type: ignore[no-untyped-def]
 
 
 @entry
-def _match(phases, z_real, z_imag, blur, squares, alpha, by_alpha, workspace):  # type: ignore[no-untyped-def]
+def _match(  # type: ignore[no-untyped-def]
+    phases, z_real, z_imag, blur, squares, alpha, by_alpha, workspace
+):
     """One block: add to the gradient in alpha and replace the phases, in turns, by the gradient in
     them; return the squared residual and its derivative in the width.
     """
@@ -177,7 +179,9 @@ def _match(phases, z_real, z_imag, blur, squares, alpha, by_alpha, workspace):  
 
 
 @entry
-def _match_gaussians(phases, exponents, z_real, z_imag, alpha, by_alpha, workspace):  # type: ignore[no-untyped-def]
+def _match_gaussians(  # type: ignore[no-untyped-def]
+    phases, exponents, z_real, z_imag, alpha, by_alpha, workspace
+):
     """The same for Gaussians; the exponents of their decay are replaced by the gradient in them."""
     K = len(alpha)
     cosines = workspace[0]
@@ -246,7 +250,9 @@ def _add_atom(a, phases, cosine, sine, real, imag):  # type: ignore[no-untyped-d
 
 
 @summing
-def _subtract_gaussian(a, phases, exponents, cosine, sine, real, imag):  # type: ignore[no-untyped-def]
+def _subtract_gaussian(  # type: ignore[no-untyped-def]
+    a, phases, exponents, cosine, sine, real, imag
+):
     for j in range(len(phases)):
         c, s = _wave(phases[j])
         e = _decay(exponents[j])
@@ -288,7 +294,9 @@ def _differentiate_atom(a, real, imag, cosine, sine, by_phase):  # type: ignore[
 
 
 @summing
-def _differentiate_gaussian(a, real, imag, cosine, sine, by_phase, by_exponent):  # type: ignore[no-untyped-def]
+def _differentiate_gaussian(  # type: ignore[no-untyped-def]
+    a, real, imag, cosine, sine, by_phase, by_exponent
+):
     """Write the gradients in an atom's phases and exponents; return half that in its weight,
     negated.
     """

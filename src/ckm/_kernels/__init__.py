@@ -51,7 +51,7 @@ class Kernel(Protocol):
 
         `on_device` says whether the rows are on a GPU already.
         """
-        ...
+        return None
 
     def draw_pool(
         self,

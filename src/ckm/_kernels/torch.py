@@ -11,7 +11,7 @@ from ckm._core.frequencies import Frequencies
 from ckm._core.moments import has_full_moment
 from ckm._core.pool import Pool
 from ckm._core.tally import UNIT, Tally
-from ckm._kernels import Plan
+from ckm._kernels import Kernel
 from ckm._kernels.gpu.sampling import draw_pool
 from ckm._util.arrays import FloatArray
 from ckm._util.device import DeviceRows
@@ -20,7 +20,7 @@ from ckm.errors import NonFiniteError
 _PAIRS = 2**24  # phases in memory at a time: 128 MB
 
 
-class TorchKernel:
+class TorchKernel(Kernel):
     """Plain float64 sums where the rows are."""
 
     def tally(
@@ -28,10 +28,6 @@ class TorchKernel:
     ) -> Tally:
         """The sums over these rows, to rounding, with their bounds and moments."""
         return tally(frequencies, rows, weights)
-
-    def plan(self, n_features: int, n_threads: int, on_device: bool = False) -> Plan | None:
-        """No preference: blocks of the usual size."""
-        return None
 
     def draw_pool(
         self,

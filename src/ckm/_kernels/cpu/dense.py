@@ -311,7 +311,9 @@ def _pack_rows(group, in_place, w, g, equal, state, patch, x):  # type: ignore[n
 
 
 @_inlined
-def _pack_columns(group, in_place, w, g, equal, state, notes, keep, columns, x):  # type: ignore[no-untyped-def]
+def _pack_columns(  # type: ignore[no-untyped-def]
+    group, in_place, w, g, equal, state, notes, keep, columns, x
+):
     """One group: centred rows into x[g n :] in float32, and columns if `keep`; bounds and moments
     into notes. Vectors run along rows.
     """

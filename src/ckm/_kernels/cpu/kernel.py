@@ -7,13 +7,13 @@ import numpy as np
 from ckm._core.frequencies import Frequencies
 from ckm._core.pool import Pool
 from ckm._core.tally import Tally
-from ckm._kernels import Plan
+from ckm._kernels import Kernel
 from ckm._kernels.cpu import dense, structured
 from ckm._util.arrays import Array, FloatArray, RowsArray
 from ckm._util.device import DeviceRows, is_tensor
 
 
-class CpuKernel:
+class CpuKernel(Kernel):
     """The specified arithmetic on the CPU; rows on a GPU are copied, one block at a time."""
 
     def tally(
@@ -24,10 +24,6 @@ class CpuKernel:
         if frequencies.signs is not None:
             return structured.tally(frequencies, rows, weights)
         return dense.tally(frequencies, rows, weights)
-
-    def plan(self, n_features: int, n_threads: int, on_device: bool = False) -> Plan | None:
-        """No preference: blocks of the usual size."""
-        return None
 
     def draw_pool(
         self,

@@ -113,7 +113,9 @@ def _make_buffers(p: int, columns: int, exact: bool) -> _Buffers:
 
 
 @_compiled
-def _sweep(plan, origin, rows, beta, buffers, notes, totals, second):  # type: ignore[no-untyped-def]
+def _sweep(  # type: ignore[no-untyped-def]
+    plan, origin, rows, beta, buffers, notes, totals, second
+):
     """Add every row to the totals; returns the flat position of the first value that is not finite
     in float32, or -1.
     """
@@ -140,7 +142,9 @@ def _sweep(plan, origin, rows, beta, buffers, notes, totals, second):  # type: i
 
 
 @_inlined
-def _load(rows, start, stop, origin, beta, buffers, g, notes, second):  # type: ignore[no-untyped-def]
+def _load(  # type: ignore[no-untyped-def]
+    rows, start, stop, origin, beta, buffers, g, notes, second
+):
     """Rows from `start` on, at most LANES, into x[g p :], padded with zeros; with their bounds and
     moments. Returns as `_sweep` does.
     """

@@ -45,7 +45,9 @@ def _scores(v, scaled, k, d, width, score):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _compare(score, block, best, second, which, K: tl.constexpr, AXIS: tl.constexpr):  # type: ignore[no-untyped-def]
+def _compare(  # type: ignore[no-untyped-def]
+    score, block, best, second, which, K: tl.constexpr, AXIS: tl.constexpr
+):
     """The two smallest scores so far, and the centroid of the smallest."""
     least, place = tl.min(score, axis=AXIS, return_indices=True)
     same = tl.expand_dims(tl.arange(0, K), 1 - AXIS) == tl.expand_dims(place, AXIS)
@@ -154,7 +156,9 @@ def nearest_in_few_columns(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _tile(rows, by_row, by_column, l, there, start, N: tl.constexpr):  # type: ignore[no-untyped-def]
+def _tile(  # type: ignore[no-untyped-def]
+    rows, by_row, by_column, l, there, start, N: tl.constexpr
+):
     """Sixteen columns of some rows, zero after the last row and column."""
     d = start + tl.arange(0, 16)
     mask = there[:, None] & (d < N)[None, :]

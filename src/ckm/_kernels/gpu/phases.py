@@ -51,7 +51,9 @@ def _without_threes(sums, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _waves_of_rows(p, weights, l, ROWS: tl.constexpr, AXIS: tl.constexpr, WEIGHTED: tl.constexpr):  # type: ignore[no-untyped-def]
+def _waves_of_rows(  # type: ignore[no-untyped-def]
+    p, weights, l, ROWS: tl.constexpr, AXIS: tl.constexpr, WEIGHTED: tl.constexpr
+):
     """Cosines and sines of phases, summed over the rows l, which run along this axis."""
     a, b = _wave(p)
     if WEIGHTED:
@@ -124,7 +126,9 @@ def note_rows(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _write(cosines, sines, out, width, tile, split, F: tl.constexpr, WEIGHTED: tl.constexpr):  # type: ignore[no-untyped-def]
+def _write(  # type: ignore[no-untyped-def]
+    cosines, sines, out, width, tile, split, F: tl.constexpr, WEIGHTED: tl.constexpr
+):
     """Add the sums of a tile of F frequencies to int64 sums (2, width); or, if WEIGHTED, write this
     split's part of (splits, 2, width).
     """
@@ -139,7 +143,9 @@ def _write(cosines, sines, out, width, tile, split, F: tl.constexpr, WEIGHTED: t
 
 
 @triton.jit
-def _phases(x, turns, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
+def _phases(  # type: ignore[no-untyped-def]
+    x, turns, N: tl.constexpr, R: tl.constexpr, F: tl.constexpr
+):
     """p = t_0 x_0, then p = fma(t_d, x_d, p), of one group, unrolled: the turns of all N columns
     stay in registers.
     """
@@ -247,7 +253,9 @@ def sum_wide_rows(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _centred(rows, by_row, by_column, origin, factors, l, d, count, n):  # type: ignore[no-untyped-def]
+def _centred(  # type: ignore[no-untyped-def]
+    rows, by_row, by_column, origin, factors, l, d, count, n
+):
     """(row - origin) times factors, in float32; zero after the last row and column."""
     there = (l < count)[:, None] & (d < n)[None, :]
     y = tl.load(
