@@ -62,8 +62,9 @@ class CsvSource(Source):
             place = start if i == start.part else Place(i)
             place = place._replace(byte=max(place.byte, layout.header_bytes))
             size = min(self.settings.csv_block_bytes, chunk_rows * layout.min_bytes)
+            n_before = place.byte - layout.header_bytes
             with _open_bytes(self._paths[i], place.byte) as file:
-                for block in split_lines(file, size, self.parts[i]):
+                for block in split_lines(file, size, self.parts[i], n_before):
                     chunk = self._parse(i, block, place)
                     yield chunk
                     place = chunk.after

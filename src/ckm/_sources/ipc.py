@@ -43,7 +43,7 @@ class ArrowFile(TableFile):
         except ERRORS as error:
             raise unreadable(error, str(path)) from error
 
-    def read(self, groups: Sequence[int], columns: list[str], size: int) -> Iterator[Any]:
+    def read(self, groups: Sequence[int], columns: list[str], size: int, row: int) -> Iterator[Any]:
         n_groups = max(1, len(self.group_rows))
         is_mapped = self.path.stat().st_size > _MAPPED_BATCH_BYTES * n_groups
         with (pa.memory_map if is_mapped else pa.OSFile)(str(self.path)) as file:

@@ -212,13 +212,18 @@ def delimiter_of(block: bytes) -> str:
     return ","
 
 
-def split_lines(file: Readable, size: int, where: str) -> Iterator[bytes]:
+def split_lines(file: Readable, size: int, where: str, n_before: int = 0) -> Iterator[bytes]:
     """Yield blocks of about `size` bytes that end with a line.
 
-    A line break within quotes does not end a line.
+    A line break within quotes does not end a line. `n_before` is the number of bytes in earlier
+    blocks: the blocks that follow are those that reading from the beginning would give.
     """
     pieces = list[bytes]()
-    is_quoted = False
+    if n_before:
+        # Reading from the beginning has read up to the next multiple of `size` already, and kept
+        # what came after the last line.
+        pieces.append(_read_bytes(file, -n_before % size, where))
+    is_quoted = bool(b"".join(pieces).count(b'"') % 2)
     while piece := _read_bytes(file, size, where):
         end = piece.rfind(b"\n") + 1 or piece.rfind(b"\r") + 1
         ends_in_quotes = is_quoted ^ bool(piece.count(b'"', 0, end) % 2)

@@ -1,7 +1,7 @@
 """Parquet files, also in folders whose names hold keys, as Hive has them (`year=2024/month=1`)."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -36,7 +36,7 @@ class ParquetFile(TableFile):
         self.group_rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         self.keys = keys_in(path)
 
-    def read(self, groups: Sequence[int], columns: list[str], size: int) -> Iterator[Any]:
+    def read(self, groups: Sequence[int], columns: list[str], size: int, row: int) -> Iterator[Any]:
         stored = {name for name, _ in self.present}
         options = {
             "row_groups": list(groups),
@@ -44,9 +44,9 @@ class ParquetFile(TableFile):
             "use_threads": _DECODE_IN_THREADS,
         }
         with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER_BYTES) as file:
-            for batch in file.iter_batches(size, **options):
+            for table in _end_at_multiples(file.iter_batches(size, **options), size, row):
                 arrays = [
-                    batch.column(name) if name in stored else self._repeat_key(name, batch.num_rows)
+                    table.column(name) if name in stored else self._repeat_key(name, table.num_rows)
                     for name in columns
                 ]
                 yield pa.table(arrays, columns)
@@ -74,6 +74,29 @@ def open_files(
         contents = {key: keys.get(key) for key in file.keys} | dict(file.present)
         require_numbers(choice, file.present, str(file.path), contents)
     return TableSource(files, choice, settings)
+
+
+def _end_at_multiples(batches: Iterable[Any], size: int, row: int) -> Iterator[Any]:
+    """Yield record batches as tables that end at row numbers that are multiples of `size`.
+
+    The first row is number `row`. Arrow counts from the row group that it reads first, so that a
+    pass that continues in the middle of a file would otherwise be cut at other rows.
+    """
+    pieces = list[Any]()
+    missing = size - row % size
+    for batch in batches:
+        low = 0
+        while batch.num_rows - low >= missing:
+            pieces.append(batch.slice(low, missing))
+            yield pa.Table.from_batches(pieces)
+            low += missing
+            pieces = []
+            missing = size
+        if low < batch.num_rows:
+            pieces.append(batch.slice(low))
+            missing -= batch.num_rows - low
+    if pieces:
+        yield pa.Table.from_batches(pieces)
 
 
 def keys_in(path: Path) -> dict[str, str]:

@@ -24,8 +24,11 @@ class TableFile(ABC):
     group_rows: list[int]
 
     @abstractmethod
-    def read(self, groups: Sequence[int], columns: list[str], size: int) -> Iterator[Any]:
-        """Yield record batches of about `size` rows from these groups, in order."""
+    def read(self, groups: Sequence[int], columns: list[str], size: int, row: int) -> Iterator[Any]:
+        """Yield record batches of about `size` rows from these groups, in order.
+
+        The first row is number `row`. Batches end at the same rows whichever group is the first.
+        """
 
 
 class TableSource(Source):
@@ -79,7 +82,7 @@ class TableSource(Source):
         name = str(file.path)
         step = self.settings.rows_per_chunk(self.n_features)
         try:
-            for batch in file.read(groups, self._choice.all, step):
+            for batch in file.read(groups, self._choice.all, step, row):
                 for low in range(0, batch.num_rows, step):
                     part = batch.slice(low, step)
                     rows, weights = to_batch(part, self._choice, name, row)
