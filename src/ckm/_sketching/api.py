@@ -237,8 +237,10 @@ default="multiscale"
     with writer or nullcontext():
         state = this_pass.run(frequencies, state, on_state)
     _warn_dropped_rows(state, source)
-    _warn_large_phases(to_sketch(state))
-    return to_sketch(state)
+    result = to_sketch(state)
+    if has_large_phases(result):
+        warn_of_large_phases(result)
+    return result
 
 
 def record_options(
@@ -272,22 +274,42 @@ def _warn_dropped_rows(state: State, source: Source) -> None:
     )
 
 
-def _warn_large_phases(sketch: Sketch) -> None:
+def sketch_source(
+    source: Source, options: SketchOptions, execution: PassOptions, model: Sketch | None
+) -> Sketch:
+    """Sketch the rows of a source with the frequencies of `model`, or with new ones if it is None.
+
+    No warning about the rows is given, and no checkpoint is written.
+    """
+    frequencies = choose_frequencies(source, options, model, execution.seed)
+    state = State.empty(frequencies, execution.capacity)
+    state = plan_pass(source, execution).run(frequencies, state, lambda state: None)
+    names = source.columns or (None if model is None else model.columns)
+    return Sketch(frequencies, state.tally, names, state.pool)
+
+
+def has_large_phases(sketch: Sketch) -> bool:
+    """Whether rows are so far from the origin that float32 cannot represent their phases."""
+    return sketch.count > 0 and _max_turns(sketch) > MAX_TURNS
+
+
+def warn_of_large_phases(sketch: Sketch) -> None:
     """Warn of rows so far from the origin that float32 cannot represent their phases."""
-    if not sketch.count:
-        return
+    warn_user(
+        Message(
+            f"Some rows are so far from the others ({_max_turns(sketch):.3g} turns of phase) that "
+            "float32 cannot represent their phases: they add noise to the sketch. Remove outliers, "
+            "or give a larger ",
+            Argument("scale", ...),
+            f" (now {sketch.frequencies.scale:.3g}).",
+        ),
+        PhaseWarning,
+    )
+
+
+def _max_turns(sketch: Sketch) -> float:
+    """The largest phase of any point within the bounds of the rows, in turns."""
     frequencies = sketch.frequencies
     below = np.abs(sketch.lower - frequencies.origin)
     above = np.abs(sketch.upper - frequencies.origin)
-    turns = frequencies.max_turns(np.maximum(below, above), MAX_TURNS)
-    if turns > MAX_TURNS:
-        warn_user(
-            Message(
-                f"Some rows are so far from the others ({turns:.3g} turns of phase) that float32 "
-                "cannot represent their phases: they add noise to the sketch. Remove outliers, "
-                "or give a larger ",
-                Argument("scale", ...),
-                f" (now {frequencies.scale:.3g}).",
-            ),
-            PhaseWarning,
-        )
+    return frequencies.max_turns(np.maximum(below, above), MAX_TURNS)

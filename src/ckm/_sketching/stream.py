@@ -1,9 +1,10 @@
 """`Sketcher`: a sketch that grows with every batch of rows."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from threading import RLock
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -11,30 +12,38 @@ from ckm._core.frequencies import Frequencies
 from ckm._core.laws import DEFAULT_DISTRIBUTION
 from ckm._core.sketch import Sketch
 from ckm._messages import Argument, Message
-from ckm._sketching.api import sketch
+from ckm._sketching.api import has_large_phases, sketch_source, warn_of_large_phases
 from ckm._sketching.choose import resolve_like
-from ckm._sketching.options import SketchOptions
-from ckm._sources import ColumnRequest, open_rows
+from ckm._sketching.options import PassOptions, SketchOptions
+from ckm._sources import Chunk, ColumnRequest, open_rows
 from ckm._sources.arrays import ArraySource
 from ckm._sources.blocks import BLOCK_ROWS
 from ckm._util.arrays import FloatArray, RowsArray
-from ckm._util.checks import check_whole_number
+from ckm._util.checks import check_whole_number, require_float32
 from ckm._util.device import resolve_device
 from ckm._util.parallel import thread_count
 from ckm._util.random import seed_of, stream
 from ckm._util.warn import warn_user
-from ckm.errors import DataError, HeadWarning
+from ckm.errors import DataError, HeadWarning, NonFiniteError
 
 # Rows that are held back before the frequencies are chosen, and sketched at a time after that: one
 # block, so that small batches cost no more than large ones.
 HEAD_ROWS = BLOCK_ROWS
 
 
+class _Part(NamedTuple):
+    """Rows (b, n), and their weights if they have weights."""
+
+    rows: RowsArray
+    weights: FloatArray | None
+
+
 class Sketcher:
     """Sketch rows in batches, as they arrive.
 
     `update` adds a batch, and `result` returns the sketch of all rows so far. For the same
-    frequencies its sums are bit-identical to those of `ckm.sketch` on all rows at once.
+    frequencies its sums are bit-identical to those of `ckm.sketch` on all rows at once. Several
+    threads may use one `Sketcher`.
 
     Unless `like` gives frequencies, the first 16 384 rows determine their scale and origin (or the
     rows before the first call of `result`, if they are fewer). These rows should be
@@ -112,29 +121,37 @@ default="multiscale"
         self._request = ColumnRequest(
             columns, weight_column, None if self._like is None else self._like.columns
         )
-        self._pass_arguments: dict[str, Any] = {
-            "pool": check_whole_number(pool, "pool", 0),
-            "n_jobs": thread_count(n_jobs),
-            "device": device,
-        }
-        self._seed = seed_of(random_state)
+        self._pass_options = PassOptions(
+            check_whole_number(pool, "pool", 0),
+            seed_of(random_state),
+            thread_count(n_jobs),
+            device,
+            progress=False,
+        )
         resolve_device(device)
         if self._like is None:
             self._options.check()
+        # All state below changes under this lock.
+        self._lock = RLock()
         self._total: Sketch | None = None
         # Rows that are not in the total yet, and their number.
-        self._waiting = list[tuple[RowsArray, FloatArray | None]]()
+        self._waiting = list[_Part]()
         self._n_waiting = 0
         # Rows that the frequencies were chosen by, until the first others arrive.
         self._n_head = 0
+        self._has_warned_of_phases = False
 
     @property
     def count(self) -> int:
         """The number of rows so far."""
-        return self._n_waiting + (0 if self._total is None else self._total.count)
+        with self._lock:
+            return self._n_waiting + (0 if self._total is None else self._total.count)
 
     def update(self, batch: Any, sample_weight: Any = None) -> Self:
         """Add a batch of rows.
+
+        Several threads may add batches at the same time. The whole batch is added, or nothing of
+        it if this method raises an exception.
 
         Parameters
         ----------
@@ -152,24 +169,26 @@ default="multiscale"
         Raises
         ------
         DataError
-            If the rows cannot be used, or do not have the width of earlier batches. Nothing is
-            added then.
+            If the rows cannot be used, or do not have the width of earlier batches.
+        NonFiniteError
+            If a value is missing, infinite, or too large for float32.
         MismatchError
             If the columns are not those of earlier batches.
         """
-        source = open_rows(batch, self._request, sample_weight, self._nan)
-        parts = []
-        for chunk in source.chunks():
-            chunk.require_finite(source.columns)
-            rows, weights = chunk.rows_with_weight()
-            parts.append((np.array(rows), None if weights is None else np.array(weights)))
-        self._check_width(source.n_features)
-        if self._request.like is None:
-            self._request = self._request._replace(like=source.columns, like_name="the first batch")
-        self._waiting += parts
-        self._n_waiting += sum(len(rows) for rows, _ in parts)
-        if self._n_waiting >= HEAD_ROWS:
-            self._flush()
+        with self._lock:
+            source = open_rows(batch, self._request, sample_weight, self._nan)
+            self._check_width(source.n_features)
+            parts = [self._checked_part(chunk, source.columns) for chunk in source.chunks()]
+            n_rows = sum(len(part.rows) for part in parts)
+            request = self._request
+            if request.like is None:
+                request = request._replace(like=source.columns, like_name="the first batch")
+            if self._n_waiting + n_rows >= HEAD_ROWS:
+                self._sketch_rows([*self._waiting, *parts], request)
+            else:
+                self._request = request
+                self._waiting += parts
+                self._n_waiting += n_rows
         return self
 
     def result(self) -> Sketch:
@@ -187,70 +206,115 @@ default="multiscale"
         DataError
             If there was no batch yet, and no `like`.
         """
-        if self._n_waiting or self._total is None:
-            self._flush()
-        assert self._total is not None
-        return self._total
+        with self._lock:
+            if self._n_waiting or self._total is None:
+                self._sketch_rows(self._waiting, self._request)
+            assert self._total is not None
+            return self._total
 
-    def _flush(self) -> None:
-        """Sketch the rows that wait, and add them to the total."""
-        if not self._waiting and self._like is None:
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=RLock(), _waiting=list(state["_waiting"]))
+
+    def _checked_part(self, chunk: Chunk, columns: tuple[str, ...] | None) -> "_Part":
+        """Copy the rows of a chunk; raises for a value that a kernel would refuse later."""
+        chunk.require_finite(columns)
+        frequencies = self._frequencies
+        rows = np.asarray(chunk.rows, np.float64)
+        try:
+            if frequencies is not None:
+                require_float32(rows - frequencies.origin)
+            else:
+                # The origin will be among the rows: no two of them may be too far apart.
+                require_float32(2 * rows)
+        except NonFiniteError as error:
+            error.value = float(rows[error.row, error.column])
+            raise chunk.locate_error(error, error.row, columns) from None
+        kept, weights = chunk.rows_with_weight()
+        return _Part(np.array(kept), None if weights is None else np.array(weights))
+
+    def _sketch_rows(self, parts: Sequence["_Part"], request: ColumnRequest) -> None:
+        """Add parts to the total; they are all that waits from then on."""
+        if not parts and self._like is None:
             raise DataError("There are no rows to sketch, as no batch came yet; call update first.")
-        rows, weights = self._join_waiting()
-        source = ArraySource(rows, self._request.like)
-        arguments = self._pass_arguments | {"sample_weight": weights}
+        rows, weights = self._joined(parts)
+        source = ArraySource(rows, request.like, weights)
+        n_head = 0
         if self._total is None:
-            arguments |= {"like": self._like} if self._like else asdict(self._options)
-            self._total = sketch(source, random_state=self._seed, **arguments)
-            self._n_head = len(rows) if self._like is None else 0
+            options = self._options if self._like is None else SketchOptions()
+            total = sketch_source(source, options, self._pass_options, self._like)
+            n_head = len(rows) if self._like is None else 0
         else:
-            self._warn_head()
+            self._warn_of_head()
             # Each part of the pool is drawn from a stream of its own.
-            seed = int(stream(self._seed, "pool", self._total.count).integers(2**63))
-            self._total += sketch(source, random_state=seed, like=self._total, **arguments)
-        self._waiting = []
+            seed = int(stream(self._pass_options.seed, "pool", self._total.count).integers(2**63))
+            execution = replace(self._pass_options, seed=seed)
+            total = self._total + sketch_source(source, SketchOptions(), execution, self._total)
+        self._warn_of_phases(total)
+        # What may fail is done. No call and no loop below, so that Ctrl-C cannot come in between.
+        none_waiting: list[_Part] = []
+        self._request = request
+        self._total = total
+        self._n_head = n_head
+        self._waiting = none_waiting
         self._n_waiting = 0
 
-    def _join_waiting(self) -> tuple[RowsArray, FloatArray | None]:
-        """All rows that wait, with their weights if any of them have weights."""
-        width = self._width()
-        if width is None:
+    def _joined(self, parts: Sequence["_Part"]) -> tuple[RowsArray, FloatArray | None]:
+        """All rows of these parts, with their weights if any of them have weights."""
+        tables = [part.rows for part in parts]
+        if not tables:
             assert self._like is not None
-            width = self._like.frequencies.n
-        # The empty table stands for no batch at all.
-        tables = [rows for rows, _ in self._waiting]
-        joined = np.concatenate([np.empty((0, width), np.float32), *tables])
-        if all(weights is None for _, weights in self._waiting):
+            tables = [np.empty((0, self._like.frequencies.n), np.float32)]
+        # The empty table makes rows of integers and booleans floats.
+        joined = np.concatenate([np.empty((0, tables[0].shape[1]), np.float32), *tables])
+        if all(part.weights is None for part in parts):
             return joined, None
-        parts = [
-            np.ones(len(rows)) if weights is None else weights for rows, weights in self._waiting
+        weights = [
+            np.ones(len(part.rows)) if part.weights is None else part.weights for part in parts
         ]
-        return joined, np.concatenate(parts)
+        return joined, np.concatenate(weights)
 
-    def _warn_head(self) -> None:
+    def _warn_of_head(self) -> None:
         """Warn, once, that the first rows have determined scale and origin."""
         if not self._n_head:
             return
+        n_head = self._n_head
+        # Before the warning: if it is raised as an error, adding the batch again succeeds.
+        self._n_head = 0
         warn_user(
             Message(
-                f"The scale and the origin come from the first {self._n_head:,} rows: the others "
+                f"The scale and the origin come from the first {n_head:,} rows: the others "
                 "should look like them. Shuffle the rows, or start from an earlier sketch: ",
                 Argument("like", ..., function="Sketcher"),
                 ", or CompressiveKMeans.from_sketch.",
             ),
             HeadWarning,
         )
-        self._n_head = 0
 
-    def _width(self) -> int | None:
-        """The number of columns of the batches so far; None before the first."""
-        if self._waiting:
-            return int(self._waiting[0][0].shape[1])
-        return None if self._total is None else self._total.frequencies.n
+    def _warn_of_phases(self, total: Sketch) -> None:
+        """Warn, once, of rows that are too far from the origin."""
+        if not self._has_warned_of_phases and has_large_phases(total):
+            self._has_warned_of_phases = True
+            warn_of_large_phases(total)
+
+    @property
+    def _frequencies(self) -> Frequencies | None:
+        """The frequencies; None before the first rows have determined them."""
+        known = self._total if self._total is not None else self._like
+        return None if known is None else known.frequencies
 
     def _check_width(self, n: int) -> None:
-        before = self._width()
-        if before is not None and n != before:
+        """Refuse another number of columns than before, or too many for the size of the sketch."""
+        frequencies = self._frequencies
+        before = None if frequencies is None else frequencies.n
+        if self._waiting:
+            before = int(self._waiting[0].rows.shape[1])
+        if before is None:
+            self._options.check(n)
+        elif n != before:
             raise DataError(
                 f"This batch has {n} columns where those before had {before}; "
                 "give batches of one width."
