@@ -45,7 +45,7 @@ settings.load_profile("laws")
 
 @pytest.fixture(scope="session")
 def clusters() -> np.ndarray:
-    """2000 rows in three well separated clusters of the plane, read-only as every shared array is."""
+    """2000 rows in three well separated clusters of the plane; read-only, as it is shared."""
     rng = np.random.default_rng(0)
     means = np.array([[0.0, 0.0], [12.0, 0.0], [0.0, 12.0]])
     X = means[rng.integers(3, size=2000)] + rng.normal(size=(2000, 2))
