@@ -152,7 +152,7 @@ def test_outputs_are_checked_before_the_data(
     message = fail(*command, option, f"none/out{suffix}")
     assert "the folder none does not exist; make it first" in message
     assert "is a directory" in fail(*command, option, f"folder{suffix}")
-    message = fail(*command, option, "out.xyz")
+    message = fail(*command, option, "out.xyz", status=2)
     assert "out.xyz" in message
     kinds = {".npy": ".csv or .npy", ".ckm": ".ckm"}
     assert f"must end in {kinds.get(suffix, '.csv or .json')}" in message
@@ -174,17 +174,17 @@ def test_outputs_never_replace_inputs(sketch_file: Path, unreadable: None) -> No
     Path("c.csv").write_text("cluster,weight,a,b\n0,1.0,0.0,0.0\n")
     Path("link.csv").symlink_to("data.csv")
     before = Path("data.csv").read_bytes(), sketch_file.read_bytes()
-    for command in (
-        ("fit", "d*.csv", *K3, "-o", "./data.csv"),
-        ("fit", "data.csv", *K3, "-o", "link.csv"),
-        ("predict", "data.csv", "-c", "c.csv", "-o", "data.csv"),
-        ("predict", "data.csv", "-c", "c.csv", "-o", "c.csv"),
-        ("predict", "data.npy", "-c", "c.csv", "-o", "data.npy"),
-        ("sketch", "data.npy", "--like", "s.ckm", "-o", "s.ckm"),
-        ("merge", "s.ckm", "-o", "s.ckm"),
+    for command, role in (
+        (("fit", "d*.csv", *K3, "-o", "./data.csv"), "one of the inputs"),
+        (("fit", "data.csv", *K3, "-o", "link.csv"), "one of the inputs"),
+        (("predict", "data.csv", "-c", "c.csv", "-o", "data.csv"), "one of the inputs"),
+        (("predict", "data.csv", "-c", "c.csv", "-o", "c.csv"), "the file of --centroids"),
+        (("predict", "data.npy", "-c", "c.csv", "-o", "data.npy"), "one of the inputs"),
+        (("sketch", "data.npy", "--like", "s.ckm", "-o", "s.ckm"), "the sketch of --like"),
+        (("merge", "s.ckm", "-o", "s.ckm"), "one of the inputs"),
     ):
         message = fail(*command)
-        assert "one of the inputs" in message
+        assert role in message
         assert "choose another name" in message
     assert (Path("data.csv").read_bytes(), sketch_file.read_bytes()) == before
 

@@ -38,7 +38,7 @@ def test_fit_is_sketch_and_decode(folder: Path, name: str) -> None:
     assert header == [
         "cluster",
         "weight",
-        *(("x0", "x1") if name == "data.npy" else ("east", "north")),
+        *(("[0]", "[1]") if name == "data.npy" else ("east", "north")),
     ]
     np.testing.assert_array_equal(values[:, 0], [0, 1, 2])
     np.testing.assert_array_equal(values[:, 1], expected.weights)

@@ -46,7 +46,7 @@ def test_centroids_are_csv_in_full_precision_in_a_pipe(
     solution = solve(clusters)
     tables.show_solution(solution)
     header, *rows = csv.reader(io.StringIO(capsys.readouterr().out))
-    assert header == ["cluster", "weight", "x0", "x1"]
+    assert header == ["cluster", "weight", "[0]", "[1]"]
     values = np.array(rows, float)
     np.testing.assert_array_equal(values[:, 1], solution.weights)
     np.testing.assert_array_equal(values[:, 2:], solution.centroids)

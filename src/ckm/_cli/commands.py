@@ -28,24 +28,29 @@ def fit(
     """Find K centroids of the rows in FILES, in one pass.
 
     Memory use is bounded. Without -o the centroids are printed: a table at a terminal, CSV in a
-    pipe. The CSV has one line per cluster: cluster,weight,<column names>. It is all that `ckm
-    predict` needs.
+    pipe. The CSV has one line per cluster: cluster,weight,<column names>, where [0],[1],... stand
+    for data without column names. It is all that `ckm predict` needs.
 
     With --polish N the data is read again: at most N passes move each centroid to the mean of its
     rows, and a last one measures the SSE and the shares of rows, which become the weights. Each
     pass costs rows x K x columns multiply-adds, as `ckm predict` does.
     """
+    from ckm._cli import centroids, steps
     from ckm._cli import files as file
-    from ckm._cli import steps
 
     steps.check_decoding(decoding, has_rows=pool > 0)
     sketching = steps.sketching_arguments(frequencies, compute, report)
     inputs = file.find_inputs(files)
-    file.check_outputs(
-        [file.Output(output, file.CENTROIDS), file.Output(save_sketch, file.SKETCHES)], inputs
+    file.check_files(
+        [*map(file.Input, inputs)],
+        [
+            file.Output(output, file.CENTROIDS),
+            file.Output(save_sketch, file.SKETCHES, "--save-sketch"),
+        ],
     )
-    file.require_space_for_units(output, frequencies.standardize, report.json)
+    centroids.require_space_for_units(output, frequencies.standardize, report.json)
     source = steps.open_rows(inputs, rows)
+    centroids.require_space_for_names(source.columns, output, report.json)
     if polish or sse:
         steps.require_rereadable(source, "--polish" if polish else "--sse")
     steps.check_row_count(source.n_rows, clusters, inputs)
@@ -99,12 +104,17 @@ def sketch(
     from ckm._cli import files as file
     from ckm._cli import steps
 
+    checkpoint = interruption.checkpoint
     inputs = file.find_inputs(files)
-    read = inputs if like is None else [*inputs, like]
-    file.check_outputs([file.Output(output, file.SKETCHES)], read)
+    file.check_files(
+        [*map(file.Input, inputs), file.Input(like, "the sketch of --like")],
+        [
+            file.Output(output, file.SKETCHES),
+            file.Output(checkpoint, None, "--checkpoint"),
+        ],
+    )
     sketching = steps.sketching_arguments(frequencies, compute, report)
     data = steps.data_arguments(inputs, rows, cluster, like)
-    checkpoint = interruption.checkpoint
     with steps.announce_checkpoint(checkpoint):
         s = ckm.sketch(
             n_clusters=clusters,
@@ -133,7 +143,7 @@ def merge(*, sketches: o.SketchFiles, output: o.SketchOutput, report: o.ReportOp
     from ckm._cli import steps
 
     paths = file.find_inputs(sketches)
-    file.check_outputs([file.Output(output, file.SKETCHES)], paths)
+    file.check_files([*map(file.Input, paths)], [file.Output(output, file.SKETCHES)])
     s = steps.merge_files(paths)
     s.save(output)
     note = f"Merged {len(paths)} sketches of {s.count:,} rows in all: {output}"
@@ -153,13 +163,14 @@ def decode(
 
     Without -o the centroids are printed: a table at a terminal, CSV in a pipe.
     """
+    from ckm._cli import centroids, steps
     from ckm._cli import files as file
-    from ckm._cli import steps
 
-    file.check_outputs([file.Output(output, file.CENTROIDS)], [sketch])
+    file.check_files([file.Input(sketch)], [file.Output(output, file.CENTROIDS)])
     s = ckm.load(sketch)
     steps.check_decoding(decoding, has_rows=s.pool is not None)
-    file.require_space_for_units(output, s.frequencies.units is not None, report.json)
+    centroids.require_space_for_units(output, s.frequencies.units is not None, report.json)
+    centroids.require_space_for_names(s.columns, output, report.json)
     solution = steps.decode(s, clusters, decoding, compute, report)
     steps.deliver(solution, steps.facts_of(s, compute), output, report)
 
@@ -181,14 +192,19 @@ def predict(
     """
     from ckm._cli import files as file
     from ckm._cli import steps
+    from ckm._cli.centroids import read_centroids
+    from ckm._cli.labels import open_labels
     from ckm._display import tables
 
     inputs = file.find_inputs(files)
-    file.check_outputs([file.Output(output, file.LABELS)], [*inputs, centroids])
-    found = file.read_centroids(centroids)
+    file.check_files(
+        [*map(file.Input, inputs), file.Input(centroids, "the file of --centroids")],
+        [file.Output(output, file.LABELS)],
+    )
+    found = read_centroids(centroids)
     steps.check_nan(nan)
     source = found.open(inputs, made=str(centroids), where=str(inputs[0]))
-    with file.open_labels(output) as write:
+    with open_labels(output) as write:
         labelling = steps.label(found, source, jobs, report, on_labels=write, nan=nan)
     if labelling.missing:
         say(

@@ -15,7 +15,7 @@ from typing import Any
 import typer
 
 import ckm
-from ckm._cli import files as file
+from ckm._cli.centroids import solution_record, write_centroids
 from ckm._cli.errors import in_options, say, usage_errors
 from ckm._cli.options import (
     ComputeOptions,
@@ -330,9 +330,9 @@ def deliver(
     solution: Solution, facts: dict[str, Any], output: Path | None, report: ReportOptions
 ) -> None:
     """Write the centroids to the file, to standard output, or to both."""
-    record = file.solution_record(solution, **facts)
+    record = solution_record(solution, **facts)
     if output is not None:
-        file.write_centroids(output, solution, record)
+        write_centroids(output, solution, record)
     if report.json:
         tables.print_json(record)
     elif output is None:

@@ -67,8 +67,12 @@ def show_solution(solution: Solution) -> None:
 
 
 def coordinate_names(columns: tuple[str, ...] | None, n: int) -> tuple[str, ...]:
-    """Return the names of the columns, or x0, x1, ... for data without names."""
-    return columns or tuple(f"x{i}" for i in range(n))
+    """Return the names of the columns, or their positions [0], [1], ... for data without names.
+
+    >>> coordinate_names(("east", "north"), 2), coordinate_names(None, 2)
+    (('east', 'north'), ('[0]', '[1]'))
+    """
+    return columns or tuple(f"[{i}]" for i in range(n))
 
 
 def centroids_csv(solution: Solution) -> str:
