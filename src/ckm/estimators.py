@@ -282,7 +282,8 @@ class CompressiveKMeans(
         The first 16 384 rows (or those added before centroids were first used) determine the
         frequencies, so they should resemble the rest, and a warning says so; starting with
         `from_sketch` avoids this. `fit` discards its pool, so batches after it are decoded without
-        one.
+        one. Several threads may add batches to one model. If an exception is raised, nothing of the
+        batch was added.
 
         Parameters
         ----------
@@ -306,11 +307,12 @@ class CompressiveKMeans(
         >>> model.partial_fit(X[:1000]).partial_fit(X[1000:]).sketch_.count
         2000
         """
-        rows = validate_rows(self, X, sample_weight, reset=not self.__sklearn_is_fitted__())
-        sketch = self.__dict__.get("_sketch")
-        has_pool = self.pool > 0 if sketch is None else self._pool is not None
-        check_parameters(self, None, sketch, has_pool)
-        self._add_rows(rows)
+        with self._all_or_nothing():
+            rows = validate_rows(self, X, sample_weight, reset=not self.__sklearn_is_fitted__())
+            sketch = self.__dict__.get("_sketch")
+            has_pool = self.pool > 0 if sketch is None else self._pool is not None
+            check_parameters(self, None, sketch, has_pool)
+            self._add_rows(rows)
         return self
 
     def predict(self, X: Any) -> Any:

@@ -1,6 +1,9 @@
 """The state of a fit and the steps that change it: sketch, decode, polish, label."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -73,43 +76,62 @@ class SketchedEstimator:
     def __sklearn_is_fitted__(self) -> bool:
         return "_sketcher" in self.__dict__
 
+    @property
+    def _lock(self) -> Any:
+        """The lock under which batches are added, and results are computed when first used.
+
+        scikit-learn lets `__init__` set parameters only, so it is made here.
+        """
+        return self.__dict__.setdefault("_state_lock", RLock())
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The order of these lines matters: the lock is made before the state is copied.
+        with self._lock:
+            inherited: Any = super().__getstate__()
+            return {name: value for name, value in inherited.items() if name != "_state_lock"}
+
     def _current_sketch(self) -> Sketch:
         """Return the sketch of all rows so far, without sampled rows."""
-        if "_sketch" not in self.__dict__:
-            sketcher = self.__dict__.get("_sketcher")
-            if sketcher is None:
-                raise AttributeError(
-                    "This model has seen no rows yet; call fit or partial_fit, or begin with "
-                    "from_sketch."
-                )
-            new = sketcher.result()
-            total = new if self._base is None else self._base + new
-            self._pool = total.pool
-            self._sketch = total.without_pool()
-        return self._sketch
+        with self._lock:
+            if "_sketch" not in self.__dict__:
+                sketcher = self.__dict__.get("_sketcher")
+                if sketcher is None:
+                    raise AttributeError(
+                        "This model has seen no rows yet; call fit or partial_fit, or begin with "
+                        "from_sketch."
+                    )
+                new = sketcher.result()
+                total = new if self._base is None else self._base + new
+                self._pool = total.pool
+                self._sketch = total.without_pool()
+            return self._sketch
 
     def _current_solution(self) -> Solution:
         """Return what the decoder found in the sketch of all rows so far."""
         check_is_fitted(self)
-        if "_solution" not in self.__dict__:
-            self._decode()
-        return self._solution
+        with self._lock:
+            if "_solution" not in self.__dict__:
+                self._decode()
+            return self._solution
 
     @property
     def _centroids_and_weights(self) -> tuple[Array, FloatArray]:
         """The polished centroids and weights if there are any, else the decoded ones."""
-        solution = self._current_solution()
-        return self.__dict__.get("_polished") or (solution.centroids, solution.weights)
+        with self._lock:
+            solution = self._current_solution()
+            return self.__dict__.get("_polished") or (solution.centroids, solution.weights)
 
     @property
     def _centroids(self) -> Centroids:
         """The centroids that rows are labelled by: those that users see, in their precision."""
-        return Centroids(self._rounded_centroids(), self._current_sketch().frequencies.units)
+        with self._lock:
+            return Centroids(self._rounded_centroids(), self._current_sketch().frequencies.units)
 
     def _rounded_centroids(self) -> Array:
         """Return the centroids in the precision of the data."""
-        values = self._centroids_and_weights[0]
-        return values if values.dtype == self._dtype else read_only(values, self._dtype)
+        with self._lock:
+            values = self._centroids_and_weights[0]
+            return values if values.dtype == self._dtype else read_only(values, self._dtype)
 
     def _discard(self, names: tuple[str, ...]) -> None:
         for name in names:
@@ -149,8 +171,19 @@ class SketchedEstimator:
             self._sketcher = Sketcher(**self._sketch_arguments(self.pool))
         elif self._sketcher is None:
             self._sketcher = self._continue_sketch()
-        self._sketcher.update(rows.source)
         self._discard(_RESULTS)
+        self._sketcher.update(rows.source)
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Around a change of the model: if an exception is raised, nothing has changed."""
+        with self._lock:
+            before = dict(self.__dict__)
+            try:
+                yield
+            except BaseException:
+                self.__dict__ = before
+                raise
 
     def _continue_sketch(self) -> Sketcher:
         """Return a sketcher that adds to a sketch of all rows so far."""

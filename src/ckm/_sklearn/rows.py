@@ -6,11 +6,13 @@ import numpy as np
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
+from ckm._messages import Argument
 from ckm._sources import IN_MEMORY, ColumnRequest, Source, kind_of, open_rows, open_source
 from ckm._sources.arrays import ArraySource
 from ckm._sources.frames import as_frame, frame_rows
 from ckm._sources.sparse import SparseSource
 from ckm._util.arrays import FloatArray
+from ckm._util.checks import refuse_masked
 from ckm._util.device import DeviceRows, as_tensor, to_host
 from ckm.errors import DataError, MismatchError
 
@@ -50,10 +52,13 @@ def validate_rows(
     `require_finite`; other rows are checked while they are read.
     """
     kind = "source" if isinstance(X, Source) else kind_of(X)
+    refuse_masked(sample_weight, Argument("sample_weight"))
     if kind not in IN_MEMORY:
         return _open(model, X, sample_weight, reset)
     if kind == "tensors":
         return _open_tensor(model, X, sample_weight, reset)
+    if kind == "arrays":
+        refuse_masked(X, "The array")
     rows = _validate_array(model, X, kind, reset)
     weights = None
     if sample_weight is not None:

@@ -8,6 +8,7 @@ from ckm._sources.base import RandomAccessSource, require_numeric, require_table
 from ckm._sources.columns import ColumnRequest
 from ckm._sources.settings import DEFAULT_SETTINGS, ReadSettings
 from ckm._util.arrays import Array, FloatArray, IntArray
+from ckm._util.checks import refuse_masked
 from ckm._util.device import is_tensor, to_host
 from ckm.errors import DataError
 
@@ -52,10 +53,7 @@ def as_array(data: Any) -> Array:
             "Got None where rows are expected; pass an array (rows, columns), a data frame, or a "
             "file name."
         )
-    if np.ma.isMaskedArray(data) and np.ma.getmaskarray(data).any():
-        raise DataError(
-            "The array has masked values, which are missing; fill them, or drop such rows, first."
-        )
+    refuse_masked(data, "The array")
     data = to_host(data)
     if is_tensor(data):
         data = data.detach().cpu()

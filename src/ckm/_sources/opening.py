@@ -16,7 +16,7 @@ from ckm._sources.engines.base import PartitionedSource
 from ckm._sources.settings import DEFAULT_SETTINGS, ReadSettings
 from ckm._sources.sparse import is_sparse
 from ckm._util.arrays import FloatArray
-from ckm._util.checks import check_nan_policy
+from ckm._util.checks import check_nan_policy, refuse_masked
 from ckm._util.device import is_on_gpu, to_host
 from ckm.errors import DataError, ParameterError
 
@@ -225,6 +225,7 @@ def _open_partitions(source: PartitionedSource, sample_weight: Any, nan: str) ->
 
 def _checked_sample_weight(sample_weight: Any, source: Source) -> FloatArray:
     """Check that there is one finite, non-negative weight for each row."""
+    refuse_masked(sample_weight, Argument("sample_weight"))
     try:
         weights = np.asarray(to_host(sample_weight), np.float64)
     except (TypeError, ValueError) as error:

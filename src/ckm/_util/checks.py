@@ -8,7 +8,7 @@ import numpy as np
 
 from ckm._messages import Argument
 from ckm._util.arrays import Array, Float32Array
-from ckm.errors import NonFiniteError, ParameterError
+from ckm.errors import DataError, NonFiniteError, ParameterError
 
 # The default sketch size is m = 5 K n, which is enough in the paper's experiments (Section 4.3).
 FREQUENCIES_PER_PARAMETER = 5
@@ -70,6 +70,19 @@ def first_nonfinite(values: Array) -> tuple[int, int] | None:
         return None
     row, column = divmod(int(np.argmin(finite)), values.shape[1])
     return row, column
+
+
+def refuse_masked(data: Any, what: str | Argument) -> None:
+    """Raise `DataError` if an array, or one in a list, has masked values: NumPy would use what is
+    under the mask. `what` is the data's name in the message.
+    """
+    parts = data if isinstance(data, (list, tuple)) else [data]
+    for part in parts:
+        if isinstance(part, np.ma.MaskedArray) and np.ma.getmaskarray(part).any():
+            raise DataError(
+                what,
+                " has masked values, which are missing; fill them, or drop such rows, first.",
+            )
 
 
 def require_float32(x: Array) -> None:
