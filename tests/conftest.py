@@ -53,7 +53,16 @@ def clusters() -> np.ndarray:
     return X
 
 
-@pytest.fixture(params=["numpy", "cpu", *(["torch"] if find_spec("torch") else [])])
+def _kernels() -> list[str]:
+    """Every kernel that can run here."""
+    if find_spec("torch") is None:
+        return ["numpy", "cpu"]
+    import torch
+
+    return ["numpy", "cpu", "torch", *(["gpu"] if torch.cuda.is_available() else [])]
+
+
+@pytest.fixture(params=_kernels())
 def kernel(request: pytest.FixtureRequest) -> str:
     """The name of each kernel in turn."""
     return str(request.param)

@@ -115,7 +115,7 @@ def test_however_rows_come_the_sketch_is_the_same() -> None:
     f, X = make_frequencies(4, 100, 2), make_rows(4, 300_000, 2, np.float32)
     there, expected = torch.tensor(X, device="cuda"), ckm.sketch(X, like=f)
     assert ckm.sketch(there, like=f) == expected
-    assert ckm.sketch(X, like=f, kernel="torch") == expected
+    assert ckm.sketch(X, like=f, device="cuda") == expected
     assert ckm.sketch(torch.tensor(X), like=f) == expected
     assert ckm.sketch(there.split(1000), like=f) == expected
     assert ckm.sketch(lambda: iter(there.split(70_000)), like=f) == expected
