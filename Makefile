@@ -58,7 +58,7 @@ test-slow-sample: $(VENV)/installed
 	$(PYTEST) -m sampled --ignore tests/engines
 
 test-engines: $(VENV)/installed-engines java
-	$(BIN)/python -m pytest tests/engines
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/engines
 
 # Spark runs on Java 17; the tests of Dask and Ray do without.
 java:
@@ -70,8 +70,9 @@ $(VENV)/installed-torch: $(VENV)/installed
 	$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	@touch $@
 
+# Other kernels are tried by `make test`.
 test-torch: $(VENV)/installed-torch
-	$(BIN)/python -m pytest -n auto --dist loadgroup tests/kernels/test_torch.py tests/laws/test_kernels.py tests/kernels/test_gpu.py tests/decoding/test_decoding_gpu.py tests/kmeans/test_points_gpu.py tests/sources/test_streams.py::test_tensors
+	$(PYTEST) -k "torch or gpu or tensors" tests/kernels/test_torch.py tests/laws/test_kernels.py tests/kernels/test_gpu.py tests/decoding/test_decoding_gpu.py tests/kmeans/test_points_gpu.py tests/sources/test_streams.py::test_tensors
 
 test-gpu: $(VENV)/installed-torch
 	$(BIN)/python -c 'import torch; assert torch.cuda.is_available(), "there is no GPU that torch can use"'
