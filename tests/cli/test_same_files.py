@@ -11,6 +11,7 @@ import pytest
 from command import fail, run, shell
 
 import ckm
+from ckm._util.locks import WriteLock
 
 FILES = ("data.npy", "data.csv", "s.ckm", "c.csv", "c.json", "l.ckm")
 # Commands with a name for each file that they take, of which any two are made equal. Names of
@@ -122,3 +123,19 @@ def test_an_input_is_named_once_however_it_is_spelled(folder: Path) -> None:
     assert "given twice" in fail("fit", "data.npy", "again.npy", "-k", 2)
     shutil.copy("data.npy", "other.npy")
     run("fit", "data.npy", "other.npy", "-k", 2)
+
+
+def test_an_output_belongs_to_one_process_at_a_time(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(100, 2)))
+    output = tmp_path / "s.ckm"
+    arguments = ("sketch", tmp_path / "x.npy", "-k", 2, "-o", output)
+    with WriteLock(output):
+        _, error = run(*arguments, expect=1)
+        assert "s.ckm: this process is writing it; wait until it ends" in error
+        process = shell(*arguments)
+        assert process.returncode == 1
+        assert f"another process ({os.getpid()}) is writing it" in process.stderr
+    # Commands release their locks.
+    run(*arguments)
+    run(*arguments)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s.ckm", "x.npy"]

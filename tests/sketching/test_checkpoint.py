@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zarr
 from by_kernel import FailingKernel
 from sketch_files import LEFT_OUT, forge, metadata_of, mutations
 
@@ -309,6 +310,107 @@ def test_only_files_can_be_read_again(folder: Path) -> None:
 def test_the_interval_is_a_number_of_seconds(folder: Path, interval: Any) -> None:
     with pytest.raises(ParameterError, match="checkpoint_interval must be"):
         ckm.sketch(PATTERN, **(OPTIONS | CHECKPOINT | {"checkpoint_interval": interval}))
+
+
+# Folders of chunks
+
+
+def write_store(path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = zarr.open(str(path), mode="w", shape=(50_000, 3), chunks=(1000, 3), dtype="f8")
+    rows[:] = rng.normal(size=(50_000, 3))
+
+
+def chunk_files(store: Path) -> list[Path]:
+    """The files of a store that hold rows, not its metadata."""
+    return sorted(path for path in store.rglob("*") if path.is_file() and "json" not in path.name)
+
+
+def rewrite_rows(store: Path) -> None:
+    zarr.open(str(store), mode="r+")[45_000:] = 7.0
+
+
+def replace_keeping_size_and_folder_times(store: Path) -> None:
+    target = chunk_files(store)[-1]
+    info = target.parent.stat()
+    data = bytearray(target.read_bytes())
+    data[-1] ^= 1
+    target.write_bytes(data)
+    os.utime(target, ns=(1, 1))
+    os.utime(target.parent, ns=(info.st_atime_ns, info.st_mtime_ns))
+
+
+def remove_a_chunk(store: Path) -> None:
+    chunk_files(store)[-1].unlink()
+
+
+def swap_two_chunks(store: Path) -> None:
+    first = chunk_files(store)[0]
+    last = chunk_files(store)[-1]
+    kept = first.with_name("kept")
+    first.rename(kept)
+    last.rename(first)
+    kept.rename(last)
+
+
+@pytest.fixture
+def sketched_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A Zarr store, and the checkpoint of a pass over it."""
+    monkeypatch.chdir(tmp_path)
+    store = tmp_path / "rows.zarr"
+    write_store(store)
+    ckm.sketch("rows.zarr", **OPTIONS, **CHECKPOINT)
+    return store
+
+
+@pytest.mark.parametrize(
+    "change",
+    [rewrite_rows, replace_keeping_size_and_folder_times, remove_a_chunk, swap_two_chunks],
+)
+def test_a_changed_store_is_named(sketched_store: Path, change: Any) -> None:
+    change(sketched_store)
+    with pytest.raises(CheckpointError, match=r"rows\.zarr has changed since"):
+        ckm.sketch("rows.zarr", resume=True, **OPTIONS, **CHECKPOINT)
+
+
+def test_an_unchanged_store_is_resumed(sketched_store: Path) -> None:
+    resumed = ckm.sketch("rows.zarr", resume=True, **OPTIONS, **CHECKPOINT)
+    assert serialise(resumed) == serialise(ckm.sketch("rows.zarr", **OPTIONS))
+
+
+def test_an_array_that_is_not_in_a_file_has_no_checkpoint() -> None:
+    rows = zarr.create_array(store={}, shape=(10, 2), chunks=(5, 2), dtype="f8")
+    with pytest.raises(ParameterError, match="A checkpoint needs rows in files"):
+        ckm.sketch(rows, sketch_size=4, scale=1.0, checkpoint="s.part")
+
+
+def test_changed_weights_are_named(folder: Path) -> None:
+    name = "part-00.parquet"
+    weights = np.ones(3000)
+    given = OPTIONS | CHECKPOINT
+    with pytest.warns(ckm.errors.MissingRowsWarning):
+        ckm.sketch(name, sample_weight=weights, **given)
+    weights[7] = 2
+    with pytest.raises(ParameterError, match="was written with sample_weight="):
+        ckm.sketch(name, sample_weight=weights, resume=True, **given)
+
+
+# Two processes
+
+
+def test_a_checkpoint_belongs_to_one_pass_at_a_time(folder: Path) -> None:
+    recorded = {"random_state": 3}
+    with CheckpointWriter("s.part", recorded, open_source(PATTERN)):
+        with pytest.raises(OutputError, match=r"Cannot write s\.part: this process is writing it"):
+            ckm.sketch(PATTERN, **OPTIONS, **CHECKPOINT)
+        with pytest.raises(OutputError, match="is writing it"):
+            resume()
+    interrupt(2, Stop())
+    with pytest.raises(ParameterError, match="was written with pool="):
+        resume(pool=31)
+    with pytest.warns(ckm.errors.MissingRowsWarning):
+        assert resume().count
+    assert not list(folder.glob("*.lock")), "errors release the lock, too"
 
 
 # Damaged files

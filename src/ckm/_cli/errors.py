@@ -16,6 +16,7 @@ import typer.core
 
 from ckm import errors as library
 from ckm._messages import NO_VALUE, Argument, Message
+from ckm._util.locks import keep_locks
 from ckm.errors import CkmError
 
 _SHOWN_WARNINGS = (
@@ -64,7 +65,7 @@ class ReportingGroup(typer.core.TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
-        with report_failures():
+        with report_failures(), keep_locks():
             return super().invoke(ctx)
 
 

@@ -10,6 +10,7 @@ import typer
 
 from ckm._sources.paths import STANDARD_INPUT, resolve, split_inner
 from ckm._util.files import check_writable
+from ckm._util.locks import lock_for_command
 from ckm.errors import OutputError, ParameterError
 
 # The endings of names that each kind of output may have.
@@ -57,7 +58,10 @@ def find_inputs(patterns: Sequence[str | Path]) -> list[Path]:
 
 
 def check_files(inputs: Sequence[Input], outputs: Sequence[Output]) -> None:
-    """Refuse, before any work, outputs that cannot be written, and two names of one file."""
+    """Refuse, before any work, outputs that cannot be written, and two names of one file.
+
+    Outputs are locked until the command ends, so that no other process writes them meanwhile.
+    """
     for path, suffixes, option in outputs:
         if path is not None and suffixes is not None and path.suffix.lower() not in suffixes:
             raise typer.BadParameter(
@@ -75,9 +79,12 @@ def check_files(inputs: Sequence[Input], outputs: Sequence[Output]) -> None:
             if isinstance(item, Output) and identity in seen:
                 raise _same_file(path, *seen[identity])
         seen |= dict.fromkeys(identities, (path, item.role))
-    for path, _, _ in outputs:
+    for path, suffixes, _ in outputs:
         if path is not None:
             check_writable(path)
+            # Who writes a checkpoint locks it.
+            if suffixes is not None:
+                lock_for_command(path)
 
 
 def _same_file(path: Path, other: Path, role: str) -> OutputError:

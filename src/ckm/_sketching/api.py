@@ -1,5 +1,6 @@
 """`ckm.sketch`: open the data, choose the frequencies, accumulate the sums in one pass."""
 
+import hashlib
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
@@ -21,6 +22,7 @@ from ckm._sketching.run import plan_pass
 from ckm._sources import ColumnRequest, Source, open_rows
 from ckm._sources.adapters import WithoutMissing
 from ckm._util.checks import check_whole_number
+from ckm._util.device import to_host
 from ckm._util.random import seed_of
 from ckm._util.warn import warn_user
 from ckm.errors import MissingRowsWarning, ParameterError, PhaseWarning
@@ -155,6 +157,8 @@ default="multiscale"
         If the data does not have the columns of `like`.
     CheckpointError
         If the checkpoint to resume from is damaged, or its files have changed.
+    OutputError
+        If the checkpoint cannot be written, or another process is writing it.
 
     Warns
     -----
@@ -201,7 +205,7 @@ default="multiscale"
     if checkpoint is not None:
         writer = CheckpointWriter(
             checkpoint,
-            record_options(options, execution, request, model, nan),
+            record_options(options, execution, request, model, nan, sample_weight),
             source,
             resume=resume,
             any_seed=random_state is None,
@@ -216,7 +220,33 @@ default="multiscale"
             ".",
         )
 
-    # Choose the frequencies.
+    # Choose the frequencies, and accumulate the sums.
+    with writer or nullcontext():
+        result, state = _run_pass(source, options, execution, model, writer)
+    _warn_dropped_rows(state, source)
+    if has_large_phases(result):
+        warn_of_large_phases(result)
+    return result
+
+
+def sketch_source(
+    source: Source, options: SketchOptions, execution: PassOptions, model: Sketch | None
+) -> Sketch:
+    """Sketch the rows of a source with the frequencies of `model`, or with new ones if it is None.
+
+    No warning about the rows is given, and no checkpoint is written.
+    """
+    return _run_pass(source, options, execution, model, None)[0]
+
+
+def _run_pass(
+    source: Source,
+    options: SketchOptions,
+    execution: PassOptions,
+    model: Sketch | None,
+    writer: CheckpointWriter | None,
+) -> tuple[Sketch, State]:
+    """Sketch the rows of a source, from the checkpoint on that `writer` resumes."""
     this_pass = plan_pass(source, execution)
     if writer is not None and writer.resumed_from is not None:
         frequencies = writer.resumed_from.sketch.frequencies
@@ -226,7 +256,6 @@ default="multiscale"
         state = State.empty(frequencies, execution.capacity)
     names = source.columns or (None if model is None else model.columns)
 
-    # Accumulate the sums.
     def to_sketch(state: State) -> Sketch:
         return Sketch(frequencies, state.tally, names, state.pool)
 
@@ -234,13 +263,8 @@ default="multiscale"
         if writer is not None:
             writer.update(to_sketch(state), state)
 
-    with writer or nullcontext():
-        state = this_pass.run(frequencies, state, on_state)
-    _warn_dropped_rows(state, source)
-    result = to_sketch(state)
-    if has_large_phases(result):
-        warn_of_large_phases(result)
-    return result
+    state = this_pass.run(frequencies, state, on_state)
+    return to_sketch(state), state
 
 
 def record_options(
@@ -249,9 +273,18 @@ def record_options(
     request: ColumnRequest,
     model: Sketch | None,
     nan: str,
+    sample_weight: Any = None,
 ) -> dict[str, Any]:
-    """The arguments that a pass must be resumed with: all that its result depends on."""
+    """The arguments that a pass must be resumed with: all that its result depends on.
+
+    Weights are represented by a digest.
+    """
+    digest = None
+    if sample_weight is not None:
+        weights = np.ascontiguousarray(to_host(sample_weight), np.float64)
+        digest = hashlib.sha256(weights.tobytes()).hexdigest()
     return asdict(options) | {
+        "sample_weight": digest,
         "like": None if model is None else model.frequencies.fingerprint,
         "columns": None if request.columns is None else list(request.columns),
         "weight_column": request.weight,
@@ -272,20 +305,6 @@ def _warn_dropped_rows(state: State, source: Source) -> None:
         f"Left out {state.dropped:,} of {state.rows:,} rows, which have missing values{where}.",
         MissingRowsWarning,
     )
-
-
-def sketch_source(
-    source: Source, options: SketchOptions, execution: PassOptions, model: Sketch | None
-) -> Sketch:
-    """Sketch the rows of a source with the frequencies of `model`, or with new ones if it is None.
-
-    No warning about the rows is given, and no checkpoint is written.
-    """
-    frequencies = choose_frequencies(source, options, model, execution.seed)
-    state = State.empty(frequencies, execution.capacity)
-    state = plan_pass(source, execution).run(frequencies, state, lambda state: None)
-    names = source.columns or (None if model is None else model.columns)
-    return Sketch(frequencies, state.tally, names, state.pool)
 
 
 def has_large_phases(sketch: Sketch) -> bool:

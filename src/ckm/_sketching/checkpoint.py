@@ -5,11 +5,12 @@ A checkpoint is the sketch of the rows so far, in the same container as a sketch
 it reads, and where reading continues. Each checkpoint atomically replaces the previous one.
 """
 
+import hashlib
 import json
 import math
 import os
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -32,6 +33,7 @@ from ckm._sources.paths import INNER
 from ckm._util.arrays import Frozen
 from ckm._util.checks import check_whole_number
 from ckm._util.files import check_writable, write_atomically
+from ckm._util.locks import WriteLock
 from ckm.errors import CheckpointError, CkmError, ParameterError
 
 CHECKPOINT = ContainerKind(
@@ -45,14 +47,27 @@ CHECKPOINT = ContainerKind(
 )
 # Seconds between two checkpoints: at most this much work is lost, and writing one takes far less.
 CHECKPOINT_INTERVAL = 10.0
+# Bytes of a digest that are kept, as many as a time in nanoseconds has.
+_STAMP_BYTES = 8
 
 
 class FileRecord(NamedTuple):
-    """A file as it was when the pass started."""
+    """A file, or a folder of files such as a Zarr store, as it was when the pass started.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    size : int
+        Its bytes; those of all files in a folder.
+    stamp : int
+        When it was modified, in nanoseconds; for a folder, a digest of the names, sizes and times
+        of all files in it.
+    """
 
     name: str
-    size: int  # bytes
-    modified: int  # nanoseconds
+    size: int
+    stamp: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +127,8 @@ def _from_parts(metadata: Metadata, tensors: Tensors) -> Checkpoint:
     """The checkpoint with these metadata and tensors; ValueError and others if there is none."""
     section = metadata["checkpoint"]
     files = []
-    for name, size, modified in section["files"]:
-        files.append(FileRecord(str(name), int(size), int(modified)))
+    for name, size, stamp in section["files"]:
+        files.append(FileRecord(str(name), int(size), int(stamp)))
     return Checkpoint(
         sketch_from_parts(metadata["sketch"], tensors),
         dict(section["options"]),
@@ -127,6 +142,9 @@ def _from_parts(metadata: Metadata, tensors: Tensors) -> Checkpoint:
 
 class CheckpointWriter:
     """Writes checkpoints of a pass: at regular intervals, and when the pass ends or fails.
+
+    It is a context manager, in which the pass runs. No other process can use the same file from the
+    start until the block ends.
 
     Parameters
     ----------
@@ -169,7 +187,13 @@ class CheckpointWriter:
         required = dict(options)
         if any_seed:
             del required["random_state"]
-        self.resumed_from = _read_checkpoint(path, resume, required, self._files)
+        check_writable(path)
+        self._lock = WriteLock(path)
+        try:
+            self.resumed_from = _read_checkpoint(path, resume, required, self._files)
+        except BaseException:
+            self._lock.release()
+            raise
         self.options = options if self.resumed_from is None else self.resumed_from.options
         self._unwritten: Checkpoint | None = None
         self._last_write = time.monotonic()
@@ -198,11 +222,8 @@ class CheckpointWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is None:
-            self.write()
-            return
         # The error that is being raised says more than a second one, from a full disk perhaps.
-        with suppress(CkmError):
+        with self._lock, nullcontext() if error is None else suppress(CkmError):
             self.write()
 
 
@@ -218,11 +239,37 @@ def _record_files(source: Source) -> tuple[FileRecord, ...]:
             "A checkpoint needs rows in files, which can be read again from any position; "
             "write the rows to files first."
         )
-    found = []
-    for name in source.parts:
-        info = Path(name.partition(INNER)[0]).stat()
-        found.append(FileRecord(name, info.st_size, info.st_mtime_ns))
-    return tuple(found)
+    try:
+        return tuple(map(_record_file, source.parts))
+    except FileNotFoundError as error:
+        raise ParameterError(
+            f"A checkpoint needs rows in files, and there is no file {error.filename}; "
+            "write the rows to files first."
+        ) from error
+
+
+def _record_file(name: str) -> FileRecord:
+    """A part of a source as it is now: a file, or a folder."""
+    path = name.partition(INNER)[0]
+    if os.path.isdir(path):
+        return FileRecord(name, *_summarise_folder(path))
+    info = os.stat(path)
+    return FileRecord(name, info.st_size, info.st_mtime_ns)
+
+
+def _summarise_folder(folder: str) -> tuple[int, int]:
+    """The bytes of all files in a folder, and a digest that changes when one of them does."""
+    total = 0
+    lines = []
+    for inside, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(inside, name)
+            info = os.stat(path)
+            total += info.st_size
+            line = [os.path.relpath(path, folder), info.st_size, info.st_mtime_ns]
+            lines.append(json.dumps(line))
+    digest = hashlib.sha256("\n".join(sorted(lines)).encode()).digest()
+    return total, int.from_bytes(digest[:_STAMP_BYTES], "big")
 
 
 def _read_checkpoint(
@@ -234,7 +281,6 @@ def _read_checkpoint(
     """The checkpoint at `path`, if there is one; raises unless it was written with these options
     for these files.
     """
-    check_writable(path)
     if not os.path.exists(path):
         return None
     if not resume:
