@@ -121,7 +121,7 @@ def torch_float32(
 
 
 def contenders(quick: bool) -> list[Contender]:
-    # whole blocks for each thread, since our runner shares out 16384 rows at a time
+    # whole blocks for each thread, since ours takes blocks of 16384 rows
     block = BLOCK // 2 if quick else BLOCK
     found = [
         Contender("ckm", ours, 64 * block),

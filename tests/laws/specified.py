@@ -1,5 +1,5 @@
-"""The specified arithmetic (DESIGN, section 3) in exact rational numbers, rounded to float32 where
-the specification rounds.
+"""The specified arithmetic (`ckm._kernels.spec`) in exact rational numbers, rounded to float32
+where the specification rounds.
 
 No floating-point operation happens here, so nothing depends on a machine, a compiler or NumPy. It
 imports nothing from `ckm`; the coefficients are written out again, because they belong to the

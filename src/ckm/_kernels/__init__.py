@@ -1,4 +1,4 @@
-"""Kernels: one block of rows in, its `Tally` out. Single-threaded; threads live in the runners.
+"""Kernels: one block of rows in, its `Tally` out. Single-threaded: threads are in `_sketching`.
 
 `Kernel` is the interface, with one implementation for the CPU and one for GPUs: `kernel_for`
 chooses between them, once per pass over the data. `load_kernel` gives any kernel by its name, the

@@ -5,7 +5,7 @@ With at most `EXACT_COLUMNS` columns the sums are bit-identical to those of the 
 columns, and for structured frequencies, phases come from the matrix units, with each number as the
 sum of two float16 numbers: such sketches agree to 1e-6 and are marked `exact=False`.
 
-Each call has a stream and buffers of its own, so a runner with a few threads keeps a GPU busy while
+Each call has a stream and buffers of its own, so a pass in a few threads keeps a GPU busy while
 rows are copied, and uses every GPU there is. A GPU without Triton runs the plain kernel of
 `ckm._kernels.torch`.
 """
