@@ -62,8 +62,8 @@ def fit(
     solution = steps.decode(s, clusters, decoding, compute, report)
     facts = steps.facts_of(s, compute)
     if polish or sse:
-        solution, measured = steps.measure(source, solution, polish, compute, report)
-        facts |= measured
+        solution, scores = steps.polish_and_score(source, solution, polish, compute, report)
+        facts |= scores
     steps.deliver(solution, facts, output, report)
 
 
@@ -188,7 +188,7 @@ def predict(
 
     Memory use is bounded. Columns are matched by name, in any order. Prints the number of rows and
     the SSE (sum of squared distances) of each cluster; -o writes the labels themselves, one per
-    row in the order of the rows, -1 where --nan drop met a missing value.
+    row in the order of the rows, -1 for a row with a missing value if --nan drop.
     """
     from ckm._cli import files as file
     from ckm._cli import steps
@@ -203,7 +203,7 @@ def predict(
     )
     found = read_centroids(centroids)
     steps.check_nan(nan)
-    source = found.open(inputs, made=str(centroids), where=str(inputs[0]))
+    source = found.open(inputs, name=str(centroids), data_name=str(inputs[0]))
     with open_labels(output) as write:
         labelling = steps.label(found, source, jobs, report, on_labels=write, nan=nan)
     if labelling.missing:

@@ -56,9 +56,9 @@ __all__ = [
     "deliver",
     "facts_of",
     "label",
-    "measure",
     "merge_files",
     "open_rows",
+    "polish_and_score",
     "remove_checkpoint",
     "report_sketch",
     "require_rereadable",
@@ -184,7 +184,7 @@ def _open_on_engine(
     source = open_source(list(inputs), request)
     if not source.is_rereadable:
         raise typer.BadParameter(
-            "Workers cannot read standard input; give it files.", param_hint="--engine"
+            "Workers cannot read standard input; give files instead.", param_hint="--engine"
         )
     import_optional(
         _ENGINE_PACKAGES[engine],
@@ -281,7 +281,7 @@ def label(
         )
 
 
-def measure(
+def polish_and_score(
     source: Source, solution: Solution, passes: int, compute: ComputeOptions, report: ReportOptions
 ) -> tuple[Solution, dict[str, Any]]:
     """Return the solution after `passes` of k-means over the data, and its SSE. The weights of a

@@ -15,7 +15,7 @@ import numpy as np
 from ckm._kmeans.index import CentroidIndex
 from ckm._kmeans.search import MISSING_LABEL, CpuSearch, NearestSearch, search_for
 from ckm._sources import Chunk, ColumnRequest, Source, open_source
-from ckm._sources.adapters import in_units
+from ckm._sources.adapters import divide_by_units, in_units
 from ckm._sources.blocks import Block, split_blocks
 from ckm._sources.engines.base import Job, Labeller, PartitionedSource
 from ckm._sources.prefetch import read
@@ -99,16 +99,16 @@ class Centroids:
         """The centroids in the units of distances, prepared for the search."""
         return CentroidIndex(self.values if self.units is None else self.values / self.units)
 
-    def open(self, data: Any, made: str = "this solution", where: str = "The data") -> Source:
+    def open(self, data: Any, name: str = "this solution", data_name: str = "The data") -> Source:
         """Open the columns of `data` that the centroids were made from, in any order.
 
-        `made` and `where` are what errors call the centroids and the data.
+        Errors call the centroids `name` and the data `data_name`.
         """
-        source = open_source(data, ColumnRequest(like=self.columns, like_name=made))
+        source = open_source(data, ColumnRequest(like=self.columns, like_name=name))
         n = self.values.shape[1]
         if source.n_features != n:
             raise MismatchError(
-                f"{where} has {source.n_features} columns where {made} has {n}; "
+                f"{data_name} has {source.n_features} columns where {name} has {n}; "
                 "give the data it was made for."
             )
         return source
@@ -191,7 +191,7 @@ class _PartitionLabeller(Labeller):
         """(block, labels, squared distances) of each block in order."""
         units = self.centroids.units
         if units is not None:
-            chunks = (chunk._replace(rows=chunk.rows / units) for chunk in chunks)
+            chunks = divide_by_units(chunks, units)
         search = CpuSearch(self.centroids.index, nan=self.nan)
         return search.blocks(split_blocks(chunks), self.columns)
 

@@ -2,7 +2,7 @@
 in other units.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -66,36 +66,22 @@ class WithoutMissing(_Adapter):
 
     Attributes
     ----------
-    dropped, seen : int
-        Rows of the latest pass that were left out, and all rows.
     first : str
-        The place of the first row that was left out, for messages.
+        The place of the first row of the latest pass that was left out, for messages; empty if
+        there is none.
     """
 
-    dropped: int
-    seen: int
-    first: str
-
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
-        self._reset()
-
-    def _reset(self) -> None:
-        self.dropped = 0
-        self.seen = 0
-        self.first = ""
+    first: str = ""
 
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
-        self._reset()
+        self.first = ""
         for chunk in self.inside.chunks(start):
-            self.seen += len(chunk.rows)
             kept = ~_is_missing(chunk)
             if kept.all():
                 yield chunk
                 continue
-            if not self.dropped:
+            if not self.first:
                 self.first = self._describe_place(chunk, int(np.argmin(kept)))
-            self.dropped += int(len(kept) - kept.sum())
             yield chunk.where(kept)
 
     def sample(
@@ -137,10 +123,8 @@ def in_units(source: Source, units: FloatArray | None) -> Source:
     return source if units is None else InUnits(source, units)
 
 
-def divide_by_units(chunks: Iterator[Chunk], units: FloatArray | None) -> Iterator[Chunk]:
-    """Divide each column by its unit; the same chunks if `units` is None."""
-    if units is None:
-        return chunks
+def divide_by_units(chunks: Iterable[Chunk], units: FloatArray) -> Iterator[Chunk]:
+    """Divide each column by its unit."""
     return (chunk._replace(rows=chunk.rows / units) for chunk in chunks)
 
 

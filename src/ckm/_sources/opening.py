@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from importlib import import_module
 from os import PathLike
 from typing import Any
 
@@ -13,6 +12,7 @@ from ckm._sources.adapters import Weighted, WithoutMissing
 from ckm._sources.base import Source
 from ckm._sources.columns import ColumnRequest, checked_weights
 from ckm._sources.engines.base import PartitionedSource
+from ckm._sources.paths import import_reader
 from ckm._sources.settings import DEFAULT_SETTINGS, ReadSettings
 from ckm._sources.sparse import is_sparse
 from ckm._util.arrays import FloatArray
@@ -139,11 +139,6 @@ def open_rows(
             )
         source = Weighted(source, _checked_sample_weight(sample_weight, source))
     return WithoutMissing(source) if nan == "drop" else source
-
-
-def import_reader(kind: str) -> Any:
-    """Import the module of this package that reads a kind of data."""
-    return import_module(f"ckm._sources.{kind}")
 
 
 def kind_of(data: Any) -> str:

@@ -47,7 +47,7 @@ def open_data(
             raise ParameterError(
                 "Standard input (-) or a pipe is read on its own; leave out the other names."
             )
-        source: Source = _import_reader("stdin").open_path(paths[0], request, settings)
+        source: Source = import_reader("stdin").open_path(paths[0], request, settings)
         return source
     readers = sorted({reader_of(path) for path in paths})
     if len(readers) > 1:
@@ -55,11 +55,12 @@ def open_data(
         raise ParameterError(
             f"These files are of several kinds ({', '.join(suffixes)}); give one kind at a time."
         )
-    source = _import_reader(readers[0]).open_files(paths, request, settings)
+    source = import_reader(readers[0]).open_files(paths, request, settings)
     return source
 
 
-def _import_reader(name: str) -> Any:
+def import_reader(name: str) -> Any:
+    """Import the module of this package that reads a kind of data."""
     return import_module(f"ckm._sources.{name}")
 
 

@@ -26,11 +26,6 @@ class TensorSource(RandomAccessSource):
         self.n_rows, self.n_features = self._rows.shape
         self.prefer_chunk_rows(rows_at_once(self.n_features))
 
-    @property
-    def dtype(self) -> Any:
-        """The type of the numbers."""
-        return self._rows.dtype
-
     def rows(self, which: IntArray | slice) -> Any:
         return self._rows[which]
 
