@@ -77,12 +77,11 @@ def diagnose(
     no search was needed and none is doubted.
     """
     was_searched = known_weights is None or known_weights.sum() < _ALL_WEIGHT
-    has_cost = was_searched and cost is not None
     K, n = C.shape
     findings = (
         find_small_sketch(problem.m, K, n, problem.settings),
         _find_other_spread(problem) if was_searched else None,
-        _find_unexplained(problem, cost) if has_cost else None,
+        _find_unexplained(problem, cost) if was_searched else None,
         _find_far_out(problem) if known_weights is None else None,
         _find_merged(problem, C, weights),
         _find_starved(weights, known_weights, problem.settings),

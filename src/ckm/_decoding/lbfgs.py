@@ -118,8 +118,8 @@ def descend(
         if at.value <= limits.target:
             break
         slope = memory.find_direction(at, lower, upper)
-        is_hopeless = i == settings.abort_check_step and at.value > limits.abort_above
-        if slope <= limits.slope or is_hopeless:
+        is_aborted = i == settings.abort_check_step and at.value > limits.abort_above
+        if slope <= limits.slope or is_aborted:
             break
         found = _search_line(cost, at, memory, lower, upper, settings)
         if found is None:

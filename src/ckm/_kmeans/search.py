@@ -105,7 +105,7 @@ class CpuSearch(NearestSearch):
         transposed = np.ascontiguousarray(self.index.centroids.T, np.float64)
 
         def work(block: Block) -> Array:
-            rows = _check_width(block.rows, n)
+            rows = _checked_rows(block.rows, n)
             part = np.empty((len(rows), K), dtype)
             _fill_distances(rows, transposed, part)
             finite = np.isfinite(part[:, 0])
@@ -173,7 +173,7 @@ def _search_block(
     nan: str,
 ) -> None:
     """Write labels and squared distances of a block, or raise `NonFiniteError`."""
-    rows = _check_width(block.rows, index.n_features)
+    rows = _checked_rows(block.rows, index.n_features)
     failed = find_nearest(rows, index, labels, squares)
     if failed is not None and nan == "drop":
         missing = np.asarray(np.isnan(rows).any(axis=1))
@@ -186,7 +186,7 @@ def _search_block(
         raise block.locate_error(no_distance(failed, rows[failed]), columns)
 
 
-def _check_width(rows: Array, n_features: int) -> Array:
+def _checked_rows(rows: Array, n_features: int) -> Array:
     """Rows as contiguous floats, of the centroids' width."""
     check_width(rows.shape[1], n_features)
     return as_floats(rows)

@@ -30,7 +30,6 @@ from ckm._messages import Argument
 from ckm._sketching.accumulate import State
 from ckm._sources import Place, Source
 from ckm._sources.paths import INNER
-from ckm._util.arrays import Frozen
 from ckm._util.checks import check_whole_number
 from ckm._util.files import check_writable, write_atomically
 from ckm._util.locks import WriteLock
@@ -71,7 +70,7 @@ class FileRecord(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Checkpoint(Frozen):
+class Checkpoint:
     """How far a pass has come.
 
     Parameters

@@ -219,7 +219,7 @@ default="multiscale"
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=RLock(), _waiting=list(state["_waiting"]))
 
-    def _checked_part(self, chunk: Chunk, columns: tuple[str, ...] | None) -> "_Part":
+    def _checked_part(self, chunk: Chunk, columns: tuple[str, ...] | None) -> _Part:
         """Copy the rows of a chunk; raises for a value that a kernel would refuse later."""
         chunk.require_finite(columns)
         frequencies = self._frequencies
@@ -236,7 +236,7 @@ default="multiscale"
         kept, weights = chunk.rows_with_weight()
         return _Part(np.array(kept), None if weights is None else np.array(weights))
 
-    def _sketch_rows(self, parts: Sequence["_Part"], request: ColumnRequest) -> None:
+    def _sketch_rows(self, parts: Sequence[_Part], request: ColumnRequest) -> None:
         """Add parts to the total; they are all that waits from then on."""
         if not parts and self._like is None:
             raise DataError("There are no rows to sketch, as no batch came yet; call update first.")
@@ -262,7 +262,7 @@ default="multiscale"
         self._waiting = none_waiting
         self._n_waiting = 0
 
-    def _joined(self, parts: Sequence["_Part"]) -> tuple[RowsArray, FloatArray | None]:
+    def _joined(self, parts: Sequence[_Part]) -> tuple[RowsArray, FloatArray | None]:
         """All rows of these parts, with their weights if any of them have weights."""
         tables = [part.rows for part in parts]
         if not tables:

@@ -52,7 +52,8 @@ def _weighed(keys: Any, x: Any, weights: Any, frequencies: Frequencies) -> tuple
     its weight alone if the variance of the data is not known.
     """
     x = x if x.is_floating_point() else x.double()
-    (count, n), device = x.shape, x.device
+    count, n = x.shape
+    device = x.device
     if frequencies.spread is None:
         odds = torch.ones(count, device=device) if weights is None else weights
         return keys / odds, odds
