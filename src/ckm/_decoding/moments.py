@@ -57,7 +57,8 @@ def detectable_columns(
 
     An atom of weight w stands out of the sampling noise where m w > sqrt(m / size), so fewer than
     sqrt(size / m) rows do not. Where a column has much of the whole variance, they should stand
-    out clearly. A column that reaches nowhere near the spread of another one is always trusted.
+    out clearly. A column whose range is negligible beside the variance of another is always
+    trusted.
     """
     variances = covariance.diagonal
     is_large = variances >= settings.large_variance * variances.mean()

@@ -98,7 +98,7 @@ class Settings:
     # more are drawn near the atoms.
     replacement_candidates: int = 300
     # Variance added to an atom's own where candidates are drawn near it, and where two candidates
-    # count as one: so that candidates near a Dirac atom spread too.
+    # count as one: so that candidates near a Dirac differ too.
     candidate_variance: float = 0.5
     # L-BFGS steps of step 1 for a candidate: a joint descent follows anyhow.
     candidate_steps: int = 20

@@ -259,5 +259,6 @@ def require_numeric(dtype: np.dtype, where: str) -> None:
     if dtype.kind not in "biuf":
         kind = _KIND_NAMES.get(dtype.kind, str(dtype))
         raise DataError(
-            f"{where} holds {kind}, not real numbers; convert it first: X.astype(float), perhaps."
+            f"{where} holds {kind}, not real numbers; convert it first, for example with "
+            "X.astype(float)."
         )

@@ -101,9 +101,7 @@ def choose(
     _check_weight_column(request, list(contents), chosen)
     if not chosen:
         seen = ", ".join(f"{name}: {holds}" for name, holds in left_out) or "there are none"
-        raise DataError(
-            f"In {where} no column holds numbers ({seen}); convert one, or give it some."
-        )
+        raise DataError(f"In {where} no column holds numbers ({seen}); convert one, or add one.")
     choice = ColumnChoice(chosen, request.weight)
     require_numbers(choice, present, where, contents)
     _warn_left_out(left_out, where)
