@@ -592,7 +592,6 @@ def test_a_read_only_folder_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
-    monkeypatch.setattr(tempfile, "mkstemp", refuse)
     with pytest.raises(
         OutputError, match=r"Cannot write .*s\.ckm: Permission denied.*choose another"
     ):

@@ -91,7 +91,7 @@ def sketch(
         other distributions.
     distribution : {"multiscale", "structured", "adapted-radius", "folded-gaussian", "gaussian"}, \
 default="multiscale"
-        The law that the frequencies are drawn from. "adapted-radius" is the paper's.
+        The distribution of the frequencies. "adapted-radius" is the paper's.
         "multiscale" is the same at many scales, so that results hardly depend on `scale`.
         "structured" has the radii of "multiscale" and directions with a fast transform: a row
         costs O(m log n) operations instead of O(m n), and the file of the sketch O(m) bytes. Use

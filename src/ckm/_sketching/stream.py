@@ -61,7 +61,7 @@ class Sketcher:
         rows.
     distribution : {"multiscale", "structured", "adapted-radius", "folded-gaussian", "gaussian"}, \
 default="multiscale"
-        The law that the frequencies are drawn from.
+        The distribution of the frequencies.
     standardize : bool, default=False
         Divide each column by its standard deviation in the first rows. Centroids are returned in
         the units of the data.
