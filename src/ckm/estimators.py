@@ -26,6 +26,7 @@ from ckm._sklearn.callbacks import (
 from ckm._sklearn.fitting import SketchedEstimator, check_parameters, check_polish
 from ckm._sklearn.rows import open_rereadable, validate_rows
 from ckm._util.arrays import Array, FloatArray
+from ckm._util.random import RandomState
 from ckm.errors import ParameterError
 
 
@@ -144,7 +145,7 @@ class CompressiveKMeans(
         polish: int = 0,
         device: str = "auto",
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from threadpoolctl import ThreadpoolController
 
 from ckm._core.sketch import Sketch
@@ -26,7 +27,7 @@ from ckm._messages import Argument, Aside
 from ckm._util.checks import check_whole_number, require_enough_frequencies
 from ckm._util.device import current_gpu, resolve_device
 from ckm._util.parallel import thread_count
-from ckm._util.random import seed_of, stream
+from ckm._util.random import RandomState, seed_of, stream
 from ckm._util.warn import warn_user
 from ckm.errors import DataError, ParameterError, SmallSketchWarning
 
@@ -49,8 +50,8 @@ def decode(
     decoder: str = "auto",
     init: str = "auto",
     n_init: int = 1,
-    random_state: Any = None,
-    rows: Any = None,
+    random_state: RandomState = None,
+    rows: ArrayLike | None = None,
     n_jobs: int | None = None,
     device: str = "auto",
 ) -> Solution:

@@ -1,8 +1,9 @@
 """Rows of the data that a decoder may start from: a sketch's pool, or rows passed with the call."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ckm._core.pool import distinct_rows
 from ckm._core.sketch import Sketch
@@ -33,7 +34,7 @@ class SampledRows(NamedTuple):
     size: float
 
     @classmethod
-    def of(cls, sketch: Sketch, rows: Any = None) -> "SampledRows | None":
+    def of(cls, sketch: Sketch, rows: ArrayLike | None = None) -> "SampledRows | None":
         """`rows` if given, else the sketch's pool if it has one."""
         if rows is not None:
             given = _check_rows(sketch, rows)
@@ -64,7 +65,7 @@ class SampledRows(NamedTuple):
         )
 
 
-def _check_rows(sketch: Sketch, rows: Any) -> FloatArray:
+def _check_rows(sketch: Sketch, rows: ArrayLike) -> FloatArray:
     """The argument `rows` as float64 (p, n), or an error that says what is wrong with it."""
     n = sketch.frequencies.n
     try:

@@ -23,7 +23,7 @@ from ckm._sources import ColumnRequest, Source, open_rows
 from ckm._sources.adapters import WithoutMissing
 from ckm._util.checks import check_whole_number
 from ckm._util.device import to_host
-from ckm._util.random import seed_of
+from ckm._util.random import RandomState, seed_of
 from ckm._util.warn import warn_user
 from ckm.errors import MissingRowsWarning, ParameterError, PhaseWarning
 
@@ -42,7 +42,7 @@ def sketch(
     nan: str = "error",
     standardize: bool = False,
     pool: int = 0,
-    random_state: Any = None,
+    random_state: RandomState = None,
     n_jobs: int | None = None,
     device: str = "auto",
     checkpoint: str | Path | None = None,

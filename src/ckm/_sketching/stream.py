@@ -22,7 +22,7 @@ from ckm._util.arrays import FloatArray, RowsArray
 from ckm._util.checks import check_whole_number, require_float32
 from ckm._util.device import resolve_device
 from ckm._util.parallel import thread_count
-from ckm._util.random import seed_of, stream
+from ckm._util.random import RandomState, seed_of, stream
 from ckm._util.warn import warn_user
 from ckm.errors import DataError, HeadWarning, NonFiniteError
 
@@ -111,7 +111,7 @@ default="multiscale"
         weight_column: str | None = None,
         nan: str = "error",
         pool: int = 0,
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
         device: str = "auto",
     ) -> None:

@@ -30,7 +30,7 @@ from ckm._util.checks import check_whole_number, require_enough_frequencies
 from ckm._util.device import resolve_device, to_host, use_gpu
 from ckm._util.parallel import thread_count
 from ckm._util.progress import rows_bar
-from ckm._util.random import seed_of, stream
+from ckm._util.random import RandomState, seed_of, stream
 from ckm._util.warn import warn_user
 from ckm.errors import ClustersWarning, ParameterError
 
@@ -56,7 +56,7 @@ class SketchedEstimator:
     polish: int
     device: str
     n_jobs: int | None
-    random_state: Any
+    random_state: RandomState
     verbose: int
     n_features_in_: int
     labels_: Any
