@@ -182,7 +182,7 @@ class Run:
         best = min(candidates, key=lambda candidate: candidate.rank)
         seconds = time.perf_counter() - started
         _log.info("decoded in %.2f s: cost %.3g, noise %.3g", seconds, best.cost, problem.noise)
-        # Diracs have no width, so that a large cost is no news for "clompr".
+        # The cost of "clompr" is always large, because Diracs have no width: it is not diagnosed.
         cost = None if self.name == "clompr" else best.cost
         centroids = sketch.frequencies.absolute(best.C)
         return Solution(

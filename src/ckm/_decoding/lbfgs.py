@@ -32,7 +32,7 @@ class Limits(NamedTuple):
     Parameters
     ----------
     steps : int
-        The number of steps at most.
+        The largest number of steps.
     gain : float
         End after two steps in a row that gain at most this, times the cost where that is above one.
     slope : float

@@ -100,7 +100,7 @@ class Settings:
     # Variance added to an atom's own where candidates are drawn near it, and where two candidates
     # count as one: so that candidates near a Dirac differ too.
     candidate_variance: float = 0.5
-    # L-BFGS steps of step 1 for a candidate: a joint descent follows anyhow.
+    # L-BFGS steps of step 1 for a candidate: a joint descent follows.
     candidate_steps: int = 20
     # L-BFGS steps after the particles are drawn, after a replacement, between replacements and
     # stages, and at the end.
@@ -142,8 +142,8 @@ class Settings:
     separate_own_variance: float = 0.95
     # Points drawn to find these shares.
     overlap_points: int = 4000
-    # How many times the gain of splitting the heaviest atom the loss of merging the two closest
-    # must be for k-means not to be asked.
+    # Ratio of the loss of merging two atoms to the gain of splitting the heaviest, above which
+    # k-means would not do so, and is not run.
     clear_split_ratio: float = 2.0
     # Points drawn from the mixture, at least, and at least per cluster.
     mixture_points: int = 30_000
@@ -167,7 +167,8 @@ class Settings:
     member_steps: int = 300
     # Gradient that ends the descent of a member.
     member_slope: float = 1e-9
-    # Times the noise floor from which on atoms of a member are replaced, and how often.
+    # Multiple of the noise floor above which atoms of a member are replaced, and the rounds of
+    # replacement at most.
     repair_above: float = 2.0
     repair_rounds: int = 8
     # Mean squared residual per frequency that ends a descent, and the same as a share of the noise
@@ -186,26 +187,26 @@ class Settings:
 
     # Sampled rows per cluster below which the moments are a better place to start from.
     start_rows_per_cluster: int = 10
-    # Probability of a row to be in the pool from which on most rows like it are in there: these
-    # are the known outliers.
+    # Probability of being in the pool, above which most rows like it are there too: such rows are
+    # the known outliers.
     known_probability: float = 0.5
     # Share of the weight. Above it known rows are no outliers but much of the data.
     max_known_share: float = 0.1
     # Runs of k-means where outliers have much of the SSE: they attract the starts of k-means++,
     # and other places are missed by fewer runs.
     outlier_starts: int = 12
-    # Exponent of a tail whose second row is already as near as the bulk.
+    # Largest exponent of a tail: its second row is then at 2^-20 of the bound, within the bulk.
     max_tail_exponent: float = 20.0
-    # Where the mean of a group of outliers is, if its farthest row is at one.
+    # Distance of a group of outliers from the mean, in units of that of its farthest row.
     group_mean: float = 0.9
 
     # --- Diagnosis -------------------------------------------------------------------------------
 
-    # Share of the weight that a centroid would have if all had the same.
+    # Share of the average weight of a centroid, below which one counts as starved.
     starved_share: float = 0.01
     # RMS difference per frequency of the sketches of two centroids that pass for one.
     merged_difference: float = 0.1
-    # Ratio of variances from which on frequencies miss what separates clusters.
+    # Ratio of variances above which frequencies miss what separates clusters.
     max_scale_ratio: float = 25.0
     # RMS residual per frequency that is left unexplained without a finding.
     max_residual: float = 0.03

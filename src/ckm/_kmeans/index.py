@@ -22,7 +22,7 @@ import numpy as np
 from ckm._kernels.cpu.nearest import PANEL, TILE
 from ckm._util.arrays import Array, Float32Array, FloatArray, LabelArray
 
-# Numbers that one loop makes relative to the origin, at least: enough to fill several vectors.
+# Least length of the repeated origin: a loop along it then fills several vectors.
 MIN_ORIGIN_LENGTH = 64
 # Beyond these, float32 scores are not used: squares of longer centroids may overflow float64, the
 # error bound does not hold for more columns, and rows in float32 cannot be scaled by more.
@@ -133,7 +133,7 @@ def _error_bounds(n: int, length: float) -> FloatArray:
     """Constants of the error bound: (length, a, b, tiny, slack, max_square).
 
     With u = 2^-24, a score of the row x is off by at most u (n + 3) (|x| |c| + |c|^2 / 2), and a
-    squared distance in float64 by the (n + 2) 2^-53 th part of itself. A row is decided by its
+    squared distance in float64 by at most (n + 2) 2^-53 times itself. A row is decided by its
     scores where |x|^2 < max_square and, with reach = slack |x| + length, the two smallest scores
     differ by more than reach (a + b reach) + tiny. `length` is that of the longest centroid. The
     factors 2.1, 1.1 and 1.01 and the term `tiny` leave a margin for underflow and for rounding in

@@ -23,8 +23,8 @@ from ckm._util.jit import entry
 from ckm._util.parallel import ordered_map
 from ckm.errors import MismatchError, NonFiniteError, ParameterError
 
-# Coordinates of all centroids from which on a block of the usual size is worth a task; below, a
-# task takes several blocks, or threads would spend their time on handing over tasks.
+# Coordinates of all centroids, K n, above which a block of the usual size is worth a task. Below,
+# a task takes several blocks, because threads would spend their time on handing over tasks.
 MIN_COORDINATES_PER_TASK = 512
 MAX_BLOCKS_PER_TASK = 8
 # The label of a row with a missing value under nan="drop": the other labels keep their places.

@@ -39,7 +39,7 @@ from ckm._kernels.cpu.phases import waves
 from ckm._kernels.spec import THREE_BITS
 from ckm._util.arrays import Array
 
-_FIRST_LEVEL_BYTES = 2**15  # bytes from which on LANES transforms exceed the first-level cache
+_FIRST_LEVEL_BYTES = 2**15  # bytes above which LANES transforms exceed the first-level cache
 
 _INT = types.int64
 
