@@ -19,7 +19,7 @@ import ckm
 from ckm._core.storage import serialise
 from ckm._sketching.checkpoint import from_bytes
 from ckm._sources import BEGINNING, Chunk, ColumnRequest, Place, ReadSettings, Source, open_source
-from ckm._sources.lines import split_lines
+from ckm._sources.records import split_records
 from ckm._util.arrays import FloatArray
 
 N_ROWS = 80_000
@@ -211,10 +211,11 @@ def test_lines_from_any_place_are_cut_as_from_the_beginning(seed: int) -> None:
     chance = random.Random(seed)
     text = "".join(chance.choices(['1,"', '",', "\n", "\r\n", "2.5", '"a\nb"'], k=400)).encode()
     size = chance.randint(3, 90)
-    blocks = list(split_lines(io.BytesIO(text), size, "text"))
+    blocks = list(split_records(io.BytesIO(text), size, "text", 2**20, ","))
     assert b"".join(blocks) == text
     n_before = 0
     for i, block in enumerate(blocks):
         n_before += len(block)
-        later = split_lines(io.BytesIO(text[n_before:]), size, "text", n_before)
+        rest = io.BytesIO(text[n_before:])
+        later = split_records(rest, size, "text", 2**20, ",", n_before)
         assert list(later) == blocks[i + 1 :]

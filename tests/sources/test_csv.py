@@ -73,10 +73,10 @@ def test_line_breaks_and_commas_within_quotes(tmp_path: Path) -> None:
 
 
 def test_a_quote_that_is_never_closed_does_not_fill_the_memory(tmp_path: Path) -> None:
-    from ckm._sources.lines import split_lines
+    from ckm._sources.records import split_records
 
     text = b'1,5" wide\n' + b"2,plain\n" * 100_000
-    assert b"".join(blocks := list(split_lines(io.BytesIO(text), 4096, "x"))) == text
+    assert b"".join(blocks := list(split_records(io.BytesIO(text), 4096, "x", 2**16))) == text
     assert max(map(len, blocks)) < 20 * 4096
 
 

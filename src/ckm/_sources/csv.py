@@ -13,8 +13,9 @@ import pyarrow as pa
 from ckm._sources.arrow import ERRORS, unreadable
 from ckm._sources.base import BEGINNING, Chunk, Place, Source
 from ckm._sources.columns import ColumnRequest, choose, require_numbers
-from ckm._sources.lines import Layout, after_line, infer_layout, parse, split_lines, split_runs
+from ckm._sources.lines import Layout, infer_layout, parse
 from ckm._sources.paths import ending_of
+from ckm._sources.records import after_line, split_records, split_runs
 from ckm._sources.sampling import draw_sample, pick_evenly
 from ckm._sources.settings import ReadSettings
 from ckm._util.arrays import FloatArray
@@ -24,6 +25,8 @@ from ckm.errors import InputFileError
 _SAMPLED_RUNS = 256
 # Bytes of a run of a compressed file, at most, since runs are kept until all are known.
 _MAX_KEPT_RUN_BYTES = 2**17
+# How much longer a run may become until a record ends.
+_MAX_RUN_GROWTH = 16
 # Compressed files that a sample reads, at least.
 _MIN_COMPRESSED_FILES = 16
 # Bytes that are decompressed at a time to reach a place in a file.
@@ -42,7 +45,8 @@ class CsvSource(Source):
     ) -> None:
         self.settings = settings
         self._paths = paths
-        self._layouts = [_layout_of_file(path) for path in paths]
+        self._layouts = [_layout_of_file(path, settings) for path in paths]
+        self._layouts[0].warn_of_doubt(str(paths[0]))
         self._choice = choose(request, self._layouts[0].present, str(paths[0]))
         for path, layout in zip(paths[1:], self._layouts[1:], strict=True):
             require_numbers(self._choice, layout.present, str(path))
@@ -64,7 +68,7 @@ class CsvSource(Source):
             size = min(self.settings.csv_block_bytes, chunk_rows * layout.min_bytes)
             n_before = place.byte - layout.header_bytes
             with _open_bytes(self._paths[i], place.byte) as file:
-                for block in split_lines(file, size, self.parts[i], n_before):
+                for block in self._split(file, i, size, n_before=n_before):
                     chunk = self._parse(i, block, place)
                     yield chunk
                     place = chunk.after
@@ -99,6 +103,14 @@ class CsvSource(Source):
         after = Place(i, place.row + len(rows), place.byte + len(block))
         return Chunk(rows, weights, place, after, name)
 
+    def _split(
+        self, file: Any, i: int, size: int, max_bytes: int | None = None, n_before: int = 0
+    ) -> Iterator[bytes]:
+        """Split what is read of file number `i` into blocks of records of about `size` bytes."""
+        longest = max_bytes or self.settings.max_line_bytes
+        delimiter = self._layouts[i].dialect.delimiter
+        return split_records(file, size, self.parts[i], longest, delimiter, n_before)
+
     def _runs(self, run_bytes: int, rng: np.random.Generator) -> Iterator[_Run]:
         """Yield lines at places all over the bytes of all files.
 
@@ -126,9 +138,11 @@ class CsvSource(Source):
         header = self._layouts[i].header_bytes
         start = max(byte, header)
         is_inside = start > header
+        # A run that begins within quotes must not be read far.
+        max_bytes = _MAX_RUN_GROWTH * run_bytes
         # One byte earlier, since a line may begin at `byte` itself.
         with _open_bytes(self._paths[i], start - is_inside) as file:
-            for number, block in enumerate(split_lines(file, run_bytes, self.parts[i])):
+            for number, block in enumerate(self._split(file, i, run_bytes, max_bytes)):
                 is_cut = is_inside and number == 0
                 yield block[after_line(block) :] if is_cut else block
 
@@ -158,8 +172,9 @@ class CsvSource(Source):
         """Yield all lines of `n_files` files, in runs."""
         for i in pick_evenly(len(self._paths), n_files, rng).tolist():
             with _open_bytes(self._paths[i], self._layouts[i].header_bytes) as file:
-                for block in split_lines(file, self.settings.csv_block_bytes, self.parts[i]):
-                    for run in split_runs(block, run_bytes):
+                delimiter = self._layouts[i].dialect.delimiter
+                for block in self._split(file, i, self.settings.csv_block_bytes):
+                    for run in split_runs(block, run_bytes, delimiter):
                         yield i, run
 
 
@@ -168,10 +183,10 @@ def open_files(paths: Sequence[Path], request: ColumnRequest, settings: ReadSett
     return CsvSource(paths, request, settings)
 
 
-def _layout_of_file(path: Path) -> Layout:
+def _layout_of_file(path: Path, settings: ReadSettings) -> Layout:
     delimiter = "\t" if ending_of(path).startswith(".tsv") else None
     with _open_bytes(path, 0) as file:
-        return infer_layout(file, str(path), delimiter)
+        return infer_layout(file, str(path), settings.max_line_bytes, delimiter)
 
 
 def _open_bytes(path: Path, byte: int) -> Any:

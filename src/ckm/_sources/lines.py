@@ -1,53 +1,37 @@
-"""Lines of CSV: blocks of whole lines from any stream of bytes, what their columns hold, and their
-numbers.
-"""
+"""Lines of CSV: what their columns hold, and their numbers."""
 
 import csv
 import io
 import logging
 import re
-from collections.abc import Iterator
-from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from ckm._sources.arrow import ERRORS, describe_schema, to_batch, unreadable
 from ckm._sources.columns import ColumnChoice
+from ckm._sources.dialect import (
+    DELIMITERS,
+    MARK,
+    Dialect,
+    delimiter_of,
+    is_number,
+    judge_first_line,
+)
+from ckm._sources.records import Readable, first_record_end, split_records
 from ckm._sources.streaming import Batch
-from ckm.errors import InputFileError
+from ckm._util.warn import warn_user
+from ckm.errors import ColumnsWarning, InputFileError
 
 # Bytes from which types are inferred.
 _INFERENCE_BYTES = 2**20
 # Bytes that a thread parses at a time, at least.
 _PARSED_BYTES = 2**20
-# Blocks after which a quote that is never closed is taken for a letter.
-_MAX_QUOTED_BLOCKS = 8
-# The byte-order mark of UTF-8, with which some files begin.
-_MARK = b"\xef\xbb\xbf"
-# Delimiters besides the comma.
-_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+# Letters of the first line that a warning shows.
+_SHOWN_LETTERS = 40
 
 _log = logging.getLogger(__name__)
-
-
-class Readable(Protocol):
-    """Something that bytes can be read from."""
-
-    def read(self, size: int, /) -> bytes:
-        """Read at most `size` bytes; none at the end."""
-
-
-class Dialect(NamedTuple):
-    """The delimiter between fields, the decimal point, whether the first line has names, and its
-    number of fields.
-    """
-
-    delimiter: str = ","
-    decimal: str = "."
-    has_names: bool = True
-    width: int = 1
 
 
 class Layout(NamedTuple):
@@ -67,6 +51,8 @@ class Layout(NamedTuple):
         Bytes per row; 0 and 1 if there is no row.
     dialect : Dialect
         How fields are written.
+    doubt : str or None
+        Why it is not certain whether the first line has names; None if it is.
     """
 
     names: list[str]
@@ -76,29 +62,52 @@ class Layout(NamedTuple):
     mean_bytes: int
     min_bytes: int
     dialect: Dialect = Dialect()
+    doubt: str | None = None
+
+    def warn_of_doubt(self, where: str) -> None:
+        """Warn if it is not certain whether the first line has names."""
+        if self.doubt is None:
+            return
+        if self.dialect.has_names:
+            taken = "taken for the names of columns"
+            remedy = "if it is a row, write it with decimals"
+            line = self.dialect.delimiter.join(self.names)
+        else:
+            taken = "taken for a row"
+            remedy = "if it has the names of columns, put quotes around them"
+            line = self.dialect.delimiter.join(map(str, range(len(self.names))))
+        warn_user(
+            f"The first line of {where} ({_shortened(line)}) is {taken}, since {self.doubt}; "
+            f"{remedy}.",
+            ColumnsWarning,
+        )
 
 
-def infer_layout(file: Readable, where: str, delimiter: str | None = None) -> Layout:
-    """Infer the layout of a file from its first block."""
-    first = next(split_lines(file, _INFERENCE_BYTES, where), b"")
-    return layout_of_block(first, where, delimiter)
+def infer_layout(
+    file: Readable, where: str, max_bytes: int, delimiter: str | None = None
+) -> Layout:
+    """Infer the layout of a file, whose lines have at most `max_bytes`, from its first block."""
+    blocks = split_records(file, _INFERENCE_BYTES, where, max_bytes, delimiter)
+    return layout_of_block(next(blocks, b""), where, delimiter)
 
 
 def layout_of_block(block: bytes, where: str, delimiter: str | None = None) -> Layout:
     """Infer the layout from the first lines.
 
-    A first line of numbers is a row, not a header: columns are then called x0, x1, ...
+    A first line of numbers is a row, not a header, with the exceptions of `judge_first_line`:
+    columns are then called x0, x1, ...
     """
     delimiter = delimiter or delimiter_of(block)
-    first = block[: after_line(block)] or block
+    first = block[: first_record_end(block, delimiter)] or block
     fields = _split_fields(first, delimiter, where)
-    has_names = not all(_is_number(field, delimiter) for field in fields)
+    judged = judge_first_line(first, fields, block[len(first) :], delimiter)
+    has_names = judged.has_names
     if has_names:
         names = [name.strip() for name in fields]
         header_bytes = len(first)
     else:
         names = [f"x{i}" for i in range(len(fields))]
-        header_bytes = len(_MARK) if block.startswith(_MARK) else 0
+        header_bytes = len(MARK) if block.startswith(MARK) else 0
     body = block[header_bytes:]
     dialect = Dialect(delimiter, has_names=has_names, width=len(names))
     try:
@@ -109,7 +118,7 @@ def layout_of_block(block: bytes, where: str, delimiter: str | None = None) -> L
         _log.info(
             "%s has %s between fields, and %r before decimals",
             where,
-            _DELIMITERS[delimiter],
+            DELIMITERS[delimiter],
             dialect.decimal,
         )
     # Columns of integers may turn out to hold fractions further down.
@@ -120,14 +129,15 @@ def layout_of_block(block: bytes, where: str, delimiter: str | None = None) -> L
     sizes = [len(line) + 1 for line in body.splitlines() if line]
     mean_bytes = sum(sizes) // max(1, len(sizes))
     min_bytes = min(sizes, default=1)
-    return Layout(names, types, _describe(table), header_bytes, mean_bytes, min_bytes, dialect)
+    present = _describe(table)
+    return Layout(names, types, present, header_bytes, mean_bytes, min_bytes, dialect, judged.doubt)
 
 
 def _split_fields(line: bytes, delimiter: str, where: str) -> list[str]:
     """The fields of the first line."""
     try:
-        text = line.removeprefix(_MARK).decode().rstrip("\r\n")
-        return next(csv.reader([text], delimiter=delimiter), [])
+        text = line.removeprefix(MARK).decode().rstrip("\r\n")
+        return next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputFileError(
             f"Cannot read {where}: its first line is not CSV in utf-8 ({error}); write it again in "
@@ -176,81 +186,10 @@ def _example(column: Any) -> str:
     texts = (
         (i, str(value))
         for i, value in enumerate(values)
-        if value.is_valid and not _is_number(str(value), ",")
+        if value.is_valid and not is_number(str(value), ",")
     )
     row, text = next(texts, (0, ""))
     return f", such as {text[:20]!r}" if row or any(map(str.isdigit, text)) else ""
-
-
-def delimiter_of(block: bytes) -> str:
-    r"""Find the delimiter in the first two lines: a comma unless another one fits better.
-
-    Another one fits if it splits both lines into equally many fields, and the comma does not, or is
-    a decimal point.
-
-    >>> delimiter_of(b"a,b\n1,2\n"), delimiter_of(b"a;b\n1,5;2,5\n")
-    (',', ';')
-    >>> delimiter_of(b"1,5;2,5\n1,0;3,5\n")
-    ';'
-    """
-    text = block[:_INFERENCE_BYTES].removeprefix(_MARK).decode(errors="replace")
-    # The fields of the first line, for each delimiter that splits two lines into equally many.
-    fields = dict[str, list[str]]()
-    try:
-        for mark in (",", *_DELIMITERS):
-            reader = csv.reader(io.StringIO(text, newline=None), delimiter=mark)
-            rows = list(islice(filter(None, reader), 2))
-            if rows and len(rows[0]) > 1 and len(rows[0]) == len(rows[-1]):
-                fields[mark] = rows[0]
-    except csv.Error:
-        return ","
-    for mark, first in fields.items():
-        if mark == ",":
-            continue
-        if "," not in fields or all(_is_number(field, mark) for field in first):
-            return mark
-    return ","
-
-
-def split_lines(file: Readable, size: int, where: str, n_before: int = 0) -> Iterator[bytes]:
-    """Yield blocks of about `size` bytes that end with a line.
-
-    A line break within quotes does not end a line. `n_before` is the number of bytes in earlier
-    blocks: the blocks that follow are those that reading from the beginning would give.
-    """
-    pieces = list[bytes]()
-    if n_before:
-        # Reading from the beginning has read up to the next multiple of `size` already, and kept
-        # what came after the last line.
-        pieces.append(_read_bytes(file, -n_before % size, where))
-    is_quoted = bool(b"".join(pieces).count(b'"') % 2)
-    while piece := _read_bytes(file, size, where):
-        end = piece.rfind(b"\n") + 1 or piece.rfind(b"\r") + 1
-        ends_in_quotes = is_quoted ^ bool(piece.count(b'"', 0, end) % 2)
-        if end and (not ends_in_quotes or len(pieces) > _MAX_QUOTED_BLOCKS):
-            yield b"".join([*pieces, piece[:end]])
-            pieces = [piece[end:]]
-            is_quoted = bool(piece.count(b'"', end) % 2)
-        else:
-            pieces.append(piece)
-            is_quoted ^= bool(piece.count(b'"') % 2)
-    if any(pieces):
-        yield b"".join(pieces)
-
-
-def after_line(block: bytes) -> int:
-    """Where the second line begins; zero if there is none."""
-    # Very old files end lines with a carriage return.
-    return block.find(b"\n") + 1 or block.find(b"\r") + 1
-
-
-def split_runs(block: bytes, size: int) -> Iterator[bytes]:
-    """Cut a block into runs of whole lines of about `size` bytes."""
-    low = 0
-    while low < len(block):
-        high = block.find(b"\n", min(low + size, len(block)) - 1) + 1 or len(block)
-        yield block[low:high]
-        low = high
 
 
 def parse(block: bytes, layout: Layout, choice: ColumnChoice, where: str, row: int = 0) -> Batch:
@@ -265,9 +204,9 @@ def parse(block: bytes, layout: Layout, choice: ColumnChoice, where: str, row: i
         else:
             table = pa.table({name: pa.array([], pa.float64()) for name in choice.all})
     except ERRORS:
-        # Again in one thread, which knows the row.
+        # Again in one thread and one piece, which knows the row, and can hold it however long.
         try:
-            table = _read(block, layout.names, layout.dialect, convert, use_threads=False)
+            table = _read(block, layout.names, layout.dialect, convert, is_serial=True)
         except ERRORS as error:
             located = _with_place(error, layout.names, row)
             uneven = _uneven(block, layout.dialect, where, row)
@@ -280,18 +219,37 @@ def _read(
     names: list[str],
     dialect: Dialect,
     convert: dict[str, Any],
-    use_threads: bool = True,
+    is_serial: bool = False,
 ) -> Any:
-    """Parse a block with Arrow."""
-    block_size = max(_PARSED_BYTES, len(block) // 4)
+    """Parse a block with Arrow, in several threads unless it `is_serial`."""
+    block_size = len(block) if is_serial else max(_PARSED_BYTES, len(block) // 4)
     return pa_csv.read_csv(
-        pa.BufferReader(block),
+        pa.BufferReader(_in_arrow_memory(block)),
         read_options=pa_csv.ReadOptions(
-            column_names=names, use_threads=use_threads, block_size=block_size
+            column_names=names, use_threads=not is_serial, block_size=block_size
         ),
-        parse_options=pa_csv.ParseOptions(delimiter=dialect.delimiter),
+        # Arrow, too, cuts blocks into pieces at line breaks; the exact way is slower.
+        parse_options=pa_csv.ParseOptions(
+            delimiter=dialect.delimiter, newlines_in_values=b'"' in block
+        ),
         convert_options=pa_csv.ConvertOptions(decimal_point=dialect.decimal, **convert),
     )
+
+
+def _in_arrow_memory(block: bytes) -> Any:
+    """Copy bytes to a buffer that Arrow owns.
+
+    A thread of Arrow may release its last reference to the buffer later, when the interpreter is
+    ending already: if Python owned the bytes, it would wait for the interpreter's lock, and the
+    process would abort.
+    """
+    stream = pa.BufferOutputStream()
+    stream.write(block)
+    return stream.getvalue()
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN_LETTERS else f"{text[:_SHOWN_LETTERS]}..."
 
 
 def _uneven(block: bytes, dialect: Dialect, where: str, row: int = 0) -> InputFileError | None:
@@ -316,13 +274,6 @@ def _uneven(block: bytes, dialect: Dialect, where: str, row: int = 0) -> InputFi
     return None
 
 
-def _read_bytes(file: Readable, size: int, where: str) -> bytes:
-    try:
-        return file.read(size)
-    except ERRORS as error:
-        raise unreadable(error, where) from error
-
-
 def _with_place(error: Exception, names: list[str], row: int) -> Exception:
     """Rewrite the place in an error of Arrow.
 
@@ -333,11 +284,3 @@ def _with_place(error: Exception, names: list[str], row: int) -> Exception:
     return ValueError(
         re.sub(r"In CSV column #(\d+)", lambda found: f"in column {names[int(found[1])]!r}", text)
     )
-
-
-def _is_number(text: str, delimiter: str) -> bool:
-    try:
-        float(text if delimiter == "," else text.replace(",", "."))
-    except ValueError:
-        return False
-    return True

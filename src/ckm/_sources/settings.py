@@ -24,6 +24,13 @@ class ReadSettings:
         Bytes of CSV lines that are parsed at a time.
     csv_run_bytes : int
         Bytes of CSV lines, at least, in each of the runs that a sample is drawn from.
+    max_line_bytes : int
+        Bytes of the longest line of CSV that is read. It must be in memory as a whole.
+    mapped_bytes : int
+        Bytes of an Arrow record batch above which it is read piece by piece.
+    max_batch_bytes : int
+        Bytes of the largest Arrow record batch that is read if it must be in memory as a whole:
+        if it is compressed, or comes from a pipe.
 
     Examples
     --------
@@ -36,6 +43,9 @@ class ReadSettings:
     head_bytes: int = 32 * 2**20
     csv_block_bytes: int = 4 * 2**20
     csv_run_bytes: int = 2**15
+    max_line_bytes: int = 64 * 2**20
+    mapped_bytes: int = 64 * 2**20
+    max_batch_bytes: int = 2**30
 
     def rows_per_chunk(self, n_features: int) -> int:
         """The rows of a chunk: a whole number of blocks if they are more than one block."""

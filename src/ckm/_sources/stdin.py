@@ -17,8 +17,9 @@ import pyarrow as pa
 from ckm._sources.arrow import ERRORS, stream_source, unreadable
 from ckm._sources.base import Source
 from ckm._sources.columns import ColumnRequest, choose
-from ckm._sources.lines import layout_of_block, parse, split_lines
+from ckm._sources.lines import layout_of_block, parse
 from ckm._sources.paths import STANDARD_INPUT
+from ckm._sources.records import split_records
 from ckm._sources.settings import ReadSettings
 from ckm._sources.streaming import Batch, StreamSource
 from ckm.errors import InputFileError
@@ -144,9 +145,12 @@ class _Opener:
         )
 
     def _open_csv(self, stream: Any) -> Source:
-        blocks = split_lines(stream, self.settings.csv_block_bytes, self.name)
+        settings = self.settings
+        size = settings.csv_block_bytes
+        blocks = split_records(stream, size, self.name, settings.max_line_bytes)
         first = next(blocks, b"")
         layout = layout_of_block(first, self.name)
+        layout.warn_of_doubt(self.name)
         choice = choose(self.request, layout.present, self.name)
 
         def read_batches() -> Iterator[Batch]:
