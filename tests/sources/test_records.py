@@ -150,7 +150,7 @@ def test_quoted_numbers_above_others_are_names(tmp_path: Path) -> None:
 def test_integers_above_numbers_with_decimals_are_names(tmp_path: Path, names: str) -> None:
     path = as_csv(f"{names}\n1.5,2.0\n3.5,1e-3\nnan,4.25\n", tmp_path / "x.csv")
     with pytest.warns(
-        ColumnsWarning, match=rf"first line of .*x.csv \({names}\) is taken for the names .*decimals"
+        ColumnsWarning, match=rf"first line of .*x.csv \({names}\) is taken for the names .*decim"
     ):
         source = open_source(path)
     assert source.columns == tuple(names.split(","))
@@ -177,5 +177,6 @@ def test_a_first_line_of_numbers_is_a_row(tmp_path: Path, text: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         source = open_source(as_csv(text, tmp_path / "x.csv"))
-        assert source.columns is not None and source.columns[0] == "x0"
+        assert source.columns is not None
+        assert source.columns[0] == "x0"
         assert sum(len(chunk.rows) for chunk in source.chunks()) == 2
