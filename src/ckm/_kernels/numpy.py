@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ckm._core.frequencies import Frequencies
-from ckm._core.moments import has_full_moment
+from ckm._core.moments import has_full_moment, weighted_squares
 from ckm._core.tally import UNIT, Tally
 from ckm._kernels.cpu.kernel import CpuKernel, on_host
 from ckm._util.arrays import FloatArray, RowsArray
@@ -41,8 +41,7 @@ def tally(frequencies: Frequencies, rows: RowsArray, weights: FloatArray | None 
         part = slice(start, start + step)
         phases = x[part] @ frequencies.omega.T
         sums += beta[part] @ np.cos(phases), beta[part] @ np.sin(phases)
-    full = has_full_moment(m, n)
-    second = (x * beta[:, None]).T @ x if full else beta @ x**2
+    second = weighted_squares(x, beta, has_full_moment(m, n))
     lower = rows.min(axis=0)
     upper = rows.max(axis=0)
     return Tally(sums / UNIT, float(beta.sum()), len(x), lower, upper, beta @ x, second)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from ckm._core.frequencies import Frequencies
-from ckm._core.moments import has_full_moment
+from ckm._core.moments import has_full_moment, weighted_squares
 from ckm._core.pool import Pool
 from ckm._core.tally import UNIT, Tally
 from ckm._kernels import Kernel
@@ -71,7 +71,7 @@ def tally(frequencies: Frequencies, rows: Any, weights: Any = None) -> Tally:
         phases = v @ omega.T
         sums += torch.stack([w @ torch.cos(phases), w @ torch.sin(phases)])
         first += w @ v
-        second += (v * w[:, None]).T @ v if full else w @ v**2
+        second += weighted_squares(v, w, full)
     lower, upper = (bound.to(kind) for bound in (rows.amin(dim=0), rows.amax(dim=0)))
     numbers = [array.cpu().numpy() for array in (sums / UNIT, lower, upper, first, second)]
     return Tally(numbers[0], float(beta.sum()), len(rows), *numbers[1:])
