@@ -3,6 +3,7 @@ was seen and what to do, no traceback.
 """
 
 import pickle
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -283,6 +284,94 @@ def test_predicting_other_columns(X: np.ndarray) -> None:
 
 # Options
 
+# An option that is wrong by itself is wrong usage, whatever else the line says.
+WRONG_OPTIONS = {
+    "fit data.npy": (
+        "-k 0",
+        "-k x",
+        "-k 2 --seed -1",
+        "-k 2 --jobs 0",
+        "-k 2 --device abacus",
+        "-k 2 --distribution magic",
+        "-k 2 --decoder magic",
+        "-k 2 --init magic",
+        "-k 2 --n-init 0",
+        "-k 2 --scale -1",
+        "-k 2 --nan maybe",
+        "-k 2 --pool -1",
+        "-k 2 --polish -1",
+        "-k 2 -m 0",
+        "-k 2 --columns '\"a'",
+        "-k 2 --columns ''",
+        "-k 2 -o out.txt",
+        "-k 2 --save-sketch out.txt",
+        "-k 2 --nothing",
+    ),
+    "sketch data.npy -o out.ckm": (
+        "",
+        "-k 2 --device abacus",
+        "-k 2 --jobs 0",
+        "-k 2 --distribution magic",
+        "-k 2 --nan maybe",
+        "-k 2 --resume",
+        "-k 2 --engine magic",
+        "-k 2 --scheduler here",
+    ),
+    "decode s.ckm": ("-k 0", "-k 2 --jobs 0", "-k 2 --device abacus", "-k 2 -o out.txt"),
+    "predict data.npy -c c.csv": ("--jobs 0", "--nan maybe", "-o out.txt"),
+}
+
+
+@pytest.mark.parametrize("start", WRONG_OPTIONS)
+def test_an_option_that_is_wrong_by_itself_is_wrong_usage(
+    sketch_file: Path, unreadable: None, start: str
+) -> None:
+    for option in WRONG_OPTIONS[start]:
+        fail(*shlex.split(start), *shlex.split(option), status=2)
+    # Before any file is looked for.
+    missing = start.replace("data.npy", "none.npy").replace("s.ckm", "none.ckm")
+    for option in WRONG_OPTIONS[start]:
+        if "out.txt" not in option:
+            fail(*shlex.split(missing), *shlex.split(option), status=2)
+
+
+EMPTY_NAMES = (
+    ("fit", "", "-k", 2),
+    ("fit", "data.npy", "", "-k", 2),
+    ("fit", "data.npy", "-k", 2, "-o", ""),
+    ("fit", "data.npy", "-k", 2, "--save-sketch", ""),
+    ("fit", "data.npy", "-k", 2, "--columns", ""),
+    ("fit", "data.npy", "-k", 2, "--weight-column", ""),
+    ("sketch", "", "-k", 2, "-o", "t.ckm"),
+    ("sketch", "data.npy", "-k", 2, "-o", ""),
+    ("sketch", "data.npy", "-k", 2, "-o", "t.ckm", "--checkpoint", ""),
+    ("sketch", "data.npy", "-o", "t.ckm", "--like", ""),
+    ("sketch", "data.npy", "-k", 2, "-o", "t.ckm", "--engine", "dask", "--scheduler", ""),
+    ("merge", "", "-o", "t.ckm"),
+    ("merge", "s.ckm", "", "-o", "t.ckm"),
+    ("decode", "", "-k", 2),
+    ("decode", "s.ckm", "-k", 2, "-o", ""),
+    ("predict", "", "-c", "c.csv"),
+    ("predict", "data.npy", "-c", ""),
+    ("predict", "data.npy", "-c", "c.csv", "-o", ""),
+    ("inspect", ""),
+    ("demo", "--folder", ""),
+)
+
+
+@pytest.mark.parametrize("command", EMPTY_NAMES, ids=lambda command: " ".join(map(repr, command)))
+def test_an_empty_name_is_an_error(sketch_file: Path, command: tuple[object, ...]) -> None:
+    Path("c.csv").write_text("cluster,weight,a,b\n0,1.0,0.0,0.0\n")
+    before = sorted(Path().iterdir())
+    fail(*command, status=2)
+    assert sorted(Path().iterdir()) == before
+
+
+def test_a_folder_that_is_everything_is_an_error(X: np.ndarray) -> None:
+    for name in ("/", "//", "/../"):
+        assert "the root of all folders" in fail("fit", name, *K3)
+    assert "empty" in fail("fit", "::rows", *K3)
+
 
 @pytest.mark.parametrize(
     ("option", "value", "words"),
@@ -308,8 +397,8 @@ def test_starting_from_rows_that_were_not_sampled(sketch_file: Path, unreadable:
 
 
 def test_unknown_distribution_and_threads(X: np.ndarray) -> None:
-    assert "'adapted-radius'" in fail("fit", "data.npy", *K3, "--distribution", "magic")
-    assert "--jobs must be" in fail("fit", "data.npy", *K3, "--jobs", 0)
+    assert "'adapted-radius'" in fail("fit", "data.npy", *K3, "--distribution", "magic", status=2)
+    assert "--jobs must be" in fail("fit", "data.npy", *K3, "--jobs", 0, status=2)
 
 
 def test_demo_in_a_folder_that_cannot_be_made(X: np.ndarray) -> None:
@@ -326,6 +415,6 @@ def test_demo_in_a_folder_that_cannot_be_made(X: np.ndarray) -> None:
 )
 def test_an_unknown_device(command: tuple[str, ...], sketch_file: Path) -> None:
     assert "There is no device 'abacus'; choose one of 'auto'" in fail(
-        *command, "--device", "abacus"
+        *command, "--device", "abacus", status=2
     )
     assert not Path("t.ckm").exists()

@@ -154,6 +154,6 @@ def test_missing_values(X: np.ndarray) -> None:
 
 def test_lists_of_columns_are_worded_as_the_option_takes_them() -> None:
     message = Message("name ", Argument("columns", ["a", "b c", "d,e"]), ".")
-    assert in_options(message) == 'name --columns a,b c,"d,e".'
+    assert in_options(message) == "name --columns 'a,b c,\"d,e\"'."
     message = Message("use ", Argument("nan", "drop"), ", or ", Argument("weight_column", ...))
     assert in_options(message) == "use --nan drop, or --weight-column"

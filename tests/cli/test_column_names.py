@@ -3,13 +3,14 @@ given on the command line as CSV; and at a terminal they are only text.
 """
 
 import itertools
+import shlex
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command import example_rows, fail, run
+from command import example_rows, fail, read_csv, run
 
 NAMES = [("east", "north"), ("x0", "x1"), ("x1", "x0"), ("0", "1"), ("[1]", "[0]"), ("a,b", 'c"d')]
 
@@ -84,3 +85,46 @@ def test_labels_are_the_numbers_in_the_file_in_any_order_of_lines(X: np.ndarray)
     assert "not numbered from 0 to 1" in fail("predict", "data.npy", "-c", "fewer.csv")
     Path("twice.csv").write_text("cluster,weight,a,a\n0,1,0,0\n")
     assert "two columns of the same name" in fail("predict", "data.npy", "-c", "twice.csv")
+
+
+ODD_NAMES = ("a,b", 'c"d', " e", "f\ng", "")
+
+
+def test_columns_of_any_name_can_be_chosen(X: np.ndarray) -> None:
+    """A line of CSV names them: quotes protect commas, quotes, spaces and line breaks."""
+    rows = np.random.default_rng(0).normal(size=(100, len(ODD_NAMES) + 1))
+    write("odd.parquet", rows, (*ODD_NAMES, "plain"), tuple(range(len(ODD_NAMES) + 1)))
+    for names in itertools.pairwise(ODD_NAMES):
+        line = ",".join('"' + name.replace('"', '""') + '"' for name in names)
+        run("fit", "odd.parquet", "-k", 2, "--columns", line, "-o", "c.csv", "--seed", 3)
+        header, _ = read_csv(Path("c.csv").read_text())
+        assert tuple(header[2:]) == names
+    help_text = " ".join(run("fit", "--help")[0].split())
+    assert """Quotes protect a comma in a name: '"a,b",c'""" in help_text
+
+
+def test_messages_suggest_columns_as_a_shell_takes_them(X: np.ndarray) -> None:
+    Path("text.csv").write_text('"a,b",c,name\n1,2,x\n3,4,y\n')
+    message = fail("fit", "text.csv", "-k", 2, "--columns", "c,name")
+    line = shlex.split(message.partition("--columns ")[2])[0].rstrip(".")
+    run("fit", "text.csv", "-k", 1, "--columns", line, "--scale", 1, "-o", "c.csv")
+    header, _ = read_csv(Path("c.csv").read_text())
+    assert header[2:] == ["a,b", "c"]
+
+
+CONTROLS = ("\x1b[31mred", "bell\x07", "back\x08", "\x9b2J", "\u202eright", "two\nlines", "\x7f")
+
+
+def test_control_characters_do_not_reach_the_terminal(X: np.ndarray) -> None:
+    rows = np.random.default_rng(0).normal(size=(50, len(CONTROLS)))
+    write("odd.parquet", rows, CONTROLS, tuple(range(len(CONTROLS))))
+    run("sketch", "odd.parquet", "-k", 1, "-o", "s.ckm")
+    texts = [
+        run("inspect", "s.ckm")[0],
+        fail("fit", "odd.parquet", "-k", 1, "--columns", "none"),
+        fail("fit", "odd.parquet", "-k", 1, "--columns", "\x1b[31m"),
+        run("sketch", "odd.parquet", "-k", 1, "-o", "t.ckm", "-v")[1],
+    ]
+    for text in texts:
+        assert text.replace("\n", "").isprintable(), text
+    assert "\\x1b[31mred" in texts[0]

@@ -1,6 +1,7 @@
 """Tables at a terminal, CSV in a pipe, plain values for JSON."""
 
 import csv
+import dataclasses
 import io
 import json
 from collections.abc import Callable
@@ -100,3 +101,16 @@ def test_column_names_are_printed_literally(
     out = capsys.readouterr().out
     assert "[red]east" in out
     assert ":smile:" in out
+
+
+def test_control_characters_in_names_are_shown_escaped() -> None:
+    names = ("\x1b[31mred", "\x9b2J", "\u202eright", "two\nlines")
+    rows = np.random.default_rng(0).normal(size=(50, len(names)))
+    s = ckm.sketch(rows, n_clusters=1, random_state=0)
+    s = dataclasses.replace(s, columns=names)
+    solution = dataclasses.replace(ckm.decode(s, 1, random_state=0), columns=names)
+    for show, value in ((tables.show_sketch, s), (tables.show_solution, solution)):
+        text = at_terminal(show, value)
+        for name in names:
+            assert name not in text
+            assert name.encode("unicode_escape").decode() in text

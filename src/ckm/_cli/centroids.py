@@ -31,9 +31,16 @@ def require_space_for_units(path: Path | None, is_standardized: bool, as_json: b
 def require_space_for_names(
     columns: tuple[str, ...] | None, path: Path | None, as_json: bool
 ) -> None:
-    """Refuse to write columns that are named [0], [1], ... as CSV, where this means no names."""
+    """Refuse names that the CSV cannot have: [0], [1], ..., which mean no names, and characters
+    that standard output lacks.
+    """
+    if columns is None:
+        return
     is_csv = path.suffix.lower() == ".csv" if path is not None else not as_json
-    if is_csv and columns is not None and columns == coordinate_names(None, len(columns)):
+    if path is None and is_csv and not sys.stdout.isatty():
+        # Standard output raises the same error, but after the pass over the data.
+        "".join(columns).encode(sys.stdout.encoding or "utf-8", sys.stdout.errors or "strict")
+    if is_csv and columns == coordinate_names(None, len(columns)):
         raise OutputError(
             f"Columns named {', '.join(columns[:3])} cannot be written as CSV, where these stand "
             "for columns without names; name a .json file (-o), or give --json."

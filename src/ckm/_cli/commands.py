@@ -7,7 +7,7 @@ import typer
 
 import ckm
 from ckm._cli import options as o
-from ckm._cli.errors import say
+from ckm._cli.streams import say
 
 
 def fit(
@@ -40,6 +40,7 @@ def fit(
 
     steps.check_decoding(decoding, has_rows=pool > 0)
     sketching = steps.sketching_arguments(frequencies, compute, report)
+    steps.check_rows(rows)
     inputs = file.find_inputs(files)
     file.check_files(
         [*map(file.Input, inputs)],
@@ -105,6 +106,13 @@ def sketch(
     from ckm._cli import steps
 
     checkpoint = interruption.checkpoint
+    if interruption.resume and checkpoint is None:
+        raise typer.BadParameter(
+            "It continues from a checkpoint; name it with --checkpoint.", param_hint="--resume"
+        )
+    sketching = steps.sketching_arguments(frequencies, compute, report)
+    steps.check_rows(rows)
+    steps.check_engine(cluster)
     inputs = file.find_inputs(files)
     file.check_files(
         [*map(file.Input, inputs), file.Input(like, "the sketch of --like")],
@@ -113,7 +121,6 @@ def sketch(
             file.Output(checkpoint, None, "--checkpoint"),
         ],
     )
-    sketching = steps.sketching_arguments(frequencies, compute, report)
     data = steps.data_arguments(inputs, rows, cluster, like)
     with steps.announce_checkpoint(checkpoint):
         s = ckm.sketch(
@@ -166,6 +173,7 @@ def decode(
     from ckm._cli import centroids, steps
     from ckm._cli import files as file
 
+    steps.check_compute(compute.jobs, compute.device)
     file.check_files([file.Input(sketch)], [file.Output(output, file.CENTROIDS)])
     s = ckm.load(sketch)
     steps.check_decoding(decoding, has_rows=s.pool is not None)
@@ -196,13 +204,14 @@ def predict(
     from ckm._cli.labels import open_labels
     from ckm._display import tables
 
+    steps.check_nan(nan)
+    steps.check_compute(jobs)
     inputs = file.find_inputs(files)
     file.check_files(
         [*map(file.Input, inputs), file.Input(centroids, "the file of --centroids")],
         [file.Output(output, file.LABELS)],
     )
     found = read_centroids(centroids)
-    steps.check_nan(nan)
     source = found.open(inputs, name=str(centroids), data_name=str(inputs[0]))
     with open_labels(output) as write:
         labelling = steps.label(found, source, jobs, report, on_labels=write, nan=nan)

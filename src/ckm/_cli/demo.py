@@ -15,7 +15,7 @@ from rich.table import Table
 from scipy.optimize import linear_sum_assignment
 
 import ckm
-from ckm._cli.errors import say
+from ckm._cli.streams import say
 from ckm._display.tables import console, readable_bytes, show_status
 from ckm._kmeans.assign import Centroids
 from ckm._sources.arrays import ArraySource

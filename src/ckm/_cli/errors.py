@@ -4,7 +4,7 @@ the exit statuses that a shell expects.
 
 import csv
 import io
-import os
+import shlex
 import sys
 import warnings
 from collections.abc import Iterator
@@ -15,8 +15,10 @@ import typer
 import typer.core
 
 from ckm import errors as library
+from ckm._cli.streams import discard, open_closed_streams, report_lost_output, say
 from ckm._messages import NO_VALUE, Argument, Message
 from ckm._util.locks import keep_locks
+from ckm._util.text import visible
 from ckm.errors import CkmError
 
 _SHOWN_WARNINGS = (
@@ -63,6 +65,12 @@ _WORDS = {
 class ReportingGroup(typer.core.TyperGroup):
     """Commands that report expected failures in one line and end with the right exit status."""
 
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program."""
+        open_closed_streams()
+        with report_lost_output():
+            return super().main(*args, **kwargs)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
         with report_failures(), keep_locks():
@@ -89,8 +97,15 @@ def report_failures() -> Iterator[None]:
             say("Interrupted.")
             raise typer.Exit(130) from None
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            discard(sys.stdout)
             raise typer.Exit(141) from None
+        except MemoryError as error:
+            reason = f" ({error})" if str(error) else ""
+            say(
+                f"Error: There is not enough memory{reason}; ask for fewer clusters or a smaller "
+                "sketch (--sketch-size), or use a machine with more."
+            )
+            raise typer.Exit(1) from None
 
 
 @contextmanager
@@ -99,13 +114,8 @@ def usage_errors(option: str) -> Iterator[None]:
     try:
         yield
     except CkmError as error:
-        raise typer.BadParameter(in_options(error.message), param_hint=option) from None
-
-
-def say(message: str, quiet: bool = False) -> None:
-    """Print one line on standard error, apart from the results on standard output."""
-    if not quiet:
-        print(" ".join(message.split()), file=sys.stderr, flush=True)
+        message = visible(in_options(error.message))
+        raise typer.BadParameter(message, param_hint=option) from None
 
 
 def in_options(text: str) -> str:
@@ -128,6 +138,8 @@ def as_option(argument: Argument) -> str:
     ('no --standardize', 'no --sketch-size')
     >>> as_option(Argument("columns", ["a", "b"])), as_option(Argument("columns", ...))
     ('--columns a,b', '--columns A,B')
+    >>> print(as_option(Argument("columns", ["a", "b,c"])))
+    --columns 'a,"b,c"'
     >>> as_option(Argument("like", ..., function="ckm.sketch"))
     'ckm sketch --like'
     >>> as_option(Argument("sample_weight")), as_option(Argument("chunk_rows", 5))
@@ -150,10 +162,11 @@ def _value_in_words(name: str, value: Any) -> str:
     if value is ... or value is NO_VALUE or value is True or name in _WORDS:
         return ""
     if isinstance(value, list | tuple):
-        # Quotes protect a comma inside a column's name, as the options expect.
+        # Quotes protect a comma inside a column's name, as the options expect, and more quotes
+        # protect those from the shell.
         text = io.StringIO()
         csv.writer(text, lineterminator="").writerow(value)
-        return text.getvalue()
+        return shlex.quote(text.getvalue())
     return str(value)
 
 

@@ -5,20 +5,38 @@ several commands share.
 import dataclasses
 import functools
 import inspect
-import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from ckm._cli.streams import log_to_stderr
 
-def log_to_stderr(verbose: bool) -> bool:
-    """Show the library's log on standard error."""
-    if verbose:
-        logging.basicConfig(format="%(message)s", force=True)
-        logging.getLogger("ckm").setLevel(logging.INFO)
-    return verbose
+
+def _not_empty(value: str) -> str:
+    """Refuse an empty text, which is often that of a variable that is not set."""
+    if not value:
+        raise typer.BadParameter("It is empty; perhaps a variable is not set.")
+    return value
+
+
+def _file_name(name: str | Path) -> Path:
+    """Return a path; an empty one, which `Path` takes for the current folder, is refused."""
+    return Path(_not_empty(name) if isinstance(name, str) else name)
+
+
+def _not_empty_or_none(value: str | None) -> str | None:
+    return None if value is None else _not_empty(value)
+
+
+def _each_not_empty(names: list[str]) -> list[str]:
+    return [_not_empty(name) for name in names]
+
+
+def _file(metavar: str, help: str, *names: str) -> Any:
+    """Declare an option that takes the name of a file or folder."""
+    return _value(metavar, help, *names, parser=_file_name)
 
 
 def _value(metavar: str, help: str, *names: str, **more: Any) -> Any:
@@ -35,6 +53,7 @@ Files = Annotated[
     list[str],
     typer.Argument(
         metavar="FILES",
+        callback=_each_not_empty,
         help=(
             "Data: names, quoted patterns or folders of .parquet, .csv or .tsv (.gz, .zst), "
             ".arrow, .feather, .npy, .h5 or .zarr files (data.h5::rows for an array inside one); "
@@ -43,12 +62,19 @@ Files = Annotated[
     ),
 ]
 SketchFile = Annotated[
-    Path, typer.Argument(metavar="SKETCH", help="A file made by `ckm sketch` or `ckm merge`.")
+    Path,
+    typer.Argument(
+        metavar="SKETCH",
+        help="A file made by `ckm sketch` or `ckm merge`.",
+        parser=_file_name,
+    ),
 ]
 SketchFiles = Annotated[
     list[str],
     typer.Argument(
-        metavar="SKETCHES", help="Files made by `ckm sketch` with the same frequencies."
+        metavar="SKETCHES",
+        callback=_each_not_empty,
+        help="Files made by `ckm sketch` with the same frequencies.",
     ),
 ]
 Clusters = Annotated[int, _value("K", "Number of clusters to find.", "--clusters", "-k", min=1)]
@@ -64,13 +90,13 @@ ClustersToSizeFor = Annotated[
 ]
 Like = Annotated[
     Path | None,
-    _value(
+    _file(
         "FILE", "Use the frequencies of this sketch, so that the two can be merged (default: new)."
     ),
 ]
 CentroidsFile = Annotated[
     Path,
-    _value(
+    _file(
         "FILE",
         "Centroids written by `ckm fit` or `ckm decode`: .csv or .json.",
         "--centroids",
@@ -79,7 +105,7 @@ CentroidsFile = Annotated[
 ]
 CentroidsOutput = Annotated[
     Path | None,
-    _value(
+    _file(
         "FILE",
         "Write the centroids to this file, .csv or .json (default: print them).",
         "--output",
@@ -88,11 +114,11 @@ CentroidsOutput = Annotated[
 ]
 SketchOutput = Annotated[
     Path,
-    _value("FILE", "Write the sketch to this file; its name must end in .ckm.", "--output", "-o"),
+    _file("FILE", "Write the sketch to this file; its name must end in .ckm.", "--output", "-o"),
 ]
 LabelsOutput = Annotated[
     Path | None,
-    _value(
+    _file(
         "FILE",
         "Write one label per row to this file, .csv, .npy or .parquet (default: no labels).",
         "--output",
@@ -101,7 +127,7 @@ LabelsOutput = Annotated[
 ]
 SaveSketch = Annotated[
     Path | None,
-    _value(
+    _file(
         "FILE", "Also write the sketch to this file; its name must end in .ckm (default: not kept)."
     ),
 ]
@@ -144,7 +170,12 @@ NanLabels = Annotated[
 ]
 Seed = Annotated[
     int,
-    _value("N", "Seed of the random numbers; the same seed gives the same result.", min=0),
+    _value(
+        "N",
+        "Seed of the random numbers; the same seed gives the same result.",
+        min=0,
+        max=2**64 - 1,
+    ),
 ]
 Jobs = Annotated[
     int | None,
@@ -169,7 +200,7 @@ Verbose = Annotated[
 ]
 DEMO_FOLDER = Path("demo")
 DemoRows = Annotated[int, _value("N", "Number of rows to generate.", min=100)]
-DemoFolder = Annotated[Path, _value("FOLDER", "Folder for the data, the sketch and the plot.")]
+DemoFolder = Annotated[Path, _file("FOLDER", "Folder for the data, the sketch and the plot.")]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -179,7 +210,11 @@ class RowOptions:
     columns: Annotated[
         str | None,
         _value(
-            "A,B,C", "Columns of a table to use, in this order (default: all that hold numbers)."
+            "A,B,C",
+            (
+                "Columns of a table to use, in this order (default: all that hold numbers). "
+                "Quotes protect a comma in a name: '\"a,b\",c'."
+            ),
         ),
     ] = None
     weight_column: Annotated[
@@ -187,6 +222,7 @@ class RowOptions:
         _value(
             "NAME",
             "Column with the weight of each row; it is not clustered (default: weights of 1).",
+            callback=_not_empty_or_none,
         ),
     ] = None
     nan: Nan = "error"
@@ -256,7 +292,7 @@ class CheckpointOptions:
 
     checkpoint: Annotated[
         Path | None,
-        _value(
+        _file(
             "FILE",
             (
                 "Save the unfinished sketch to this file every 10 seconds and when interrupted "
@@ -286,17 +322,26 @@ class EngineOptions:
     ] = None
     scheduler: Annotated[
         str | None,
-        _value("ADDRESS", "With --engine dask: address of the scheduler (default: local threads)."),
+        _value(
+            "ADDRESS",
+            "With --engine dask: address of the scheduler (default: local threads).",
+            callback=_not_empty_or_none,
+        ),
     ] = None
     master: Annotated[
         str | None,
-        _value("URL", "With --engine spark: the master, or sc://... for Spark Connect."),
+        _value(
+            "URL",
+            "With --engine spark: the master, or sc://... for Spark Connect.",
+            callback=_not_empty_or_none,
+        ),
     ] = None
     address: Annotated[
         str | None,
         _value(
             "ADDRESS",
             "With --engine ray: address of the cluster, or auto (default: start one here).",
+            callback=_not_empty_or_none,
         ),
     ] = None
 

@@ -3,8 +3,10 @@ delivering results.
 """
 
 import csv
+import io
 import math
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,7 +18,7 @@ import typer
 
 import ckm
 from ckm._cli.centroids import solution_record, write_centroids
-from ckm._cli.errors import in_options, say, usage_errors
+from ckm._cli.errors import in_options, usage_errors
 from ckm._cli.options import (
     ComputeOptions,
     DecodingOptions,
@@ -25,6 +27,8 @@ from ckm._cli.options import (
     ReportOptions,
     RowOptions,
 )
+from ckm._cli.streams import say
+from ckm._core.laws import find_law
 from ckm._core.sketch import Sketch
 from ckm._decoding.api import require_rows, resolve_decoder
 from ckm._decoding.diagnosis import Status
@@ -42,15 +46,19 @@ from ckm._sources.engines.base import PartitionReader
 from ckm._sources.paths import import_optional
 from ckm._util.arrays import LabelArray
 from ckm._util.checks import check_nan_policy
+from ckm._util.device import check_device
 from ckm._util.parallel import thread_count
 from ckm._util.progress import rows_bar
 from ckm.errors import MismatchError
 
 __all__ = [
     "announce_checkpoint",
+    "check_compute",
     "check_decoding",
+    "check_engine",
     "check_nan",
     "check_row_count",
+    "check_rows",
     "data_arguments",
     "decode",
     "deliver",
@@ -84,10 +92,21 @@ def check_nan(nan: str) -> str:
         return check_nan_policy(nan)
 
 
+def check_compute(jobs: int | None, device: str = "auto") -> None:
+    """Refuse a number of threads or a device that no machine has."""
+    with usage_errors("--jobs"):
+        thread_count(jobs)
+    with usage_errors("--device"):
+        check_device(device)
+
+
 def sketching_arguments(
     frequencies: FrequencyOptions, compute: ComputeOptions, report: ReportOptions
 ) -> dict[str, Any]:
     """Return the arguments of `ckm.sketch` that `ckm fit` and `ckm sketch` share."""
+    check_compute(compute.jobs, compute.device)
+    with usage_errors("--distribution"):
+        find_law(frequencies.distribution)
     return {
         "sketch_size": frequencies.sketch_size,
         "scale": _parse_scale(frequencies.scale),
@@ -119,13 +138,30 @@ def _split_names(names: str | None) -> list[str] | None:
     """Split comma-separated names; quotes protect a comma inside a name."""
     if names is None:
         return None
-    return next(csv.reader([names], skipinitialspace=True), [])
+    try:
+        lines = list(csv.reader(io.StringIO(names, newline=""), skipinitialspace=True, strict=True))
+    except csv.Error as error:
+        raise typer.BadParameter(
+            f"{names!r} is not a line of CSV ({error}); put a name with a comma or quotes in "
+            "double quotes, and quotes in it twice.",
+            param_hint="--columns",
+        ) from None
+    if len(lines) != 1:
+        raise typer.BadParameter(
+            f"{names!r} is not one line of names, as in A,B,C.", param_hint="--columns"
+        )
+    return lines[0]
+
+
+def check_rows(rows: RowOptions) -> ColumnRequest:
+    """Return the columns that are asked for, from valid options."""
+    check_nan(rows.nan)
+    return ColumnRequest(_split_names(rows.columns), rows.weight_column)
 
 
 def open_rows(inputs: Sequence[Path], rows: RowOptions) -> Source:
     """Open the rows of files or of standard input."""
-    request = ColumnRequest(_split_names(rows.columns), rows.weight_column)
-    return open_source_of_rows(list(inputs), request, nan=check_nan(rows.nan))
+    return open_source_of_rows(list(inputs), check_rows(rows), nan=rows.nan)
 
 
 def require_rereadable(source: Source, option: str) -> None:
@@ -144,12 +180,8 @@ def check_row_count(count: int | None, clusters: int, inputs: Sequence[Path]) ->
         require_rows(count, clusters, f"The data ({listed(inputs, 3)})")
 
 
-def data_arguments(
-    inputs: Sequence[Path], rows: RowOptions, cluster: EngineOptions, like: Path | None
-) -> dict[str, Any]:
-    """Return the arguments of `ckm.sketch` that name the rows: files read here, or by an engine."""
-    nan = check_nan(rows.nan)
-    columns = _split_names(rows.columns)
+def check_engine(cluster: EngineOptions) -> str | None:
+    """Return the address of the cluster, if one is given, from valid options."""
     addresses = {"dask": cluster.scheduler, "spark": cluster.master, "ray": cluster.address}
     for name, address in addresses.items():
         if address is not None and name != cluster.engine:
@@ -158,16 +190,31 @@ def data_arguments(
                 param_hint=_ENGINE_OPTIONS[name],
             )
     if cluster.engine is None:
+        return None
+    if cluster.engine not in _ENGINE_PACKAGES:
+        raise typer.BadParameter(
+            f"There is no {cluster.engine!r}; choose one of {', '.join(_ENGINE_PACKAGES)}.",
+            param_hint="--engine",
+        )
+    return addresses[cluster.engine]
+
+
+def data_arguments(
+    inputs: Sequence[Path], rows: RowOptions, cluster: EngineOptions, like: Path | None
+) -> dict[str, Any]:
+    """Return the arguments of `ckm.sketch` that name the rows: files read here, or by an engine."""
+    request = check_rows(rows)
+    address = check_engine(cluster)
+    if cluster.engine is None:
         return {
             "data": list(inputs),
-            "columns": columns,
-            "weight_column": rows.weight_column,
-            "nan": nan,
+            "columns": request.columns,
+            "weight_column": request.weight,
+            "nan": rows.nan,
         }
     known_columns = None if like is None else ckm.load(like).columns
-    request = ColumnRequest(columns, rows.weight_column, known_columns)
-    address = addresses.get(cluster.engine)
-    return {"data": _open_on_engine(cluster.engine, address, inputs, request, nan)}
+    request = request._replace(like=known_columns)
+    return {"data": _open_on_engine(cluster.engine, address, inputs, request, rows.nan)}
 
 
 def _open_on_engine(
@@ -176,11 +223,6 @@ def _open_on_engine(
     """Open files that the workers of a cluster read, one task per file. The columns are chosen
     here, from the first file.
     """
-    if engine not in _ENGINE_PACKAGES:
-        raise typer.BadParameter(
-            f"There is no {engine!r}; choose one of {', '.join(_ENGINE_PACKAGES)}.",
-            param_hint="--engine",
-        )
     source = open_source(list(inputs), request)
     if not source.is_rereadable:
         raise typer.BadParameter(
@@ -337,6 +379,8 @@ def deliver(
         tables.print_json(record)
     elif output is None:
         tables.show_solution(solution)
+    # Say that centroids were found only once standard output has taken them.
+    sys.stdout.flush()
     place = "" if output is None else f": {output}"
     sse = f", SSE {facts['sse']:.6g}" if "sse" in facts else ""
     say(

@@ -20,7 +20,7 @@ from ckm._core.pool import Pool
 from ckm._core.sketch import Sketch
 from ckm._core.tally import SUM_TOLERANCE, UNIT, Tally
 from ckm._util.checks import check_whole_number
-from ckm._util.files import write_atomically
+from ckm._util.files import check_name, write_atomically
 from ckm._util.random import seed_of
 from ckm.errors import SketchFileError
 
@@ -76,6 +76,7 @@ def load(path: str | PathLike[str]) -> Sketch:
     >>> ckm.load(name) == s
     True
     """
+    check_name(path)
     return deserialise(read_container(SKETCH, Path(path)), str(path))
 
 

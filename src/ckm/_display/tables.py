@@ -17,6 +17,7 @@ from ckm._core.sketch import Sketch
 from ckm._decoding.solution import Solution
 from ckm._kmeans.assign import Labelling
 from ckm._util.arrays import FloatArray
+from ckm._util.text import visible
 
 # How much of a table a terminal shows: coordinates of a centroid, and columns of a sketch.
 _SHOWN_COORDINATES = 10
@@ -56,7 +57,7 @@ def show_solution(solution: Solution) -> None:
         sys.stdout.write(centroids_csv(solution))
         return
     names = coordinate_names(solution.columns, solution.centroids.shape[1])
-    table = _table(["cluster", "weight", *names[:_SHOWN_COORDINATES]])
+    table = _table(["cluster", "weight", *map(_shown, names[:_SHOWN_COORDINATES])])
     for k, (weight, centroid) in enumerate(zip(solution.weights, solution.centroids, strict=True)):
         table.add_row(str(k), f"{weight:.4f}", *(f"{x:.4g}" for x in centroid[:_SHOWN_COORDINATES]))
     if len(names) > _SHOWN_COORDINATES:
@@ -146,7 +147,7 @@ def show_sketch(sketch: Sketch) -> None:
     n = sketch.frequencies.n
     for i, name in enumerate(coordinate_names(sketch.columns, n)[:_SHOWN_COLUMNS]):
         cells = ("-" if column is None else f"{column[i]:.6g}" for column in values.values())
-        table.add_row(name, *cells)
+        table.add_row(_shown(name), *cells)
     if n > _SHOWN_COLUMNS:
         table.caption = f"{_SHOWN_COLUMNS} of {n} columns; --json shows them all"
     output = console()
@@ -200,6 +201,11 @@ def readable_bytes(count: int) -> str:
         if count >= size:
             return f"{count / size:.1f} {unit}"
     return f"{count} B"
+
+
+def _shown(name: str) -> str:
+    """Return the name of a column as standard output can show it, without control characters."""
+    return visible(name, sys.stdout.encoding or "utf-8")
 
 
 def _table(headings: Sequence[str]) -> Table:

@@ -1,5 +1,7 @@
 """The arguments of `ckm.sketch` as values, and the size of the sketch that follows from them."""
 
+import os
+import sys
 from dataclasses import dataclass
 
 from ckm._core.laws import DEFAULT_DISTRIBUTION, find_law
@@ -13,6 +15,9 @@ from ckm._util.checks import (
 from ckm._util.device import check_device
 from ckm._util.parallel import thread_count
 from ckm.errors import ParameterError
+
+# Bytes that a frequency takes at least, whatever the distribution: sums, radius and direction.
+_BYTES_PER_FREQUENCY = 40
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,7 @@ class SketchOptions:
         m = resolve_size(self.n_clusters, self.sketch_size, n_features)
         find_law(self.distribution)
         _ = self.given_scale
+        _require_memory(m)
         return m
 
 
@@ -67,6 +73,27 @@ class PassOptions:
     def __post_init__(self) -> None:
         check_device(self.device)
         thread_count(self.n_jobs)
+
+
+def _require_memory(m: int) -> None:
+    """Refuse a size that cannot fit in memory, instead of running out of it."""
+    needed = _BYTES_PER_FREQUENCY * m
+    present = _memory_size()
+    if needed > present:
+        raise ParameterError(
+            f"A sketch of m = {m} frequencies needs {needed / 1e9:.3g} GB or more, and this "
+            f"machine has {present / 1e9:.3g} GB; ask for fewer clusters, or give a smaller ",
+            Argument("sketch_size", ...),
+            ".",
+        )
+
+
+def _memory_size() -> int:
+    """The bytes of memory of this machine; those that can be addressed, if it does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return sys.maxsize
 
 
 def resolve_size(n_clusters: int | None, sketch_size: int | None, n_features: int) -> int:

@@ -1,6 +1,7 @@
 """Names of files, patterns and folders: which files they mean, and which module reads them."""
 
 import glob
+import os
 from collections.abc import Sequence
 from importlib import import_module
 from os import PathLike
@@ -10,6 +11,7 @@ from typing import Any
 from ckm._sources.base import Source
 from ckm._sources.columns import ColumnRequest
 from ckm._sources.settings import ReadSettings
+from ckm._util.files import check_name
 from ckm.errors import InputFileError, MissingFileError, MissingPackageError, ParameterError
 
 Name = str | PathLike[str]
@@ -55,7 +57,13 @@ def open_data(
         raise ParameterError(
             f"These files are of several kinds ({', '.join(suffixes)}); give one kind at a time."
         )
-    source = import_reader(readers[0]).open_files(paths, request, settings)
+    try:
+        source = import_reader(readers[0]).open_files(paths, request, settings)
+    except UnicodeEncodeError as error:
+        # Names of files are bytes, which Arrow takes as UTF-8 only.
+        raise InputFileError(
+            f"The name {error.object!r} is not UTF-8, as the reader of such files needs; rename it."
+        ) from None
     return source
 
 
@@ -73,13 +81,14 @@ def resolve(patterns: Sequence[Name]) -> list[Path]:
     paths = [path for pattern in patterns for path in _resolve_one(pattern)]
     for path in paths:
         file = split_inner(path)[0]
-        if path != STANDARD_INPUT and file.is_file() and file.stat().st_size == 0:
+        if path != STANDARD_INPUT and os.path.isfile(file) and os.path.getsize(file) == 0:
             raise InputFileError(f"{path} is empty (0 bytes); leave it out, or write it again.")
     return paths
 
 
 def _resolve_one(pattern: Name) -> list[Path]:
     """The files that one name, pattern or folder means."""
+    check_name(pattern)
     if str(pattern) == str(STANDARD_INPUT):
         return [STANDARD_INPUT]
     if "://" in str(pattern):
@@ -87,14 +96,10 @@ def _resolve_one(pattern: Name) -> list[Path]:
             f"{pattern} is an address, and files are read by their names here; fetch it first, "
             f"pipe it into -, or pass what pyarrow.dataset or polars opens."
         )
+    check_name(str(pattern).partition(INNER)[0])
     outer, inner = split_inner(Path(pattern))
     text = str(outer)
-    found = [text] if Path(text).exists() else sorted(glob.glob(text, recursive=True))
-    if not found:
-        what = "No file matches" if glob.has_magic(text) else "There is no file"
-        raise MissingFileError(
-            f"{what} {text}; check the name, relative to {Path.cwd().name or '/'}/."
-        )
+    found = _existing(text)
     files = [file for name in found for file in _files_in(Path(name))]
     if not files:
         raise InputFileError(
@@ -102,6 +107,25 @@ def _resolve_one(pattern: Name) -> list[Path]:
             f"{', '.join(READERS)}."
         )
     return files if inner is None else [Path(f"{file}{INNER}{inner}") for file in files]
+
+
+def _existing(text: str) -> list[str]:
+    """The name itself if there is such a file or folder, otherwise those that match a pattern."""
+    try:
+        os.stat(text)
+        return [text]
+    except OSError as error:
+        reason = error
+    is_pattern = glob.has_magic(text)
+    found = sorted(glob.glob(text, recursive=True)) if is_pattern else []
+    if not found and not is_pattern and not isinstance(reason, FileNotFoundError):
+        raise InputFileError(f"Cannot read {text}: {reason.strerror}; check the name.") from None
+    if not found:
+        what = "No file matches" if is_pattern else "There is no file"
+        raise MissingFileError(
+            f"{what} {text}; check the name, relative to {Path.cwd().name or '/'}/."
+        )
+    return found
 
 
 def split_inner(path: Path) -> tuple[Path, str | None]:
@@ -147,18 +171,35 @@ def _files_in(path: Path) -> list[Path]:
 
     Hidden files and folders, and those that begin with `_`, are left out.
     """
-    if not path.is_dir() or _is_zarr(path):
+    if not os.path.isdir(path) or _is_zarr(path):
         return [path]
+    if os.path.realpath(path) == os.path.realpath(path.anchor or os.sep):
+        raise ParameterError(
+            f"{path} is the root of all folders; name the folder of the data (perhaps a variable "
+            "is not set)."
+        )
+    if any(_is_zarr(parent) for parent in path.parents):
+        return []
     files = list[Path]()
-    for inside in sorted(path.rglob("*")):
-        names = inside.relative_to(path).parts
-        if any(name.startswith((".", "_")) for name in names):
-            continue
-        if any(_is_zarr(parent) for parent in inside.parents):
-            continue
-        if _is_zarr(inside) or (inside.is_file() and ending_of(inside) in READERS):
-            files.append(inside)
-    return files
+    for folder, folders, names in os.walk(path, onerror=_refuse_folder):
+        visible = [name for name in folders if not name.startswith((".", "_"))]
+        stores = [name for name in visible if _is_zarr(Path(name))]
+        folders[:] = [name for name in visible if name not in stores]
+        files += [Path(folder, name) for name in stores]
+        for name in names:
+            inside = Path(folder, name)
+            is_readable = _is_zarr(inside) or ending_of(inside) in READERS
+            if is_readable and not name.startswith((".", "_")) and os.path.isfile(inside):
+                files.append(inside)
+    return sorted(files)
+
+
+def _refuse_folder(error: OSError) -> None:
+    """Raise an error for a folder that cannot be read: its rows would be missing silently."""
+    raise InputFileError(
+        f"Cannot read the folder {error.filename}: {error.strerror}; name the files in it that you "
+        "want, or change its permissions."
+    ) from None
 
 
 def _is_zarr(path: Path) -> bool:

@@ -105,7 +105,11 @@ class _Opener:
 
     def _decompress(self, file: Any) -> Any:
         """The stream itself, or its decompressed bytes."""
-        if isinstance(file.read(0), str):
+        try:
+            is_text = isinstance(file.read(0), str)
+        except ERRORS as error:
+            raise unreadable(error, self.name) from error
+        if is_text:
             raise InputFileError(
                 f"{self.name} is open for text; open it for bytes, with open(name, 'rb')."
             )
@@ -176,6 +180,8 @@ def open_path(path: Path, request: ColumnRequest, settings: ReadSettings) -> Sou
     if path != STANDARD_INPUT:
         opener = _Opener(str(path), request, settings, can_prefetch=True, closes_file=True)
         return opener.open(path.open("rb", buffering=0))
+    if sys.stdin is None:
+        raise InputFileError("Standard input (-) is closed; pipe CSV or an Arrow stream into it.")
     try:
         # Unbuffered and our own: a thread that waits for it must not hold a lock that the
         # interpreter needs to end.

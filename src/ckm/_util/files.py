@@ -1,4 +1,4 @@
-"""Atomic writes: a file appears complete under its name, or not at all."""
+"""Names of files, and atomic writes: a file appears complete under its name, or not at all."""
 
 import os
 import secrets
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from ckm.errors import CkmError, OutputError
+from ckm.errors import CkmError, OutputError, ParameterError
 
 # Permissions of a file that is not there yet, from which the system takes those of the umask.
 _NEW_FILE_MODE = 0o666
@@ -55,8 +55,20 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
         file.write(data)
 
 
+def check_name(path: str | os.PathLike[str]) -> None:
+    """Raise `ParameterError` for an empty name: `Path` would take it for the current folder."""
+    name = os.fspath(path)
+    if not name:
+        raise ParameterError(
+            "The name of a file is empty; name the file (perhaps a variable is not set)."
+        )
+    if "\0" in name:
+        raise ParameterError(f"{name!r} is not the name of a file: it has a null character.")
+
+
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise `OutputError` now if `path` cannot be written, before a long pass over the data."""
+    check_name(path)
     target = Path(path)
     try:
         reason = _obstacle(target)

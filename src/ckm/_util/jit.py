@@ -8,9 +8,18 @@ for the message of an error that cannot happen), and one function for arguments 
 from collections.abc import Callable
 from typing import Any
 
+import numba
 from numba import njit
 
+from ckm.errors import ParameterError
+
 _Decorator = Callable[[Callable[..., Any]], Any]
+
+if getattr(numba.config, "DISABLE_JIT", False):
+    raise ParameterError(
+        "The environment variable NUMBA_DISABLE_JIT is set, and the loops of this library must be "
+        "compiled; unset it."
+    )
 
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 _INNER_OPTIONS: dict[str, Any] = _OPTIONS | {"no_cpython_wrapper": True, "forceinline": True}

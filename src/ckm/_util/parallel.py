@@ -17,6 +17,8 @@ _Result = TypeVar("_Result")
 # Items that are submitted ahead, per thread: enough to keep threads busy while the caller takes
 # results, few enough to bound memory.
 _AHEAD_PER_THREAD = 2
+# More threads than any machine has cores: the system would refuse to start them.
+_MAX_THREADS = 1024
 
 
 def ordered_map(
@@ -54,4 +56,4 @@ def thread_count(n_jobs: int | None) -> int:
             Argument("n_jobs"),
             f" must be a positive number of threads (-1 for every core); got {n_jobs!r}.",
         )
-    return int(n_jobs)
+    return min(int(n_jobs), _MAX_THREADS)

@@ -1,0 +1,19 @@
+"""Text from files and other programs, as it may be shown at a terminal."""
+
+
+def visible(text: str, encoding: str = "utf-8") -> str:
+    r"""Return `text` with control characters, and those that `encoding` lacks, escaped.
+
+    The name of a column may contain codes that move the cursor, recolour the terminal, or reverse
+    the direction of writing.
+
+    >>> print(visible("\x1b[31mred"), visible("café"), visible("café", "ascii"))
+    \x1b[31mred café caf\xe9
+    """
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else _escape(c) for c in text)
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
