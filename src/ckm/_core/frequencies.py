@@ -22,6 +22,14 @@ from ckm._util.checks import check_variance, check_whole_number
 from ckm._util.random import seed_of, stream
 from ckm.errors import ParameterError
 
+# Units of columns: their standard deviations.
+MIN_UNIT = 1e-45
+MAX_UNIT = 1e45
+# Lengths of the longest of m frequencies, times the standard deviation that they were drawn for.
+# Radii are at most about 13, and structured ones are multiplied by up to 32.
+MIN_LENGTH = 1e-12
+MAX_LENGTH = 1e3
+
 
 @dataclass(frozen=True, eq=False)
 class Frequencies(Frozen):
@@ -131,16 +139,37 @@ class Frequencies(Frozen):
     def _check_units(self) -> None:
         if self.units is not None and not (
             self.units.shape == self.origin.shape
-            and np.isfinite(self.units).all()
-            and (self.units > 0).all()
+            and (self.units >= MIN_UNIT).all()
+            and (self.units <= MAX_UNIT).all()
         ):
             raise ParameterError(
-                Argument("units"), f" must be {self.n} positive numbers, one for each column."
+                Argument("units"),
+                f" must be {self.n} positive numbers, one for each column, from {MIN_UNIT:g} to "
+                f"{MAX_UNIT:g}.",
             )
         if self.signs is not None and not (np.isfinite(self.factors).all() and self.factors.all()):
             raise ParameterError(
                 Argument("units"),
                 " must be numbers that float32 can divide by; rescale the data so that they are.",
+            )
+
+    def require_possible_lengths(self) -> None:
+        """Raise `ParameterError` unless some law draws frequencies this long at this scale."""
+        if self.signs is None:
+            longest = float((self._largest_turns * self.step).max())
+        else:
+            row = hadamard.row_length(self.n, whole=True)
+            longest = float(np.abs(self.turns).max()) * row * math.sqrt(self.scale)
+        length = 2 * np.pi * longest
+        shortest = MIN_LENGTH
+        # A single frequency may have been drawn for the standard deviation of the data.
+        if self.m == 1 and self.spread is not None:
+            shortest *= math.sqrt(min(1.0, self.scale / self.spread))
+        if not shortest <= length <= MAX_LENGTH:
+            raise ParameterError(
+                f"Frequencies of the length {length:.3g} cannot be for ",
+                Argument("scale", self.scale),
+                ", where they are about 1, or float32 cannot hold them; rescale the data.",
             )
 
     @property
@@ -359,7 +388,9 @@ def draw_frequencies(
     # The units of structured frequencies are in the first of their diagonals.
     turns = scaled_turns(unit, scale, None if signs is not None else units)
     origin = np.zeros(n) if origin is None else origin
-    return Frequencies(turns, origin, scale, distribution, seed, spread, units, signs)
+    drawn = Frequencies(turns, origin, scale, distribution, seed, spread, units, signs)
+    drawn.require_possible_lengths()
+    return drawn
 
 
 def scaled_turns(unit: FloatArray, scale: float, units: FloatArray | None = None) -> Float32Array:

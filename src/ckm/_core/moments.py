@@ -34,6 +34,74 @@ def weighted_squares(x: Any, weights: Any, full: bool) -> Any:
     return weights @ x**2
 
 
+# The share of the squared range of the data by which moments may violate its bounds before they are
+# replaced by the nearest possible ones: far above the rounding of sums, far below what matters.
+MOMENT_TOLERANCE = 1e-7
+
+
+def nearest_possible_moments(
+    mean: FloatArray, second: "SecondMoment", lower: FloatArray, upper: FloatArray
+) -> "tuple[FloatArray, SecondMoment] | None":
+    """The nearest moments that points between `lower` and `upper` (n,) can have.
+
+    Parameters
+    ----------
+    mean : float64 array (n,)
+        The mean of the points.
+    second : SecondMoment
+        The mean of x x^T.
+    lower, upper : float64 arrays (n,)
+        The bounds.
+
+    Returns
+    -------
+    tuple of float64 array (n,) and SecondMoment, or None
+        Mean and second moment; None if the given ones are possible, up to `MOMENT_TOLERANCE`.
+    """
+    if moment_violation(mean, second, lower, upper) <= MOMENT_TOLERANCE:
+        return None
+    mean = np.clip(mean, lower, upper)
+    covariance = second.minus_outer(mean)
+    before = covariance.diagonal
+    after = np.clip(before, 0.0, (upper - mean) * (mean - lower))
+    ratios = np.sqrt(np.divide(after, before, out=np.zeros_like(after), where=before > 0))
+    values = covariance.values * covariance._outer(ratios)
+    if covariance.is_full:
+        root = SecondMoment((values + values.T) / 2).root
+        values = root @ root.T
+    return mean, SecondMoment(values).plus_outer(mean)
+
+
+def moment_violation(
+    mean: FloatArray, second: "SecondMoment", lower: FloatArray, upper: FloatArray
+) -> float:
+    """How far moments are from those that points between `lower` and `upper` (n,) can have.
+
+    The largest of these, relative to the distance of the bounds from zero or its square: the
+    distance of the mean from the bounds; how far variances are below zero, or above their maximum
+    (upper - mean) (mean - lower); how far the second moment is from a symmetric one with a positive
+    semidefinite covariance. Moments that are not numbers give infinity.
+    """
+    reach = np.maximum(np.abs(lower), np.abs(upper))
+    # A column of zeros has no reach: whatever its moments are, they are far too large.
+    reach = np.maximum(reach, np.finfo(np.float32).smallest_subnormal)
+    covariance = second.minus_outer(mean)
+    variances = covariance.diagonal
+    possible = (upper - mean) * (mean - lower)
+    violations = [
+        np.maximum(lower - mean, mean - upper) / reach,
+        np.maximum(-variances, variances - np.maximum(possible, 0.0)) / reach**2,
+    ]
+    if second.is_full:
+        scaled = second.scaled(reach).values
+        violations.append(np.abs(scaled - scaled.T).ravel())
+        relative = covariance.scaled(reach).values
+        if np.isfinite(relative).all():
+            violations.append(-np.linalg.eigvalsh((relative + relative.T) / 2) / len(mean))
+    largest = float(np.concatenate(violations).max())
+    return largest if np.isfinite(largest) else np.inf
+
+
 @dataclass(frozen=True, eq=False)
 class SecondMoment(Frozen):
     """A symmetric second moment, full or diagonal: a covariance, or a sum of x x^T.
@@ -145,6 +213,11 @@ class SecondMoment(Frozen):
     def minus_outer(self, v: FloatArray) -> "SecondMoment":
         """The moment less v v^T: a covariance, if v is the mean of a normalised moment."""
         return SecondMoment(self.values - self._outer(v))
+
+    def without_negative(self) -> "SecondMoment":
+        """The same covariance, with zeros for variances that rounding made negative."""
+        is_negative = self.diagonal < 0
+        return self.masked(~is_negative) if is_negative.any() else self
 
     def masked(self, kept: BoolArray) -> "SecondMoment":
         """Zero where a row or column is not `kept` (n,)."""

@@ -11,6 +11,10 @@ import numpy as np
 
 from ckm._util.arrays import Array, FloatArray, Frozen, IntArray, read_only
 
+# The smallest weight of a row in a pool, so that weights stay positive and keys finite when weights
+# are tiny or scaled often.
+SMALLEST_WEIGHT = 1e-300
+
 
 @dataclass(frozen=True, eq=False)
 class Pool(Frozen):
@@ -46,8 +50,14 @@ class Pool(Frozen):
     seen: int
 
     def __post_init__(self) -> None:
-        for name in ("rows", "weights", "odds", "keys"):
-            object.__setattr__(self, name, read_only(getattr(self, name), np.float64))
+        values = {
+            "rows": self.rows,
+            "weights": np.maximum(self.weights, SMALLEST_WEIGHT),
+            "odds": np.clip(self.odds, SMALLEST_WEIGHT, 1 / SMALLEST_WEIGHT),
+            "keys": np.minimum(self.keys, 1 / SMALLEST_WEIGHT),
+        }
+        for name, array in values.items():
+            object.__setattr__(self, name, read_only(array, np.float64))
 
     @classmethod
     def empty(cls, capacity: int, n: int) -> "Pool":
@@ -66,7 +76,8 @@ class Pool(Frozen):
         """The pool of some rows (N, n); weights (N,) and importance (N,) must be positive."""
         beta = np.ones(len(rows)) if weights is None else np.asarray(weights, np.float64)
         odds = beta if importance is None else beta * importance
-        keys = rng.standard_exponential(len(rows)) / odds
+        with np.errstate(over="ignore"):
+            keys = rng.standard_exponential(len(rows)) / odds
         kept = _smallest(keys, capacity)
         return cls(rows[kept], beta[kept], odds[kept], keys[kept], capacity, len(rows))
 
@@ -92,13 +103,17 @@ class Pool(Frozen):
             self.seen + other.seen,
         )
 
+    def emptied(self) -> "Pool":
+        """The pool of zero rows with the same capacity."""
+        return Pool.empty(self.capacity, self.rows.shape[1])
+
     def scaled(self, factor: float) -> "Pool":
         """The pool of the same rows with their weights times `factor`."""
         return Pool(
             self.rows,
             factor * self.weights,
             factor * self.odds,
-            self.keys / factor,
+            np.minimum(self.keys, factor / SMALLEST_WEIGHT) / factor,
             self.capacity,
             self.seen,
         )
@@ -120,7 +135,7 @@ class Pool(Frozen):
             rows,
             _sum_groups(inverse, weights, len(rows)),
             largest_chances,
-            float(weights.sum() ** 2 / (weights**2).sum()),
+            _effective_size(weights),
         )
 
 
@@ -157,6 +172,14 @@ def distinct_rows(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, Fl
         return np.ascontiguousarray(rows[order]), np.array(weights[order], np.float64)
     unique, inverse = np.unique(rows, axis=0, return_inverse=True)
     return unique, _sum_groups(inverse, weights, len(unique))
+
+
+def _effective_size(weights: FloatArray) -> float:
+    """(sum w)^2 / sum w^2, without overflow or underflow of the squares."""
+    _, exponent = np.frexp(weights.max())
+    # A power of two, which changes no bit of the result.
+    scaled = np.ldexp(weights, -exponent)
+    return float(scaled.sum() ** 2 / (scaled**2).sum())
 
 
 def _sum_groups(groups: IntArray, weights: FloatArray, count: int) -> FloatArray:

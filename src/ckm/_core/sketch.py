@@ -65,6 +65,9 @@ class Sketch(Frozen):
     columns: tuple[str, ...] | None = None
     pool: Pool | None = None
 
+    def __post_init__(self) -> None:
+        self.tally.require_capacity()
+
     @classmethod
     def empty(cls, frequencies: Frequencies, columns: Iterable[str] | None = None) -> "Sketch":
         """Make the sketch of zero rows, which is the identity of ``+``.
@@ -150,7 +153,8 @@ class Sketch(Frozen):
         """The covariance as a value that is full or diagonal."""
         self._require_rows("has no covariance")
         shift = self.tally.first / self.weight
-        return (self.tally.second_moment / self.weight).minus_outer(shift)
+        moment = (self.tally.second_moment / self.weight).minus_outer(shift)
+        return moment.without_negative()
 
     @property
     def nbytes(self) -> int:
@@ -163,7 +167,7 @@ class Sketch(Frozen):
         Returns
         -------
         Sketch
-            The same sketch, holding no rows.
+            The same sketch, holding no rows. Its bounds are still values of rows.
 
         Examples
         --------
@@ -178,7 +182,8 @@ class Sketch(Frozen):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the sketch to one self-contained file, which `ckm.load` reads.
 
-        The file holds rows of the data only if the sketch has a pool. It is written completely or
+        The file holds rows of the data only if the sketch has a pool; but its bounds are values of
+        rows, and the difference of two sketches can be a single row. It is written completely or
         not at all.
 
         Parameters
@@ -215,7 +220,8 @@ class Sketch(Frozen):
         if not isinstance(other, Sketch):
             return NotImplemented
         columns = self._agreed_columns(other)
-        return Sketch(self.frequencies, self.tally - other.tally, columns)
+        rest = (self.tally - other.tally).with_possible_moments(self.frequencies.origin)
+        return Sketch(self.frequencies, rest, columns)
 
     def scaled(self, factor: float) -> "Sketch":
         """Multiply the weights of all rows by a factor.
@@ -231,7 +237,8 @@ class Sketch(Frozen):
         -------
         Sketch
             The sketch of the reweighted rows. Its sums are float64, its `count` is that share of
-            the rows, rounded up, and its bounds are outer bounds.
+            the rows, rounded up, and its bounds are outer bounds. Once the total weight falls
+            below 1e-200, the rows are forgotten: the sketch is empty.
 
         Raises
         ------
@@ -256,8 +263,12 @@ class Sketch(Frozen):
                 Argument("factor"),
                 f" above 0 and at most 1; got {factor!r}.",
             )
-        pool = None if self.pool is None else self.pool.scaled(float(factor))
-        return replace(self, tally=self.tally.scaled(float(factor)), pool=pool)
+        tally = self.tally.scaled(float(factor))
+        pool = None
+        if self.pool is not None:
+            is_forgotten = tally.count == 0
+            pool = self.pool.emptied() if is_forgotten else self.pool.scaled(float(factor))
+        return replace(self, tally=tally, pool=pool)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sketch) and self._identity() == other._identity()

@@ -1,6 +1,5 @@
 """Sketches as files, in the container of `ckm._core.container`."""
 
-import math
 from os import PathLike
 from pathlib import Path
 
@@ -15,10 +14,10 @@ from ckm._core.container import (
     restore,
 )
 from ckm._core.frequencies import Frequencies
-from ckm._core.moments import second_moment_shape
 from ckm._core.pool import Pool
 from ckm._core.sketch import Sketch
-from ckm._core.tally import SUM_TOLERANCE, UNIT, Tally
+from ckm._core.tally import Tally
+from ckm._core.validity import check_frequencies, check_pool, check_tally
 from ckm._util.checks import check_whole_number
 from ckm._util.files import check_name, write_atomically
 from ckm._util.random import seed_of
@@ -33,6 +32,9 @@ SKETCH = ContainerKind(
     error=SketchFileError,
     remedy="make it again with ckm.sketch(...).save or `ckm sketch -o`.",
 )
+
+# The types of tensors that are not float64.
+_DTYPES = {"turns": ("<f4",), "signs": ("|i1",), "sums": ("<i8", "<f8")}
 
 
 def save(sketch: Sketch, path: str | PathLike[str]) -> None:
@@ -97,17 +99,18 @@ def sketch_to_parts(sketch: Sketch, version: int = SKETCH.version) -> tuple[Meta
 
 def sketch_from_parts(metadata: Metadata, tensors: Tensors) -> Sketch:
     """The sketch with these metadata and tensors; ValueError and others where it cannot be one."""
-    f = _frequencies(metadata, tensors)
-    t = _tally(metadata, tensors)
-    shapes = (t.sums.shape, t.lower.shape, t.upper.shape, t.first.shape, t.second.shape)
-    if shapes != ((2, f.m), (f.n,), (f.n,), (f.n,), second_moment_shape(f.m, f.n)):
-        raise ValueError(f"shapes {shapes} do not fit {f.m} frequencies in dimension {f.n}")
-    _check_tally(t)
-    columns = _columns(metadata["columns"], f.n)
-    pool = None
-    if metadata["pool"] is not None:
-        pool = _pool(metadata["pool"], tensors)
-        _check_pool(pool, f.n, t)
+    _check_dtypes(tensors)
+    # Forged numbers may overflow while they are checked.
+    with np.errstate(all="ignore"):
+        f = _frequencies(metadata, tensors)
+        check_frequencies(f)
+        t = _tally(metadata, tensors)
+        check_tally(t, f)
+        columns = _columns(metadata["columns"], f.n)
+        pool = None
+        if metadata["pool"] is not None:
+            pool = _pool(metadata["pool"], tensors)
+            check_pool(pool, f.n, t)
     return Sketch(f, t, columns, pool)
 
 
@@ -157,6 +160,14 @@ def _metadata(sketch: Sketch, version: int) -> Metadata:
     return metadata
 
 
+def _check_dtypes(tensors: Tensors) -> None:
+    """Refuse tensors of other types than those that are written, before they are converted."""
+    for name, tensor in tensors.items():
+        known = _DTYPES.get(name, ("<f8",))
+        if tensor.dtype.newbyteorder("<").str not in known:
+            raise ValueError(f"{name} must be {' or '.join(known)}, and is {tensor.dtype.str}")
+
+
 def _frequencies(metadata: Metadata, tensors: Tensors) -> Frequencies:
     seed = metadata["seed"]
     spread = None if metadata["version"] == 1 else metadata["spread"]
@@ -193,38 +204,6 @@ def _columns(names: list[str] | None, n: int) -> tuple[str, ...] | None:
     return tuple(names)
 
 
-def _check_tally(t: Tally) -> None:
-    """Refuse sums that no rows could add up to."""
-    if not all(np.isfinite(array).all() for array in (t.sums, t.first, t.second)):
-        raise ValueError("sums and moments must be finite")
-    if (
-        not 0 <= t.count < 2**63
-        or not math.isfinite(t.weight)
-        or t.weight < 0
-        or (t.count == 0) != (t.weight == 0)
-    ):
-        raise ValueError(f"count {t.count} and weight {t.weight} do not go together")
-    if t.exact and t.weight != t.count:
-        raise ValueError(f"{t.count} unweighted rows cannot weigh {t.weight}")
-    largest = t.weight / UNIT * (1 + SUM_TOLERANCE)
-    if (np.abs(t.sums.astype(np.float64)) > largest).any():
-        raise ValueError("the sums are larger than the number of rows allows")
-    if t.count == 0:
-        _check_empty(t)
-    elif not (
-        np.isfinite(t.lower).all() and np.isfinite(t.upper).all() and (t.lower <= t.upper).all()
-    ):
-        raise ValueError("the bounds are not bounds")
-
-
-def _check_empty(t: Tally) -> None:
-    """Refuse a tally of zero rows that is not the identity of `+`."""
-    empty = Tally.empty(t.sums.shape[1], len(t.first))
-    for name in ("lower", "upper", "first", "second"):
-        if not np.array_equal(getattr(t, name), getattr(empty, name)):
-            raise ValueError("a sketch of zero rows must be empty")
-
-
 def _pool(metadata: Metadata, tensors: Tensors) -> Pool:
     weights = tensors["pool.weights"]
     return Pool(
@@ -235,19 +214,3 @@ def _pool(metadata: Metadata, tensors: Tensors) -> Pool:
         check_whole_number(metadata["capacity"], "capacity", 1),
         check_whole_number(metadata["seen"], "seen", 0),
     )
-
-
-def _check_pool(pool: Pool, n: int, t: Tally) -> None:
-    """Refuse a pool that cannot have been sampled from the rows of this tally."""
-    size = len(pool.weights)
-    if (t.exact and pool.seen != t.count) or pool.weights.shape != (min(pool.capacity, pool.seen),):
-        raise ValueError("the pool does not fit the number of rows")
-    if pool.rows.shape != (size, n) or not pool.keys.shape == pool.odds.shape == (size,):
-        raise ValueError("the pool does not fit the sketch")
-    arrays = (pool.rows, pool.weights, pool.odds, pool.keys)
-    if not all(np.isfinite(array).all() for array in arrays):
-        raise ValueError("the pool's rows, weights, odds and keys must be finite")
-    if (pool.weights <= 0).any() or (pool.odds <= 0).any() or (pool.keys < 0).any():
-        raise ValueError("the pool's weights, odds and keys must be positive")
-    if (np.diff(pool.keys) < 0).any():
-        raise ValueError("the pool is not in the order of its keys")

@@ -1,17 +1,25 @@
 """Sums over rows: the part of a sketch that kernels compute and workers send back."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ckm._core.moments import SecondMoment, second_moment_shape
+from ckm._core.moments import SecondMoment, nearest_possible_moments, second_moment_shape
 from ckm._util.arrays import Array, FloatArray, Frozen, read_only
-from ckm.errors import MismatchError
+from ckm.errors import DataError, MismatchError
 
 # Cosines and sines are rounded to multiples of this unit, so that their sums are sums of integers:
 # exact in any order.
 UNIT = 2.0**-22
+
+# Rows whose sums fit int64: each adds at most 1 / UNIT, and one more for rounding.
+MAX_EXACT_ROWS = (2**63 - 1) // (2**22 + 1)
+# Rows that files can count.
+MAX_ROWS = 2**63 - 1
+# Total weights whose products with the squares of float32 numbers neither overflow nor vanish.
+MIN_WEIGHT = 1e-200
+MAX_WEIGHT = 1e200
 
 # Weights are rounded when they are summed, so that a total may fall below a part by this share.
 WEIGHT_TOLERANCE = 1e-9
@@ -115,9 +123,33 @@ class Tally(Frozen):
         """`second` as a value that is full or diagonal."""
         return SecondMoment(self.second)
 
+    def require_capacity(self) -> None:
+        """Raise `DataError` if there are more rows or weight than these sums can hold."""
+        if self.exact and self.count > MAX_EXACT_ROWS:
+            raise DataError(
+                f"{self.count:,} rows are more than exact sums can hold ({MAX_EXACT_ROWS:,}); keep "
+                "them in several sketches, or add rounded sums: a.scaled(0.5) + b.scaled(0.5)."
+            )
+        if self.count > MAX_ROWS:
+            raise DataError(
+                f"{self.count:,} rows are more than a sketch can count (2**63 - 1); "
+                "keep them in several sketches."
+            )
+        if self.count and not MIN_WEIGHT <= self.weight <= MAX_WEIGHT:
+            raise DataError(
+                f"The weights of the rows add up to {self.weight:g}, where a sketch holds "
+                f"{MIN_WEIGHT:g} to {MAX_WEIGHT:g}; multiply all weights by one number."
+            )
+
     def __add__(self, other: "Tally") -> "Tally":
         if not isinstance(other, Tally):
             return NotImplemented
+        total = self._sum(other)
+        if total.count > MAX_EXACT_ROWS:
+            total.require_capacity()
+        return total
+
+    def _sum(self, other: "Tally") -> "Tally":
         return Tally(
             self.sums + other.sums,
             self.weight + other.weight,
@@ -133,24 +165,25 @@ class Tally(Frozen):
         """The tally without rows that were added before; MismatchError if they cannot have been."""
         if not isinstance(other, Tally):
             return NotImplemented
-        if other.count > self.count or other.weight > self.weight * (1 + WEIGHT_TOLERANCE):
+        count = self._remaining_count(other)
+        if count < 0 or other.weight > self.weight * (1 + WEIGHT_TOLERANCE):
             raise MismatchError(
                 f"Cannot take {other.count} rows of weight {other.weight:g} away from {self.count} "
                 f"of weight {self.weight:g}: subtract only rows that were added before."
             )
         sums = self.sums - other.sums
         weight = self.weight - other.weight
-        if not self._can_contain(other, sums, weight):
+        if not self._can_contain(other, sums, weight, count):
             raise MismatchError(
                 "These rows were not all in the sketch: subtract only rows that were added before."
             )
-        # A weight of zero or below is what rounding left of the weights that were added.
-        if other.count == self.count or weight <= 0:
+        # A weight of next to nothing or below is what rounding left of the weights that were added.
+        if count == 0 or weight < MIN_WEIGHT:
             return Tally.empty(self.sums.shape[1], len(self.first))
         return Tally(
-            sums,
+            sums if sums.dtype.kind == "i" else _shortened(sums, weight),
             weight,
-            self.count - other.count,
+            count,
             self.lower,
             self.upper,
             self.first - other.first,
@@ -158,23 +191,57 @@ class Tally(Frozen):
             self.tight and other.count == 0,
         )
 
-    def _can_contain(self, other: "Tally", sums: Array, weight: float) -> bool:
-        """Whether `other` may be part of these rows, given the sums and the weight of the rest."""
-        slack = SUM_TOLERANCE * self.weight
+    def _remaining_count(self, other: "Tally") -> int:
+        """The number of rows without those of `other`.
+
+        Scaling rounds counts up, so that those of parts may add up to more than the whole.
+        """
+        count = self.count - other.count
+        may_be_rounded = not (self.exact or self.tight)
+        if count > 0 or not may_be_rounded:
+            return count
+        return 1 if self.weight - other.weight > SUM_TOLERANCE * self.weight else 0
+
+    def _can_contain(self, other: "Tally", sums: Array, weight: float, count: int) -> bool:
+        """Whether `other` may be part of these rows, given sums, weight and count of the rest."""
         if other.count and ((other.lower < self.lower).any() or (other.upper > self.upper).any()):
             return False
-        # A cosine is at most one: larger sums cannot be those of the remaining rows.
-        if (np.abs(sums) * UNIT > max(weight, 0.0) + slack).any():
+        # Exact sums of the remaining rows are known exactly, others to the rounding of all rows.
+        is_exact = sums.dtype.kind == "i"
+        slack = SUM_TOLERANCE * (weight if is_exact else self.weight)
+        # The pair of a row has length one: larger sums cannot be those of the remaining rows.
+        if (_lengths(sums) > max(weight, 0.0) + slack).any():
             return False
-        return other.count != self.count or abs(weight) <= slack
+        return count != 0 or abs(weight) <= slack
+
+    def with_possible_moments(self, origin: FloatArray) -> "Tally":
+        """The same tally, with the nearest moments that rows within the bounds can have.
+
+        Subtracting a large number of rows may leave little more than rounding errors of moments.
+        """
+        if self.count == 0:
+            return self
+        moments = nearest_possible_moments(
+            self.first / self.weight,
+            self.second_moment / self.weight,
+            self.lower - origin,
+            self.upper - origin,
+        )
+        if moments is None:
+            return self
+        mean, second = moments
+        return replace(self, first=self.weight * mean, second=self.weight * second.values)
 
     def scaled(self, factor: float) -> "Tally":
         """The same rows with their weights times `factor`.
 
-        The count becomes that share of the rows, rounded up, and bounds become outer bounds.
+        The count becomes that share of the rows, rounded up, and bounds become outer bounds. Rows
+        are forgotten when their total weight falls below `MIN_WEIGHT`.
         """
         if factor == 1 or self.count == 0:
             return self
+        if factor * self.weight < MIN_WEIGHT:
+            return Tally.empty(self.sums.shape[1], len(self.first))
         return Tally(
             factor * self.sums,
             factor * self.weight,
@@ -185,3 +252,15 @@ class Tally(Frozen):
             factor * self.second,
             tight=False,
         )
+
+
+def _lengths(sums: Array) -> FloatArray:
+    """The length of each pair of sums (2, m), in units of weight (m,)."""
+    cosines, sines = sums.astype(np.float64) * UNIT
+    return np.asarray(np.hypot(cosines, sines))
+
+
+def _shortened(sums: FloatArray, weight: float) -> FloatArray:
+    """Sums (2, m) that rounding made longer than `weight`, cut to this length."""
+    lengths = _lengths(sums)
+    return np.asarray(sums * (weight / np.maximum(lengths, weight)))

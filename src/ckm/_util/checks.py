@@ -13,6 +13,10 @@ from ckm.errors import DataError, NonFiniteError, ParameterError
 # The default sketch size is m = 5 K n, which is enough in the paper's experiments (Section 4.3).
 FREQUENCIES_PER_PARAMETER = 5
 
+# Variances that rows of float32 numbers can have, with a margin.
+MIN_VARIANCE = 1e-90
+MAX_VARIANCE = 1e90
+
 
 def check_whole_number(value: Any, name: str, least: int) -> int:
     """`value` as an integer of at least `least`; ParameterError for the argument `name` if not."""
@@ -28,7 +32,7 @@ def check_whole_number(value: Any, name: str, least: int) -> int:
 
 
 def check_variance(value: Any, name: str = "scale") -> float:
-    """`value` as a positive, finite number; ParameterError for the argument `name` if not."""
+    """`value` as a variance that float32 rows can have; ParameterError for `name` if not."""
     try:
         variance = math.nan if isinstance(value, (str, bytes, bool)) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -36,6 +40,12 @@ def check_variance(value: Any, name: str = "scale") -> float:
     if not (math.isfinite(variance) and variance > 0):
         raise ParameterError(
             Argument(name), f" must be a positive, finite variance; got {value!r}."
+        )
+    if not MIN_VARIANCE <= variance <= MAX_VARIANCE:
+        raise ParameterError(
+            Argument(name),
+            f" must be a variance from {MIN_VARIANCE:g} to {MAX_VARIANCE:g}; got {value!r}. "
+            "Rescale the data so that it is.",
         )
     return variance
 

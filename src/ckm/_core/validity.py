@@ -1,0 +1,133 @@
+"""Which frequencies, sums and pools can belong to a sketch: the checks of a file that is loaded.
+
+The checksum of a file can be forged, so everything that decoders rely on is checked here. Each
+check raises ValueError (or a subclass) for values that this library cannot have made.
+"""
+
+import numpy as np
+
+from ckm._core.frequencies import Frequencies
+from ckm._core.laws import find_law
+from ckm._core.moments import moment_violation, second_moment_shape
+from ckm._core.pool import Pool
+from ckm._core.tally import SUM_TOLERANCE, UNIT, Tally
+from ckm._util.arrays import FloatArray
+
+# The share of the squared range of the data by which moments may violate its bounds: ten times what
+# `Sketch.__sub__` leaves.
+_MOMENT_TOLERANCE = 1e-6
+# Weights and odds are sums and products of a few numbers, on a GPU in float32.
+_WEIGHT_TOLERANCE = 1e-6
+_LEAST_IMPORTANCE = 0.49
+_FLOAT32_WEIGHT = 1e-30
+# An exponential random number is the key of a row times its odds; larger ones are never drawn.
+_LARGEST_EXPONENTIAL = 1e3
+
+
+def check_frequencies(f: Frequencies) -> None:
+    """Refuse frequencies that no law can have drawn at their scale."""
+    find_law(f.distribution)
+    if (f.distribution == "structured") != (f.signs is not None):
+        raise ValueError(f"{f.distribution} frequencies and their signs do not go together")
+    f.require_possible_lengths()
+
+
+def check_tally(t: Tally, f: Frequencies) -> None:
+    """Refuse sums that no rows could add up to."""
+    shapes = (t.sums.shape, t.lower.shape, t.upper.shape, t.first.shape, t.second.shape)
+    if shapes != ((2, f.m), (f.n,), (f.n,), (f.n,), second_moment_shape(f.m, f.n)):
+        raise ValueError(f"shapes {shapes} do not fit {f.m} frequencies in dimension {f.n}")
+    if not all(np.isfinite(array).all() for array in (t.sums, t.first, t.second)):
+        raise ValueError("sums and moments must be finite")
+    if t.count < 0 or not t.weight >= 0 or (t.count == 0) != (t.weight == 0):
+        raise ValueError(f"count {t.count} and weight {t.weight} do not go together")
+    if t.exact and t.weight != t.count:
+        raise ValueError(f"{t.count} unweighted rows cannot weigh {t.weight}")
+    t.require_capacity()
+    if t.count == 0:
+        _check_empty(t)
+        return
+    cosines, sines = t.sums.astype(np.float64) * (UNIT / t.weight)
+    if (np.hypot(cosines, sines) > 1 + SUM_TOLERANCE).any():
+        raise ValueError("the sums are larger than the number of rows allows")
+    _check_moments(t, f.origin)
+
+
+def _check_moments(t: Tally, origin: FloatArray) -> None:
+    """Refuse bounds that are not bounds, and moments that rows between them cannot have."""
+    if not (
+        np.isfinite(t.lower).all() and np.isfinite(t.upper).all() and (t.lower <= t.upper).all()
+    ):
+        raise ValueError("the bounds are not bounds")
+    lower = t.lower - origin
+    upper = t.upper - origin
+    # Kernels refuse rows that are not finite in float32.
+    if not np.isfinite(np.concatenate([lower, upper]).astype(np.float32)).all():
+        raise ValueError("the bounds are too far from the origin for float32")
+    mean = t.first / t.weight
+    second = t.second_moment / t.weight
+    if moment_violation(mean, second, lower, upper) > _MOMENT_TOLERANCE:
+        raise ValueError("the moments are not those of rows within the bounds")
+    if t.exact and t.tight:
+        # The rows at both bounds are there, and their variance is at least this.
+        least = (upper - lower) ** 2 / (2 * t.count)
+        reach = np.maximum(np.abs(lower), np.abs(upper))
+        variances = second.minus_outer(mean).diagonal
+        if (variances < least * (1 - _MOMENT_TOLERANCE) - _MOMENT_TOLERANCE * reach**2).any():
+            raise ValueError("the variances are too small for the bounds")
+
+
+def _check_empty(t: Tally) -> None:
+    """Refuse a tally of zero rows that is not the identity of `+`."""
+    empty = Tally.empty(t.sums.shape[1], len(t.first))
+    for name in ("sums", "lower", "upper", "first", "second"):
+        if not np.array_equal(getattr(t, name), getattr(empty, name)):
+            raise ValueError("a sketch of zero rows must be empty")
+
+
+def check_pool(pool: Pool, n: int, t: Tally) -> None:
+    """Refuse a pool that cannot have been sampled from the rows of this tally."""
+    size = min(pool.capacity, pool.seen)
+    # Scaling makes the count smaller than the number of rows that the pool was sampled from.
+    if pool.seen < t.count or (t.exact and pool.seen != t.count):
+        raise ValueError("the pool does not fit the number of rows")
+    if (t.count == 0) != (pool.seen == 0):
+        raise ValueError("the pool does not fit the number of rows")
+    if pool.rows.shape != (size, n):
+        raise ValueError("the pool does not fit the sketch")
+    if not pool.weights.shape == pool.keys.shape == pool.odds.shape == (size,):
+        raise ValueError("the pool does not fit the sketch")
+    arrays = (pool.rows, pool.weights, pool.odds, pool.keys)
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise ValueError("the pool's rows, weights, odds and keys must be finite")
+    if (pool.rows < t.lower).any() or (pool.rows > t.upper).any():
+        raise ValueError("the pool's rows are not within the bounds")
+    _check_pool_weights(pool, t)
+    _check_pool_keys(pool)
+
+
+def _check_pool_weights(pool: Pool, t: Tally) -> None:
+    """Refuse weights that are not those of some rows of the tally."""
+    if (pool.weights <= 0).any() or (pool.odds <= 0).any():
+        raise ValueError("the pool's weights and odds must be positive")
+    is_unimportant = pool.odds < _LEAST_IMPORTANCE * pool.weights
+    if (is_unimportant & (pool.weights > _FLOAT32_WEIGHT)).any():
+        raise ValueError("the pool's odds do not fit its weights")
+    if t.exact and (pool.weights != 1).any():
+        raise ValueError("the pool of unweighted rows must be unweighted")
+    sampled = float(pool.weights.sum())
+    if sampled > t.weight * (1 + _WEIGHT_TOLERANCE):
+        raise ValueError("the pool weighs more than all rows")
+    if pool.is_complete and sampled < t.weight * (1 - _WEIGHT_TOLERANCE):
+        raise ValueError("the pool of all rows weighs less than they do")
+
+
+def _check_pool_keys(pool: Pool) -> None:
+    """Refuse keys that are not exponential random numbers divided by the odds, in order."""
+    if (pool.keys < 0).any() or (np.diff(pool.keys) < 0).any():
+        raise ValueError("the pool is not in the order of its keys")
+    if (pool.keys * pool.odds > _LARGEST_EXPONENTIAL).any():
+        raise ValueError("the pool's keys do not fit its odds")
+    # The largest key tells how likely the other rows were sampled, and so what they represent.
+    if len(pool) and not np.isfinite(pool.estimate().size):
+        raise ValueError("the pool's keys do not fit its odds")
