@@ -29,7 +29,8 @@ def fit(
 
     Memory use is bounded. Without -o the centroids are printed: a table at a terminal, CSV in a
     pipe. The CSV has one line per cluster: cluster,weight,<column names>, where [0],[1],... stand
-    for data without column names. It is all that `ckm predict` needs.
+    for data without column names. It is all that `ckm predict`
+    needs. With --standardize, name a .json file instead, which keeps the units.
 
     With --polish N the data is read again: at most N passes move each centroid to the mean of its
     rows, and a last one measures the SSE and the shares of rows, which become the weights. Each
