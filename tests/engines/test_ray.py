@@ -198,3 +198,24 @@ def test_what_cannot_be_done_is_said() -> None:
         CompressiveKMeans(3).partial_fit(data)
     with pytest.raises(DataError, match="no column holds numbers"):
         ckm.sketch(ray.data.from_items([{"name": "a"}]), sketch_size=SIZE)
+
+
+def test_an_error_of_the_first_chunk_is_a_result() -> None:
+    """Ray would repeat the task, and wrap the error."""
+    from ckm._sources.columns import ColumnChoice
+    from ckm._sources.engines.base import Failure, GuardedJob, Job, PartitionReader, from_bytes
+    from ckm._sources.engines.ray import _Partition
+
+    class Count(Job):
+        def of_partition(self, number: int, chunks: Iterator[Any]) -> Any:
+            return sum(len(chunk.rows) for chunk in chunks)
+
+        def merge(self, parts: Any) -> Any:
+            return sum(parts)
+
+    reader = PartitionReader(1, ColumnChoice(["a"], "w"))
+    partition = _Partition(GuardedJob(Count()), reader, None)
+    for weight, expected in ((1.0, int), (-1.0, Failure)):
+        block = pa.table({"a": [1.0, 2.0], "w": [1.0, weight]})
+        (result,) = partition(block).column("part").to_pylist()
+        assert isinstance(from_bytes(result), expected)

@@ -86,7 +86,8 @@ def stream_source(
     choice = choose(request, describe_schema(schema), where, index=index_of(schema))
 
     def converted() -> Iterator[Batch]:
-        return batches_of(read_batches(choice), choice, where)
+        size = settings.rows_per_chunk(len(choice.names))
+        return batches_of(read_batches(choice), choice, where, size)
 
     return StreamSource(
         converted,
@@ -168,11 +169,15 @@ def _split_row_groups(fragment: Any) -> list[Any]:
     return list(fragment.split_by_row_group())
 
 
-def batches_of(batches: Iterable[Any], choice: ColumnChoice, where: str) -> Iterator[Batch]:
-    """Convert record batches; errors of Arrow become `InputFileError`."""
+def batches_of(
+    batches: Iterable[Any], choice: ColumnChoice, where: str, size: int | None = None
+) -> Iterator[Batch]:
+    """Convert record batches, `size` rows at a time; errors of Arrow become `InputFileError`."""
     try:
         for batch in batches:
-            yield to_batch(batch, choice, where)
+            step = size or max(1, batch.num_rows)
+            for low in range(0, batch.num_rows, step):
+                yield to_batch(batch.slice(low, step), choice, where)
     except ERRORS as error:
         raise unreadable(error, where) from error
 

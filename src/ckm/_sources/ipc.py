@@ -18,15 +18,14 @@ from ckm.errors import InputFileError, ParameterError
 # First bytes of a file, and of one in Feather's first version.
 _FILE = b"ARROW1"
 _FEATHER_V1 = b"FEA1"
-# Bytes of a record batch above which a file is mapped to memory instead of read.
-_MAPPED_BATCH_BYTES = 64 * 2**20
 
 
 class ArrowFile(TableFile):
-    """One file; a record batch of it is in memory at a time."""
+    """One file; a record batch of it is in memory at a time, or mapped to memory if it is large."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, settings: ReadSettings) -> None:
         self.path = path
+        self._settings = settings
         try:
             with pa.memory_map(str(path)) as file:
                 reader = pa.ipc.open_file(file)
@@ -44,12 +43,23 @@ class ArrowFile(TableFile):
             raise unreadable(error, str(path)) from error
 
     def read(self, groups: Sequence[int], columns: list[str], size: int, row: int) -> Iterator[Any]:
-        n_groups = max(1, len(self.group_rows))
-        is_mapped = self.path.stat().st_size > _MAPPED_BATCH_BYTES * n_groups
+        largest = max(self.group_rows, default=0) / max(1, sum(self.group_rows))
+        is_mapped = self.path.stat().st_size * largest > self._settings.mapped_bytes
         with (pa.memory_map if is_mapped else pa.OSFile)(str(self.path)) as file:
-            reader = pa.ipc.open_file(file, options=self._only(columns))
+            # Arrow copies chosen columns, but not whole batches that are mapped. Compressed ones
+            # must be copied anyway.
+            is_copied = not is_mapped or self._is_compressed()
+            reader = pa.ipc.open_file(file, options=self._only(columns) if is_copied else None)
             for group in groups:
                 yield reader.get_batch(group)
+
+    def _is_compressed(self) -> bool:
+        """Whether the columns of numbers alone would not fit into the file without compression."""
+        numbers = [name for name, holds in self.present if holds is None]
+        kinds = [self._schema.field(name).type for name in numbers]
+        bits = sum(kind.bit_width for kind in kinds if not pa.types.is_null(kind))
+        n_bytes: int = sum(self.group_rows) * bits // 8
+        return n_bytes > self.path.stat().st_size
 
     def _only(self, columns: list[str]) -> Any:
         """The option to read these columns only."""
@@ -67,7 +77,7 @@ def open_files(paths: Sequence[Path], request: ColumnRequest, settings: ReadSett
         )
     if are_files == {False}:
         return _open_streams(paths, request, settings)
-    files = [ArrowFile(path) for path in paths]
+    files = [ArrowFile(path, settings) for path in paths]
     first = files[0]
     choice = choose(request, first.present, str(first.path), index=first.index)
     for file in files[1:]:
@@ -92,7 +102,8 @@ def _open_streams(paths: Sequence[Path], request: ColumnRequest, settings: ReadS
 
     def read_batches(choice: ColumnChoice) -> Iterator[Any]:
         for path in paths:
-            with pa.OSFile(str(path)) as file:
+            # Mapped, so that a large batch is not copied as a whole.
+            with pa.memory_map(str(path)) as file:
                 reader = _open_stream(file, path)
                 require_numbers(choice, describe_schema(reader.schema), str(path))
                 yield from reader

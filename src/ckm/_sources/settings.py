@@ -27,10 +27,10 @@ class ReadSettings:
     max_line_bytes : int
         Bytes of the longest line of CSV that is read. It must be in memory as a whole.
     mapped_bytes : int
-        Bytes of an Arrow record batch above which it is read piece by piece.
+        Bytes of a record batch of an Arrow file above which the file is mapped to memory.
     max_batch_bytes : int
-        Bytes of the largest Arrow record batch that is read if it must be in memory as a whole:
-        if it is compressed, or comes from a pipe.
+        Bytes of the largest record batch that is read from a pipe, where it must be in memory as a
+        whole.
 
     Examples
     --------

@@ -78,6 +78,24 @@ class _Prefixed:
         return False
 
 
+class _Limited(_Prefixed):
+    """An Arrow stream, each of whose batches is read at once: larger ones are refused."""
+
+    def __init__(self, stream: Any, name: str, max_bytes: int) -> None:
+        super().__init__(b"", stream)
+        self._name = name
+        self._max_bytes = max_bytes
+
+    def read(self, size: int) -> bytes:
+        if size > self._max_bytes:
+            raise InputFileError(
+                f"Cannot read {self._name}: a record batch has {size:,} bytes, and at most "
+                f"{self._max_bytes:,} are read at once; write smaller batches, with "
+                f"writer.write_table(table, max_chunksize=100_000), or a file."
+            )
+        return super().read(size)
+
+
 @dataclass(frozen=True)
 class _Opener:
     """How to open one stream: its name in errors, the columns, and who may read and close it."""
@@ -134,8 +152,9 @@ class _Opener:
         return first
 
     def _open_arrow(self, stream: Any) -> Source:
+        limited = _Limited(stream, self.name, self.settings.max_batch_bytes)
         try:
-            reader = pa.ipc.open_stream(pa.PythonFile(stream, mode="r"))
+            reader = pa.ipc.open_stream(pa.PythonFile(limited, mode="r"))
         except ERRORS as error:
             raise unreadable(error, self.name) from error
         return stream_source(

@@ -26,7 +26,7 @@ from ckm._sources.engines.base import (
 )
 from ckm._sources.settings import ReadSettings
 from ckm._util.arrays import IntArray
-from ckm.errors import DataError
+from ckm.errors import CkmError, DataError
 
 LABEL = "cluster"  # the column of labels
 _BLOCK = "a block"  # the name of each block in errors, since Ray does not number them
@@ -143,17 +143,35 @@ class _Partition:
         batches: Iterable[Any] = [block]
         if self.files is not None:
             batches = self.files.with_numbers(block.column("id").to_pylist())
-        number, chunks = _number_block(self.reader.chunks(_BLOCK, batches))
-        return _to_table([self.job.of_partition(number, chunks)])
+        # A failure of the first chunk is raised within the job, which turns it into a result.
+        chunks = _Started(self.reader.chunks(_BLOCK, batches))
+        return _to_table([self.job.of_partition(chunks.number, chunks)])
 
 
-def _number_block(chunks: Iterator[Chunk]) -> tuple[int, Iterator[Chunk]]:
-    """Make a block's number from its first rows: the same whenever and wherever it is computed."""
-    first = next(chunks, None)
-    if first is None:
-        return 0, iter(())
-    checksum = zlib.crc32(np.ascontiguousarray(first.rows[:_HASHED_ROWS]).tobytes())
-    return checksum + (len(first.rows) << 32), chain([first], chunks)
+class _Started(Iterator[Chunk]):
+    """The chunks of a block, with a number made from its first rows.
+
+    The number is the same whenever and wherever it is computed. An error of the first chunk is
+    raised by the first call of `next`; the number is then zero.
+    """
+
+    def __init__(self, chunks: Iterator[Chunk]) -> None:
+        self.number = 0
+        self._error: CkmError | None = None
+        try:
+            first = next(chunks, None)
+        except CkmError as error:
+            first = None
+            self._error = error
+        self._chunks = chunks if first is None else chain([first], chunks)
+        if first is not None:
+            checksum = zlib.crc32(np.ascontiguousarray(first.rows[:_HASHED_ROWS]).tobytes())
+            self.number = checksum + (len(first.rows) << 32)
+
+    def __next__(self) -> Chunk:
+        if self._error is not None:
+            raise self._error
+        return next(self._chunks)
 
 
 @dataclass(frozen=True)
