@@ -83,7 +83,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("spell", SPELLINGS, ids=lambda spell: spell.__name__)
-@pytest.mark.parametrize(("command", "first", "second"), PAIRS, ids=" ".join)
+@pytest.mark.parametrize(("command", "first", "second"), PAIRS, ids=map(" ".join, PAIRS))
 def test_two_files_of_a_command_are_never_one(
     folder: Path, command: str, first: str, second: str, spell: Callable[[str, Path], str]
 ) -> None:
