@@ -36,11 +36,10 @@ from ckm._decoding.solution import Solution
 from ckm._decoding.starts import require_init
 from ckm._display import tables
 from ckm._kmeans.assign import Centroids, Labelling
-from ckm._kmeans.polish import polish
+from ckm._kmeans.polish import polish_centroids
 from ckm._sketching.checkpoint import remove_checkpoint
 from ckm._sources import ColumnRequest, Source, open_source
 from ckm._sources import open_rows as open_source_of_rows
-from ckm._sources.adapters import in_units
 from ckm._sources.columns import ColumnChoice, listed
 from ckm._sources.engines.base import PartitionReader
 from ckm._sources.paths import import_optional
@@ -329,21 +328,15 @@ def polish_and_score(
     """Return the solution after `passes` of k-means over the data, and its SSE. The weights of a
     polished solution are the shares of rows.
     """
-    source = in_units(source, solution.units)
-    units = 1.0 if solution.units is None else solution.units
-    total = None if source.n_rows is None else passes * source.n_rows
-    with rows_bar("Polishing", total, enabled=not report.quiet and passes > 0) as on_rows:
-        polished = polish(
-            source,
-            solution.centroids / units,
-            passes,
-            n_threads=thread_count(compute.jobs),
-            on_rows=on_rows,
-        )
-    labelling = label(Centroids(polished.centroids), source, compute.jobs, report)
-    sse = float(labelling.sse.sum())
+    centroids = Centroids(solution.centroids, solution.units)
     if not passes:
-        return solution, {"sse": sse}
+        return solution, {"sse": float(label(centroids, source, compute.jobs, report).sse.sum())}
+    polished = polish_centroids(
+        centroids, source, passes, n_jobs=compute.jobs, progress=not report.quiet
+    )
+    centroids = Centroids(polished.centroids, solution.units)
+    labelling = label(centroids, source, compute.jobs, report)
+    sse = float(labelling.sse.sum())
     made = len(polished.sse)
     ending = " (no centroid moved in the last)" if polished.settled else ""
     say(
@@ -358,7 +351,7 @@ def polish_and_score(
             "fewer clusters."
         )
     weights = labelling.mass / labelling.mass.sum()
-    solution = replace(solution, centroids=polished.centroids * units, weights=weights)
+    solution = replace(solution, centroids=polished.centroids, weights=weights)
     facts = {"passes": made, "settled": polished.settled, "sse_before": list(polished.sse)}
     return solution, {"sse": sse, "polish": facts}
 

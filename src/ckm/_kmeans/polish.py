@@ -9,17 +9,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ckm._kmeans.assign import Centroids
 from ckm._kmeans.index import CentroidIndex
 from ckm._kmeans.search import search_block
 from ckm._sources import Source
-from ckm._sources.adapters import Weighted
+from ckm._sources.adapters import Weighted, in_units
 from ckm._sources.blocks import Block, as_floats, recut_chunks, split_blocks
 from ckm._sources.prefetch import read
 from ckm._util.arrays import FloatArray, read_only
 from ckm._util.checks import check_whole_number
 from ckm._util.jit import entry
-from ckm._util.parallel import ordered_map
-from ckm._util.progress import OnRows, ignore
+from ckm._util.parallel import ordered_map, thread_count
+from ckm._util.progress import OnRows, ignore, rows_bar
 
 
 class Polished(NamedTuple):
@@ -61,6 +62,26 @@ class _Sums(NamedTuple):
     def plus(self, other: "_Sums") -> "_Sums":
         """The sums over the rows of both."""
         return _Sums(self.mass + other.mass, self.first + other.first, self.sse + other.sse)
+
+
+def polish_centroids(
+    centroids: Centroids, source: Source, passes: int, *, n_jobs: int | None, progress: bool
+) -> Polished:
+    """Polish centroids in the units of distances; the result is in the data's own units.
+
+    With `progress`, a bar shows the rows of all passes.
+    """
+    units = 1.0 if centroids.units is None else centroids.units
+    total = None if source.n_rows is None else passes * source.n_rows
+    with rows_bar("Polishing", total, enabled=progress and passes > 0) as on_rows:
+        polished = polish(
+            in_units(source, centroids.units),
+            centroids.values / units,
+            passes,
+            n_threads=thread_count(n_jobs),
+            on_rows=on_rows,
+        )
+    return polished._replace(centroids=read_only(polished.centroids * units))
 
 
 def polish(

@@ -17,19 +17,16 @@ from ckm._decoding.diagnosis import Status
 from ckm._decoding.solution import Solution
 from ckm._decoding.starts import FROM_ROWS, require_init
 from ckm._kmeans.assign import Centroids
-from ckm._kmeans.polish import polish
+from ckm._kmeans.polish import polish_centroids
 from ckm._messages import Argument
 from ckm._sketching.api import sketch
 from ckm._sketching.options import resolve_size
 from ckm._sketching.stream import Sketcher
 from ckm._sklearn.rows import ValidatedRows, validate_rows
-from ckm._sources.adapters import in_units
 from ckm._sources.engines.base import PartitionedSource
 from ckm._util.arrays import Array, FloatArray, read_only
 from ckm._util.checks import check_whole_number, require_enough_frequencies
 from ckm._util.device import resolve_device, to_host, use_gpu
-from ckm._util.parallel import thread_count
-from ckm._util.progress import rows_bar
 from ckm._util.random import RandomState, seed_of, stream
 from ckm._util.warn import warn_user
 from ckm.errors import ClustersWarning, ParameterError
@@ -235,20 +232,16 @@ class SketchedEstimator:
         """Run the polish passes, then label rows in memory; the solution stays as decoded."""
         passes = check_whole_number(self.polish, "polish", 0)
         units = self._current_sketch().frequencies.units
-        step = 1.0 if units is None else units
-        source = in_units(rows.source, units)
-        total = None if source.n_rows is None else passes * source.n_rows
-        with rows_bar("Polishing", total, enabled=self.verbose > 0 and passes > 0) as on_rows:
-            polished = polish(
-                source,
-                self._current_solution().centroids / step,
-                passes,
-                n_threads=thread_count(self.n_jobs),
-                on_rows=on_rows,
-            )
+        polished = polish_centroids(
+            Centroids(self._current_solution().centroids, units),
+            rows.source,
+            passes,
+            n_jobs=self.n_jobs,
+            progress=self.verbose > 0,
+        )
         self.n_iter_ = len(polished.sse)
         # In the precision in which `predict` will use them.
-        values = read_only(polished.centroids * step, self._dtype)
+        values = read_only(polished.centroids, self._dtype)
         centroids = Centroids(values, units)
         if rows.is_in_memory:
             self.labels_, self.inertia_ = centroids.assign(rows.source, n_jobs=self.n_jobs)
