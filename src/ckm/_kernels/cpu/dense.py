@@ -15,7 +15,6 @@ import threading
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from ckm._core.frequencies import Frequencies
 from ckm._core.moments import has_full_moment
@@ -27,6 +26,7 @@ from ckm._kernels.cpu.phases import ROWS, TILE, drain_tiles, sum_tiles, weigh_ti
 from ckm._kernels.spec import ONE, THREE_BITS
 from ckm._util.arrays import Array, FloatArray, RowsArray, aligned_arrays
 from ckm._util.checks import require_float32
+from ckm._util.jit import entry, inlined
 
 _RUN_NUMBERS = 2**13  # float32 numbers in a run of rows: 32 kB, a first-level cache
 _RUN_GROUPS = 16  # groups in a run, at most
@@ -36,9 +36,6 @@ _SIZES = {np.dtype(np.float32): 4, np.dtype(np.float64): 8}  # the types of rows
 _NO_WEIGHTS = np.empty(0)
 
 _last = threading.local()  # the plan, with its buffers, of each thread's last call
-
-_compiled = njit(nogil=True, cache=True, error_model="numpy")
-_inlined = njit(inline="always")
 
 
 class _Buffers(NamedTuple):
@@ -165,13 +162,13 @@ def _make_buffers(m: int, n: int, full: bool, weighted: bool) -> tuple[Array, ..
     return tuple(_Buffers(memory, blank, state, notes, w, *others))
 
 
-@_compiled
+@entry
 def _address(rows):  # type: ignore[no-untyped-def]
     """The address of the first row; NumPy itself is slow to give it."""
     return rows.ctypes.data
 
 
-@_compiled
+@entry
 def _sweep(source, turns, origin, beta, buffers, sums, moments):  # type: ignore[no-untyped-def]
     """Add up all rows: sums (in the buffers if they are weighted), bounds and moments (`_finish`).
 
@@ -252,7 +249,7 @@ def _sweep(source, turns, origin, beta, buffers, sums, moments):  # type: ignore
     return _finish(state, notes, products, moments)
 
 
-@_inlined
+@inlined
 def _finish(state, notes, products, moments):  # type: ignore[no-untyped-def]
     """Write bounds and moments, as rows: smallest, largest, sums of w v, and of w v v^T (of which
     the lower half was summed) or its diagonal.
@@ -287,7 +284,7 @@ def _finish(state, notes, products, moments):  # type: ignore[no-untyped-def]
     return finite
 
 
-@_inlined
+@inlined
 def _pack_rows(group, in_place, w, g, equal, state, patch, x):  # type: ignore[no-untyped-def]
     """One group: centred rows into x[g n :] in float32, transposed; bounds and moments into state.
     Vectors run along columns.
@@ -310,7 +307,7 @@ def _pack_rows(group, in_place, w, g, equal, state, patch, x):  # type: ignore[n
         absorb_rows(at, stride, itemsize, w, g, equal, d, some, state, x, g * n + d)
 
 
-@_inlined
+@inlined
 def _pack_columns(  # type: ignore[no-untyped-def]
     group, in_place, w, g, equal, state, notes, keep, columns, x
 ):

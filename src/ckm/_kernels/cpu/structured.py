@@ -7,7 +7,6 @@ and sums without touching memory in between.
 """
 
 import numpy as np
-from numba import njit
 
 from ckm._core.frequencies import Frequencies
 from ckm._core.hadamard import ROUNDS, padded_length
@@ -28,15 +27,13 @@ from ckm._kernels.cpu.transform import (
 )
 from ckm._kernels.spec import ONE, THREE_BITS
 from ckm._util.arrays import Array, FloatArray, RowsArray, aligned
+from ckm._util.jit import entry, inlined
 from ckm.errors import NonFiniteError
 
 # Groups of LANES rows in a block, at most: sums of 256 integers of at most 2**22 fit int32.
 _BLOCK_GROUPS = 16
 # float32 numbers in a block of rows, at most: 1 MB, which stays in the second-level cache.
 _BLOCK_NUMBERS = 2**18
-
-_compiled = njit(nogil=True, cache=True, error_model="numpy")
-_inlined = njit(nogil=True, error_model="numpy", inline="always")
 
 
 # What the compiled functions share, as plain tuples: named tuples would tie numba's cache on disk
@@ -112,7 +109,7 @@ def _make_buffers(p: int, columns: int, exact: bool) -> _Buffers:
     return x, weights, work, sums, edge, v
 
 
-@_compiled
+@entry
 def _sweep(  # type: ignore[no-untyped-def]
     plan, origin, rows, beta, buffers, notes, totals, second
 ):
@@ -141,7 +138,7 @@ def _sweep(  # type: ignore[no-untyped-def]
     return -1
 
 
-@_inlined
+@inlined
 def _load(  # type: ignore[no-untyped-def]
     rows, start, stop, origin, beta, buffers, g, notes, second
 ):
@@ -172,7 +169,7 @@ def _load(  # type: ignore[no-untyped-def]
     return -1
 
 
-@_compiled
+@entry
 def _copy_edge(rows, start, size, d, edge):  # type: ignore[no-untyped-def]
     """Copy a tile at the edge of the data: missing rows are copies of the last, which changes no
     bounds, and missing columns are zero.
@@ -182,7 +179,7 @@ def _copy_edge(rows, start, size, d, edge):  # type: ignore[no-untyped-def]
             edge[r, e] = rows[start + min(r, size - 1), d + e] if d + e < rows.shape[1] else 0.0
 
 
-@_compiled
+@entry
 def _clear(x, start, stop, lane):  # type: ignore[no-untyped-def]
     """Zeros in x[start : stop, lane :]."""
     for i in range(start, stop):
@@ -190,7 +187,7 @@ def _clear(x, start, stop, lane):  # type: ignore[no-untyped-def]
             x[i, k] = 0
 
 
-@_compiled
+@entry
 def _first_bad(rows, start, stop, origin):  # type: ignore[no-untyped-def]
     """The flat position of the first value that is not finite in float32, or -1."""
     n = rows.shape[1]
@@ -201,7 +198,7 @@ def _first_bad(rows, start, stop, origin):  # type: ignore[no-untyped-def]
     return -1
 
 
-@_compiled
+@entry
 def _add_products(weights, g, v, second):  # type: ignore[no-untyped-def]
     """The lower triangle of second += v^T diag(weights[g]) v."""
     for d in range(len(second)):
@@ -211,7 +208,7 @@ def _add_products(weights, g, v, second):  # type: ignore[no-untyped-def]
                 second[d, e] += a * v[r, e]
 
 
-@_compiled
+@entry
 def _fill(sums, value):  # type: ignore[no-untyped-def]
     """Set every sum to a value."""
     start = sums.dtype.type(value)  # integers wrap
@@ -220,7 +217,7 @@ def _fill(sums, value):  # type: ignore[no-untyped-def]
             sums[i, k] = start
 
 
-@_inlined
+@inlined
 def _add_frequencies(plan, j, count, groups, beta, buffers):  # type: ignore[no-untyped-def]
     """The sums of `count` frequencies from the j-th on, over the rows of all groups, one sum for
     each lane.

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 
 from ckm._kernels.cpu.llvm import (
     DOUBLES,
@@ -38,12 +38,11 @@ from ckm._kernels.cpu.llvm import (
 from ckm._kernels.cpu.phases import waves
 from ckm._kernels.spec import THREE_BITS
 from ckm._util.arrays import Array
+from ckm._util.jit import entry, inlined
 
 _FIRST_LEVEL_BYTES = 2**15  # bytes above which LANES transforms exceed the first-level cache
 
 _INT = types.int64
-
-_compiled = njit(nogil=True, cache=True, error_model="numpy")
 
 
 # The passes, as LLVM vectors
@@ -272,7 +271,7 @@ def passes_of(p: int) -> Array:
     return np.array([3] * (sweeps // 3 - sweeps % 3) + [4] * (sweeps % 3))
 
 
-@njit(nogil=True, error_model="numpy", inline="always")
+@inlined
 def transform(source, s, factors, d, target, t, p, passes):  # type: ignore[no-untyped-def]
     """target[t : t + p] = H diag(factors[d : d + p]) source[s : s + p], for arrays (.., LANES) of
     float32 or float64.
@@ -282,7 +281,7 @@ def transform(source, s, factors, d, target, t, p, passes):  # type: ignore[no-u
         later_passes(target, start, size, p, passes, len(passes))
 
 
-@_compiled
+@entry
 def first_pass(source, s, factors, d, target, t, p, passes):  # type: ignore[no-untyped-def]
     """The factors and the first pass, from source[s :] to target[t :].
 
@@ -297,7 +296,7 @@ def first_pass(source, s, factors, d, target, t, p, passes):  # type: ignore[no-
     return stride if p * target.shape[1] * target.itemsize > _FIRST_LEVEL_BYTES else p
 
 
-@_compiled
+@entry
 def later_passes(work, w, size, p, passes, end):  # type: ignore[no-untyped-def]
     """All passes but the first, and but those from the `end`-th on, over work[w : w + size]."""
     stride = p >> passes[0]
