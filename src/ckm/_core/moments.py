@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ckm._util.arrays import Array, BoolArray, FloatArray, Frozen
+from ckm._util.arrays import Array, BoolArray, FloatArray, Frozen, read_only_view
 
 
 def has_full_moment(m: int, n: int) -> bool:
@@ -124,9 +124,7 @@ class SecondMoment(Frozen):
 
     def __post_init__(self) -> None:
         # A read-only view rather than a copy: decoders make these values in their inner loops.
-        values = np.asarray(self.values).view()
-        values.flags.writeable = False
-        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "values", read_only_view(np.asarray(self.values)))
 
     @classmethod
     def of_mixture(

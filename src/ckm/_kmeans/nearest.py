@@ -11,7 +11,7 @@ import numpy as np
 from ckm._kernels.cpu.llvm import LANES
 from ckm._kernels.cpu.nearest import PANEL, score_panel, transpose_panel
 from ckm._kmeans.index import CentroidIndex
-from ckm._util.arrays import Array, Float32Array, FloatArray, LabelArray, aligned
+from ckm._util.arrays import Array, Float32Array, FloatArray, LabelArray, aligned, read_only_view
 from ckm._util.jit import entry, leaf, summing
 
 
@@ -24,8 +24,7 @@ def find_nearest(
     `rows` are contiguous float32 or float64.
     """
     # Numba compiles a function once more for arrays that can be written to.
-    seen = rows.view()
-    seen.flags.writeable = False
+    seen = read_only_view(rows)
     # Plain tuples: named ones would tie the cache on disk to this version of the file.
     prepared = tuple(index.prepared_for(rows.dtype))
     panel = tuple(_Panel.of(rows.shape[1]))

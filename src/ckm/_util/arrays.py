@@ -36,6 +36,13 @@ def read_only(values: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     return array
 
 
+def read_only_view(array: Array) -> Array:
+    """A read-only view: one type for the compiler, whether the array is writeable or not."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def aligned(shape: tuple[int, ...], dtype: Any) -> Array:
     """An uninitialised array that starts on a cache line, so that no vector straddles two."""
     return aligned_arrays((shape, np.dtype(dtype)))[1][0]

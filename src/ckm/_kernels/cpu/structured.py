@@ -26,7 +26,7 @@ from ckm._kernels.cpu.transform import (
     weigh_pass_4,
 )
 from ckm._kernels.spec import ONE, THREE_BITS
-from ckm._util.arrays import Array, FloatArray, RowsArray, aligned
+from ckm._util.arrays import Array, FloatArray, RowsArray, aligned, read_only_view
 from ckm._util.jit import entry, inlined
 from ckm.errors import NonFiniteError
 
@@ -54,12 +54,12 @@ def tally(frequencies: Frequencies, rows: RowsArray, weights: FloatArray | None 
     notes[1] = -np.inf
     second = np.zeros((n, n) if full else (0, 0))
     origin = np.concatenate([frequencies.origin, np.zeros(columns - n)])
-    beta = None if weights is None else _read_only(np.ascontiguousarray(weights, np.float64))
+    beta = None if weights is None else read_only_view(np.ascontiguousarray(weights, np.float64))
     buffers = _make_buffers(padded_length(n), columns if full else LANES, exact=weights is None)
     bad = _sweep(
         _plan(frequencies),
         origin,
-        _read_only(np.ascontiguousarray(rows)),
+        read_only_view(np.ascontiguousarray(rows)),
         beta,
         buffers,
         notes,
@@ -73,13 +73,6 @@ def tally(frequencies: Frequencies, rows: RowsArray, weights: FloatArray | None 
     weight = float(len(rows)) if beta is None else float(beta.sum())
     moment = np.tril(second) + np.tril(second, -1).T if full else diagonal
     return Tally(sums, weight, len(rows), lower, upper, first, moment)
-
-
-def _read_only(array: Array) -> Array:
-    """A read-only view: one type for the compiler, whether the array is writeable or not."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def _plan(frequencies: Frequencies) -> _Plan:
