@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from ckm import Frequencies, draw_frequencies
-from ckm._core.laws import DISTRIBUTIONS, adapted_radii, uniform_directions
+from ckm._core.laws import (
+    DISTRIBUTIONS,
+    adapted_radii,
+    require_enough_frequencies,
+    uniform_directions,
+)
 from ckm.errors import ParameterError
 
 # Seeds are fixed: a correct sampler fails a test at this level for one seed in ten thousand.
@@ -223,3 +228,9 @@ def test_frequencies_are_copies_of_the_callers_arrays(view: object, writeable: b
 def test_arguments_out_of_range_are_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         draw_frequencies(**arguments)  # type: ignore[arg-type]
+
+
+def test_a_sketch_needs_as_many_numbers_as_there_are_unknowns() -> None:
+    require_enough_frequencies(m=15, n_clusters=10, n_features=2)
+    with pytest.raises(ParameterError, match=r"m = 14 .*\(30 unknowns\).* sketch_size=100 \(5 K n"):
+        require_enough_frequencies(m=14, n_clusters=10, n_features=2)

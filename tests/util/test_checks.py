@@ -6,12 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckm._messages import Argument
-from ckm._util.checks import (
-    check_whole_number,
-    first_nonfinite,
-    require_enough_frequencies,
-    require_float32,
-)
+from ckm._util.checks import check_whole_number, first_nonfinite, require_float32
 from ckm.errors import NonFiniteError, ParameterError
 
 
@@ -48,9 +43,3 @@ def test_errors_name_their_argument_as_data() -> None:
     with pytest.raises(ParameterError, match="pool must be a whole number") as caught:
         check_whole_number(-1, "pool", 0)
     assert caught.value.message.parts[0] == Argument("pool")
-
-
-def test_a_sketch_needs_as_many_numbers_as_there_are_unknowns() -> None:
-    require_enough_frequencies(m=15, n_clusters=10, n_features=2)
-    with pytest.raises(ParameterError, match=r"m = 14 .*\(30 unknowns\).* sketch_size=100 \(5 K n"):
-        require_enough_frequencies(m=14, n_clusters=10, n_features=2)

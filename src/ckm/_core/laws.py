@@ -13,12 +13,16 @@ import numpy as np
 from scipy.special import gammaincc, gammainccinv
 
 from ckm._core import hadamard
+from ckm._messages import Argument
 from ckm._util.arrays import FloatArray, SignArray
 from ckm.errors import ParameterError
 
 Law = Callable[[np.random.Generator, int, int], FloatArray]
 
 DEFAULT_DISTRIBUTION = "multiscale"
+
+# The default sketch size is m = 5 K n, which is enough in the paper's experiments (Section 4.3).
+FREQUENCIES_PER_PARAMETER = 5
 
 # Range of the variance that a "multiscale" frequency is drawn for, in units of the variance within
 # clusters. It extends farther upwards, to low frequencies, which see where whole clusters are.
@@ -77,7 +81,8 @@ def _draw_variances(rng: np.random.Generator, m: int, n: int, reach: float) -> F
     variances: FloatArray = low * (high / low) ** rng.random(m)
     if reach > COARSE_RATIO:
         coarse = variances[::2]
-        lowest = max(high, reach / COARSE_DEPTH / max(1.0, m / (5 * n)) ** (2 / n))
+        n_clusters = max(1.0, m / (FREQUENCIES_PER_PARAMETER * n))
+        lowest = max(high, reach / COARSE_DEPTH / n_clusters ** (2 / n))
         coarse[:] = lowest * (reach / lowest) ** rng.random(len(coarse))
     return variances
 
@@ -132,3 +137,19 @@ def find_law(name: str) -> Law:
         raise ParameterError(
             f"There is no frequency distribution {name!r}; choose one of {known}."
         ) from None
+
+
+def require_enough_frequencies(m: int, n_clusters: int, n_features: int) -> None:
+    """Require at least as many numbers in a sketch as there are unknowns to decode.
+
+    A sketch has m complex numbers; K centroids with their weights are K (n + 1) real ones.
+    """
+    unknowns = n_clusters * (n_features + 1)
+    if 2 * m < unknowns:
+        enough = FREQUENCIES_PER_PARAMETER * n_clusters * n_features
+        raise ParameterError(
+            f"A sketch of m = {m} frequencies is too small for {n_clusters} clusters in dimension "
+            f"{n_features} ({unknowns} unknowns); sketch with ",
+            Argument("sketch_size", enough),
+            f" ({FREQUENCIES_PER_PARAMETER} K n), or ask for fewer clusters.",
+        )

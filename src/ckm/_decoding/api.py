@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from threadpoolctl import ThreadpoolController
 
+from ckm._core.laws import require_enough_frequencies
 from ckm._core.sketch import Sketch
 from ckm._decoding.clompr import by_clompr
 from ckm._decoding.density import by_density
@@ -24,7 +25,7 @@ from ckm._decoding.sample import SampledRows
 from ckm._decoding.settings import DEFAULT, Settings
 from ckm._decoding.solution import Candidate, Solution
 from ckm._messages import Argument, Aside
-from ckm._util.checks import check_whole_number, require_enough_frequencies
+from ckm._util.checks import check_whole_number
 from ckm._util.device import current_gpu, resolve_device
 from ckm._util.parallel import thread_count
 from ckm._util.random import RandomState, seed_of, stream

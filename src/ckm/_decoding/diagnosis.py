@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ckm._core.laws import FREQUENCIES_PER_PARAMETER
 from ckm._decoding.objective import atoms
 from ckm._decoding.problem import Problem
 from ckm._decoding.settings import DEFAULT, Settings
 from ckm._messages import Argument, Message
 from ckm._util.arrays import BoolArray, FloatArray
-from ckm._util.checks import FREQUENCIES_PER_PARAMETER
 
 # Share of the weight that counts as all of it, up to rounding.
 _ALL_WEIGHT = 1 - 1e-9

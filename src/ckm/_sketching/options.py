@@ -4,14 +4,14 @@ import os
 import sys
 from dataclasses import dataclass
 
-from ckm._core.laws import DEFAULT_DISTRIBUTION, find_law
-from ckm._messages import Argument
-from ckm._util.checks import (
+from ckm._core.laws import (
+    DEFAULT_DISTRIBUTION,
     FREQUENCIES_PER_PARAMETER,
-    check_variance,
-    check_whole_number,
+    find_law,
     require_enough_frequencies,
 )
+from ckm._messages import Argument
+from ckm._util.checks import check_variance, check_whole_number
 from ckm._util.device import check_device
 from ckm._util.parallel import thread_count
 from ckm.errors import ParameterError

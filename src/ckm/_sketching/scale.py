@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from ckm._core.frequencies import Frequencies, scaled_turns
-from ckm._core.laws import MULTISCALE, adapted_radius
+from ckm._core.laws import FREQUENCIES_PER_PARAMETER, MULTISCALE, adapted_radius
 from ckm._core.tally import UNIT
 from ckm._kernels import load_kernel
 from ckm._kmeans.init import kmeans_plus_plus
@@ -23,7 +23,6 @@ from ckm._messages import Argument, Aside
 from ckm._sketching.options import SketchOptions
 from ckm._sketching.pilot import Pilot
 from ckm._util.arrays import FloatArray
-from ckm._util.checks import FREQUENCIES_PER_PARAMETER
 from ckm._util.random import stream
 from ckm.errors import DataError
 

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ckm._core.laws import require_enough_frequencies
 from ckm._core.pool import Pool
 from ckm._core.sketch import Sketch
 from ckm._decoding.api import decode, require_rows, resolve_decoder
@@ -25,7 +26,7 @@ from ckm._sketching.stream import Sketcher
 from ckm._sklearn.rows import ValidatedRows, validate_rows
 from ckm._sources.engines.base import PartitionedSource
 from ckm._util.arrays import Array, FloatArray, read_only
-from ckm._util.checks import check_whole_number, require_enough_frequencies
+from ckm._util.checks import check_whole_number
 from ckm._util.device import resolve_device, to_host, use_gpu
 from ckm._util.random import RandomState, seed_of, stream
 from ckm._util.warn import warn_user

@@ -10,9 +10,6 @@ from ckm._messages import Argument
 from ckm._util.arrays import Array, Float32Array
 from ckm.errors import DataError, NonFiniteError, ParameterError
 
-# The default sketch size is m = 5 K n, which is enough in the paper's experiments (Section 4.3).
-FREQUENCIES_PER_PARAMETER = 5
-
 # Variances that rows of float32 numbers can have, with a margin.
 MIN_VARIANCE = 1e-90
 MAX_VARIANCE = 1e90
@@ -55,22 +52,6 @@ def check_nan_policy(nan: Any) -> str:
     if nan not in ("error", "drop"):
         raise ParameterError(Argument("nan"), f" must be 'error' or 'drop'; got {nan!r}.")
     return str(nan)
-
-
-def require_enough_frequencies(m: int, n_clusters: int, n_features: int) -> None:
-    """Require at least as many numbers in a sketch as there are unknowns to decode.
-
-    A sketch has m complex numbers; K centroids with their weights are K (n + 1) real ones.
-    """
-    unknowns = n_clusters * (n_features + 1)
-    if 2 * m < unknowns:
-        enough = FREQUENCIES_PER_PARAMETER * n_clusters * n_features
-        raise ParameterError(
-            f"A sketch of m = {m} frequencies is too small for {n_clusters} clusters in dimension "
-            f"{n_features} ({unknowns} unknowns); sketch with ",
-            Argument("sketch_size", enough),
-            f" ({FREQUENCIES_PER_PARAMETER} K n), or ask for fewer clusters.",
-        )
 
 
 def first_nonfinite(values: Array) -> tuple[int, int] | None:
