@@ -22,7 +22,7 @@ from ckm._core.frequencies import Frequencies
 from ckm._core.moments import has_full_moment
 from ckm._core.pool import Pool
 from ckm._core.tally import Tally
-from ckm._kernels import Plan
+from ckm._kernels import Kernel, Plan
 from ckm._kernels import torch as plain
 from ckm._kernels.cpu import dense
 from ckm._kernels.gpu.sampling import draw_pool
@@ -81,7 +81,7 @@ class ExactnessCheck:
 EXACTNESS = ExactnessCheck()  # what this process has found out
 
 
-class GpuKernel:
+class GpuKernel(Kernel):
     """The specified arithmetic on one GPU, or on every GPU there is.
 
     Parameters

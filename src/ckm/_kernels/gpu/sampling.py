@@ -65,7 +65,7 @@ def _weighed(keys: Any, x: Any, weights: Any, frequencies: Frequencies) -> tuple
         odds = 0.5 + factor * ((x - origin).float() * scales).square().sum(dim=1)
         odds = odds if weights is None else odds * weights
         return keys / odds, odds
-    from ckm._kernels.gpu.nearest import weigh_keys
+    from ckm._kernels.gpu.keys import weigh_keys
 
     odds = torch.empty(count, device=device)
     D = 16 if n <= 16 else 64
