@@ -126,7 +126,9 @@ def _find_merged(problem: Problem, C: FloatArray, weights: FloatArray) -> Findin
 def _find_unexplained(problem: Problem, cost: float | None) -> Finding | None:
     if cost is None:
         return None
-    if cost <= max(2 * problem.noise, problem.settings.max_residual**2 * problem.m):
+    settings = problem.settings
+    explained = settings.max_noise_ratio * problem.noise
+    if cost <= max(explained, settings.max_residual**2 * problem.m):
         return None
     residual = np.sqrt(cost / problem.m)
     noise = np.sqrt(problem.noise / problem.m)
@@ -186,7 +188,7 @@ def _find_starved(
     K = len(weights)
     is_starved = _is_light(weights, settings)
     if known_weights is not None:
-        is_starved &= known_weights <= weights / 2
+        is_starved &= known_weights <= settings.max_starved_known_share * weights
     count = int(is_starved.sum())
     if not count:
         return None

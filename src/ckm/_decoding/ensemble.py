@@ -61,7 +61,7 @@ def recover_measure(
     """
     settings = problem.settings
     Q = settings.atoms_per_cluster * K
-    work = Q * problem.m * (problem.n + 20)
+    work = Q * problem.m * (problem.n + settings.atom_work)
     bounds = (settings.min_members, settings.max_members)
     count = int(np.clip(settings.max_ensemble_work / work, *bounds))
     _log.info("matching %d mixtures of %d atoms to the sketch, threads: %d", count, Q, threads)

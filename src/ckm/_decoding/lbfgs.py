@@ -14,6 +14,10 @@ from ckm._decoding.settings import DEFAULT, Settings
 from ckm._util.arrays import FloatArray
 from ckm._util.jit import entry, summing
 
+# Curvature along the free coordinates below which a remembered step is skipped, as a share of the
+# squared change of the gradient: dividing by less would amplify rounding.
+_MIN_CURVATURE = 1e-10
+
 # From a point to the cost there and its gradient, which the cost function does not write to again.
 Cost = Callable[[FloatArray], tuple[float, FloatArray]]
 
@@ -33,10 +37,12 @@ class Limits(NamedTuple):
     ----------
     steps : int
         The largest number of steps.
-    gain : float
-        End after two steps in a row that gain at most this, times the cost where that is above one.
-    slope : float
-        End where no component of the gradient within the bounds is larger.
+    gain : float, optional
+        End after two steps in a row that gain at most this, times the cost where that is above one;
+        `Settings.descent_gain` by default.
+    slope : float, optional
+        End where no component of the gradient within the bounds is larger; `Settings.descent_slope`
+        by default.
     abort_above : float
         End after a few steps if the cost is still above this.
     target : float
@@ -44,8 +50,8 @@ class Limits(NamedTuple):
     """
 
     steps: int
-    gain: float = 1e-9
-    slope: float = 1e-8
+    gain: float | None = None
+    slope: float | None = None
     abort_above: float = np.inf
     target: float = -np.inf
 
@@ -113,13 +119,15 @@ def descend(
     x = np.minimum(np.maximum(x, lower), upper)
     at = Point(x, *cost(x))
     memory = _Memory(settings.lbfgs_memory, len(x))
+    least_gain = settings.descent_gain if limits.gain is None else limits.gain
+    least_slope = settings.descent_slope if limits.slope is None else limits.slope
     stalled = 0
     for i in range(limits.steps):
         if at.value <= limits.target:
             break
         slope = memory.find_direction(at, lower, upper)
         is_aborted = i == settings.abort_check_step and at.value > limits.abort_above
-        if slope <= limits.slope or is_aborted:
+        if slope <= least_slope or is_aborted:
             break
         found = _search_line(cost, at, memory, lower, upper, settings)
         if found is None:
@@ -131,7 +139,7 @@ def descend(
         memory.add(found.x - at.x, found.gradient - at.gradient)
         gained = at.value - found.value
         at = found
-        stalled = stalled + 1 if gained <= limits.gain * max(abs(at.value), 1.0) else 0
+        stalled = stalled + 1 if gained <= least_gain * max(abs(at.value), 1.0) else 0
         # A single one may be a step that the bounds cut short.
         if stalled == 2:
             break
@@ -168,9 +176,10 @@ def _search_line(
             break
         elif rise > before:
             # To the minimum of the parabola through both values, but not too close to either.
-            length *= min(max(before / (2 * (before - rise)), 0.1), 0.5)
+            shrinkage = max(before / (2 * (before - rise)), settings.min_step_shrinkage)
+            length *= min(shrinkage, settings.max_step_shrinkage)
         else:
-            length *= 0.5
+            length *= settings.max_step_shrinkage
     return best
 
 
@@ -227,7 +236,7 @@ def _remove_curvature(step, change, free, direction, workspace):  # type: ignore
         square += change[i] * change[i] * free[i]
         along += step[i] * direction[i]
     # Along the free coordinates there may be no curvature at all.
-    workspace[0] = 1 / curvature if curvature > 1e-10 * square else 0.0
+    workspace[0] = 1 / curvature if curvature > _MIN_CURVATURE * square else 0.0
     workspace[1] = workspace[0] * along
     for i in range(len(step)):
         direction[i] -= workspace[1] * change[i] * free[i]

@@ -15,14 +15,25 @@ from ckm._util.arrays import BoolArray, FloatArray
 if TYPE_CHECKING:
     from ckm._decoding.problem import Problem
 
+# Step of a rounded covariance, in units of its largest entry: far above the rounding of sums in
+# another order, far below what matters to a decoder.
+_COVARIANCE_GRID = 2.0**-20
+# Step of a rounded mean, in units of the square root of the covariance's step: 2^-20 standard
+# deviations.
+_MEAN_GRID = 2.0**-10
+# Variance that the steps are computed for if the data has less, in units of sigma^2: rows that are
+# all equal have none.
+_MIN_VARIANCE = 2.0**-40
+
 
 def round_moments(mean: FloatArray, covariance: SecondMoment) -> tuple[FloatArray, SecondMoment]:
     """Mean and covariance on a grid.
 
     The last bits of moments depend on the order of rows. Rounded ones hardly ever do.
     """
-    grid = 2.0**-20 * max(float(np.abs(covariance.values).max()), 2.0**-40)
-    rounded_mean = _round_to(mean, np.sqrt(grid) * 2.0**-10)
+    largest = max(float(np.abs(covariance.values).max()), _MIN_VARIANCE)
+    grid = _COVARIANCE_GRID * largest
+    rounded_mean = _round_to(mean, np.sqrt(grid) * _MEAN_GRID)
     return rounded_mean, SecondMoment(_round_to(covariance.values, grid))
 
 

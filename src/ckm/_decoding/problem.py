@@ -149,7 +149,7 @@ class Problem:
             bound = self.settings.first_stage_reach / largest_variance
         while bound < squared_norms.max():
             kept = squared_norms <= bound
-            if kept.sum() >= 2 * self.n:
+            if kept.sum() >= self.settings.min_stage_frequencies_per_column * self.n:
                 stages.append(replace(self, omega=self.omega.only(kept), z=self.z[kept]))
             bound *= self.settings.stage_factor
         return (*stages, self)

@@ -78,7 +78,7 @@ def recover_mixture(
     batch = max(1, K // settings.atoms_per_replacement)
     failures = 0
     is_converged = False
-    for _ in range(settings.max_rounds + 4 * K):
+    for _ in range(settings.max_rounds + settings.max_rounds_per_atom * K):
         is_explained = mixture.cost <= problem.noise
         if failures >= _patience(settings, is_explained, K):
             break
@@ -102,7 +102,9 @@ def recover_mixture(
 
 def _patience(settings: Settings, is_explained: bool, K: int) -> int:
     """The failures in a row that end a search."""
-    return settings.floor_patience + K // 5 if is_explained else settings.patience
+    if not is_explained:
+        return settings.patience
+    return settings.floor_patience + K // settings.atoms_per_floor_patience
 
 
 def _required_gain(settings: Settings, is_explained: bool, is_converged: bool) -> float:

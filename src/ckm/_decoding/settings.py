@@ -36,6 +36,8 @@ class Settings:
     # Factor of |omega|^2 from one stage to the next: atoms placed at one stage should lie in the
     # right valley of the next.
     stage_factor: float = 8.0
+    # Frequencies per column that a stage has at least: fewer hardly determine where atoms are.
+    min_stage_frequencies_per_column: int = 2
 
     # --- Products with Omega ---------------------------------------------------------------------
 
@@ -61,6 +63,11 @@ class Settings:
     # Steps that the approximation of the Hessian remembers (SciPy's default is 10): remembering
     # costs little beside an evaluation.
     lbfgs_memory: int = 20
+    # Gain, as a share of the cost (of one, where the cost is below), that ends a descent after two
+    # such steps in a row: rounding is far below it.
+    descent_gain: float = 1e-9
+    # Gradient that ends a descent.
+    descent_slope: float = 1e-8
     # Steps after which `Limits.abort_above` is compared with the cost.
     abort_check_step: int = 10
     # Evaluations along one direction before it is given up.
@@ -71,6 +78,10 @@ class Settings:
     max_slope_left: float = 0.9
     # Factor of the step length where the cost still falls as steeply as at first.
     step_growth: float = 4.0
+    # Factors of the step length, at least and at most, where the cost rose: the minimum of a
+    # parabola is a guess, and should not end up at either of its ends.
+    min_step_shrinkage: float = 0.1
+    max_step_shrinkage: float = 0.5
 
     # --- CLOMPR (Algorithm 1) --------------------------------------------------------------------
 
@@ -108,17 +119,21 @@ class Settings:
     replacement_steps: int = 60
     stage_steps: int = 150
     final_steps: int = 300
-    # Gain, as a share of the cost, that ends the last descent of a search; the others end at 1e-9.
+    # Gain, as a share of the cost, that ends the last descent of a search; the others end at
+    # `descent_gain`.
     final_gain: float = 1e-12
     # A mixture counts as converged if further steps leave more than this share of its cost.
     converged_ratio: float = 0.5
-    # Rounds of replacement at most; four more per atom.
+    # Rounds of replacement at most, and how many more per atom: each atom may be replaced a few
+    # times.
     max_rounds: int = 100
+    max_rounds_per_atom: int = 4
     # Failures in a row that end the search while the residual is above the noise floor.
     patience: int = 8
-    # The same at the floor, where one more per five atoms is allowed: atoms fit some of the noise,
-    # so that a cost at the floor may still hide a missing one.
+    # The same at the floor, where one more per so many atoms is allowed: atoms fit some of the
+    # noise, so that a cost at the floor may still hide a missing one.
     floor_patience: int = 2
+    atoms_per_floor_patience: int = 5
     # Share of the cost that a replacement must gain above the floor; a smaller one is rounding.
     min_gain: float = 1e-3
     # The same at the floor: more than a few further steps of descent bring.
@@ -159,6 +174,9 @@ class Settings:
     min_members: int = 3
     # Multiply-adds in one evaluation of all members: beyond it there are fewer of them.
     max_ensemble_work: float = 8e7
+    # Multiply-adds that the cosine, the sine and the blur of one atom at one frequency take, beside
+    # n for its phase.
+    atom_work: int = 20
     # One member in so many is left out: those farthest from the sketch ended in a poor minimum.
     members_per_dropped: int = 4
     # Atoms per cluster: enough to follow clusters that are no Gaussians.
@@ -204,12 +222,18 @@ class Settings:
 
     # Share of the average weight of a centroid, below which one counts as starved.
     starved_share: float = 0.01
+    # Share of a centroid's weight in known outliers, above which it is not starved: it is where
+    # rows are known to be.
+    max_starved_known_share: float = 0.5
     # RMS difference per frequency of the sketches of two centroids that pass for one.
     merged_difference: float = 0.1
     # Ratio of variances above which frequencies miss what separates clusters.
     max_scale_ratio: float = 25.0
     # RMS residual per frequency that is left unexplained without a finding.
     max_residual: float = 0.03
+    # Multiple of the noise floor that a cost may have without a finding: the floor is only the
+    # expected cost of the best atoms.
+    max_noise_ratio: float = 2.0
     # Frequencies per coordinate of a centroid below which centroids are in doubt (the paper's
     # Section 4.3 finds about 5 to be enough).
     min_frequencies_per_coordinate: int = 2
