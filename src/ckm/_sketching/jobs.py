@@ -15,7 +15,7 @@ from ckm._core.pool import Pool
 from ckm._kernels import kernel_for
 from ckm._sketching.accumulate import BlockSketcher, State, accumulate
 from ckm._sketching.options import SketchOptions
-from ckm._sketching.pilot import PILOT_ROWS, check_finite, pilot_from_rows
+from ckm._sketching.pilot import PILOT_ROWS, pilot_from_rows
 from ckm._sketching.scale import PilotSummary, summarise_pilot
 from ckm._sources.base import Chunk
 from ckm._sources.blocks import BLOCK_ROWS, split_blocks
@@ -47,7 +47,7 @@ class PilotJob(Job):
         rng = stream(self.seed, "pilot", number)
         pool = Pool.empty(PILOT_ROWS, self.n)
         for chunk in chunks:
-            check_finite(chunk, chunk.rows, self.columns)
+            chunk.require_finite(self.columns, values=chunk.rows, ignore_weightless=True)
             pool = pool + Pool.draw(rng, *chunk.rows_with_weight(), PILOT_ROWS)
         return pool
 

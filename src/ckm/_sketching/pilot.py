@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ckm._core.pool import distinct_rows
-from ckm._sources import Chunk, Source
+from ckm._sources import Source
 from ckm._util.arrays import Array, BoolArray, Float32Array, FloatArray
 from ckm._util.checks import as_float32, first_nonfinite
-from ckm.errors import NonFiniteError
 
 # Rows in a pilot: as in Keriven et al. (2016).
 PILOT_ROWS = 5000
@@ -118,29 +117,13 @@ def _weighted_median(column: FloatArray, weights: FloatArray) -> float:
     return float(column[by_value[middle]])
 
 
-def check_finite(chunk: Chunk, values: Array, columns: tuple[str, ...] | None) -> None:
-    """Raise at the first of `values` (b, n), one for each value of the chunk, that is not finite.
-
-    Rows of weight zero are ignored. `columns` are names for the error.
-    """
-    if chunk.weights is None:
-        place = first_nonfinite(values)
-    else:
-        numbers = np.flatnonzero(chunk.weights > 0)
-        place = first_nonfinite(values[numbers])
-        if place is not None:
-            place = (int(numbers[place[0]]), place[1])
-    if place is not None:
-        error = NonFiniteError(0, place[1], float(chunk.rows[place]))
-        raise chunk.locate_error(error, place[0], columns)
-
-
 def _raise_first_nonfinite(source: Source, centre: FloatArray) -> None:
     """Raise with the position of the first value that is not finite, now rather than late in the
     pass.
     """
     for chunk in source.chunks():
-        check_finite(chunk, _centred(chunk.rows, centre), source.columns)
+        values = _centred(chunk.rows, centre)
+        chunk.require_finite(source.columns, values=values, ignore_weightless=True)
 
 
 def _centred(rows: Array, centre: FloatArray) -> Float32Array:

@@ -95,12 +95,27 @@ class Chunk(NamedTuple):
             return self.rows, None
         return self.rows[self.weights > 0], self.weights[self.weights > 0]
 
-    def require_finite(self, columns: tuple[str, ...] | None) -> None:
-        """Raise `NonFiniteError` for the first missing or infinite value."""
-        place = first_nonfinite(np.asarray(self.rows, np.float64))
+    def require_finite(
+        self,
+        columns: tuple[str, ...] | None,
+        *,
+        values: Array | None = None,
+        ignore_weightless: bool = False,
+    ) -> None:
+        """Raise `NonFiniteError` for the first missing or infinite value.
+
+        `columns` are names for the error. `values` (b, n), computed from the rows, are checked in
+        their place. With `ignore_weightless`, rows of weight zero may hold anything.
+        """
+        values = np.asarray(self.rows, np.float64) if values is None else values
+        numbers = np.arange(len(values))
+        if ignore_weightless and self.weights is not None:
+            numbers = np.flatnonzero(self.weights > 0)
+            values = values[numbers]
+        place = first_nonfinite(values)
         if place is not None:
-            row, column = place
-            error = NonFiniteError(0, column, float(self.rows[place]))
+            row = int(numbers[place[0]])
+            error = NonFiniteError(0, place[1], float(self.rows[row, place[1]]))
             raise self.locate_error(error, row, columns)
 
     def locate_error(
