@@ -16,8 +16,9 @@ from ckm._kmeans.index import CentroidIndex
 from ckm._kmeans.nearest import find_nearest
 from ckm._messages import Argument
 from ckm._sources import Chunk, Source
-from ckm._sources.blocks import BLOCK_ROWS, Block, as_floats, split_blocks
+from ckm._sources.blocks import Block, as_floats, split_blocks
 from ckm._sources.prefetch import read
+from ckm._sources.settings import BLOCK_ROWS
 from ckm._util.arrays import Array, FloatArray, LabelArray
 from ckm._util.jit import entry
 from ckm._util.parallel import ordered_map

@@ -18,9 +18,10 @@ from ckm._sketching.options import SketchOptions
 from ckm._sketching.pilot import PILOT_ROWS, pilot_from_rows
 from ckm._sketching.scale import PilotSummary, summarise_pilot
 from ckm._sources.base import Chunk
-from ckm._sources.blocks import BLOCK_ROWS, split_blocks
+from ckm._sources.blocks import split_blocks
 from ckm._sources.engines.base import Job, PartitionedSource
 from ckm._sources.sampling import pick_evenly
+from ckm._sources.settings import BLOCK_ROWS
 from ckm._util.device import resolve_device
 from ckm._util.random import stream
 from ckm.errors import MismatchError

@@ -12,9 +12,10 @@ from ckm._sketching.accumulate import BlockSketcher, State, accumulate
 from ckm._sketching.jobs import SketchJob, sketch_partitions
 from ckm._sketching.options import PassOptions
 from ckm._sources import Source
-from ckm._sources.blocks import BLOCK_ROWS, split_blocks
+from ckm._sources.blocks import split_blocks
 from ckm._sources.engines.base import PartitionedSource
 from ckm._sources.prefetch import read
+from ckm._sources.settings import BLOCK_ROWS
 from ckm._util.device import resolve_device
 from ckm._util.parallel import thread_count
 from ckm._util.progress import rows_bar

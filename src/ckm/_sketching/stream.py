@@ -17,7 +17,7 @@ from ckm._sketching.choose import resolve_like
 from ckm._sketching.options import PassOptions, SketchOptions
 from ckm._sources import Chunk, ColumnRequest, open_rows
 from ckm._sources.arrays import ArraySource
-from ckm._sources.blocks import BLOCK_ROWS
+from ckm._sources.settings import BLOCK_ROWS
 from ckm._util.arrays import FloatArray, RowsArray
 from ckm._util.checks import check_whole_number, require_float32
 from ckm._util.device import resolve_device

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckm._sources.base import Chunk, Place
+from ckm._sources.settings import BLOCK_ROWS
 from ckm._util.arrays import Array, FloatArray, RowsArray
 from ckm._util.device import DeviceRows
 from ckm.errors import NonFiniteError
 
-BLOCK_ROWS = 16384
 # Rows that a thread takes at once. Each time a thread fetches a task it disturbs the others, so a
 # task is several blocks.
 _TASK_ROWS = 6 * BLOCK_ROWS

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 # Rows of a block, as the kernels take them.
-_BLOCK_ROWS = 2**14
+BLOCK_ROWS = 2**14
 _MIN_CHUNK_ROWS = 256
 
 
@@ -50,8 +50,8 @@ class ReadSettings:
     def rows_per_chunk(self, n_features: int) -> int:
         """The rows of a chunk: a whole number of blocks if they are more than one block."""
         rows = self.chunk_bytes // (8 * n_features)
-        if rows > _BLOCK_ROWS:
-            rows -= rows % _BLOCK_ROWS
+        if rows > BLOCK_ROWS:
+            rows -= rows % BLOCK_ROWS
         return max(_MIN_CHUNK_ROWS, rows)
 
     def rows_to_sample(self, size: int, n_features: int) -> int:
