@@ -25,6 +25,8 @@ from ckm.errors import CkmError, DataError
 
 # Results that one task merges: two rounds for 4096 partitions, three for 262 144.
 FAN_IN = 64
+# The name of the column of labels that engines with tables add.
+LABEL = "cluster"
 
 
 class Job(ABC):
@@ -304,3 +306,25 @@ class PartitionedSource(Source):
             f"These rows stay with {self.engine}, which can sketch, fit, predict and score them; "
             f"for anything else bring them here first, or write them to files."
         )
+
+
+class EngineTable(PartitionedSource):
+    """A table of an engine; or `files`, each of which is a partition of one row, its number."""
+
+    def __init__(self, data: Any, reader: PartitionReader, files: Files | None = None) -> None:
+        super().__init__(reader)
+        self._data = data
+        self._files = files
+
+    def with_reader(self, reader: PartitionReader) -> Self:
+        return type(self)(self._data, reader, self._files)
+
+    @abstractmethod
+    def _select(self, names: Sequence[str]) -> Any:
+        """The table with these columns alone."""
+
+    def _used_columns(self) -> Any:
+        """The table without columns that are not used, so that none of them is read."""
+        if self.reader.choice is None or self._files:
+            return self._data
+        return self._select(self.reader.choice.all)

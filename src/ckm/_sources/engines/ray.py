@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +16,11 @@ from ckm._sources.base import Chunk
 from ckm._sources.columns import ColumnChoice, ColumnRequest, choose, choose_matrix
 from ckm._sources.engines.base import (
     FAN_IN,
+    LABEL,
+    EngineTable,
     Files,
     Job,
     Labeller,
-    PartitionedSource,
     PartitionReader,
     from_bytes,
     to_bytes,
@@ -28,23 +29,14 @@ from ckm._sources.settings import ReadSettings
 from ckm._util.arrays import IntArray
 from ckm.errors import CkmError, DataError
 
-LABEL = "cluster"  # the column of labels
 _BLOCK = "a block"  # the name of each block in errors, since Ray does not number them
 _HASHED_ROWS = 64  # rows from which the number of a block is made
 
 
-class RaySource(PartitionedSource):
+class RaySource(EngineTable):
     """The blocks of a dataset; or `files`, each of which is a block of one row, its number."""
 
     engine = "Ray"
-
-    def __init__(self, dataset: Any, reader: PartitionReader, files: Files | None = None) -> None:
-        super().__init__(reader)
-        self._dataset = dataset
-        self._files = files
-
-    def with_reader(self, reader: PartitionReader) -> Self:
-        return type(self)(self._dataset, reader, self._files)
 
     def _run(self, job: Job, which: IntArray | None) -> Any:
         """Compute a result per block, then build a tree of tasks that merge `FAN_IN` tables each.
@@ -64,13 +56,10 @@ class RaySource(PartitionedSource):
 
     def label_rows(self, labeller: Labeller) -> Any:
         """Return the dataset with one more column, `cluster`."""
-        return _map_blocks(self._dataset, _Label(labeller, self.reader))
+        return _map_blocks(self._data, _Label(labeller, self.reader))
 
-    def _used_columns(self) -> Any:
-        """The dataset without columns that are not used, so that none of them is read."""
-        if self.reader.choice is None or self._files:
-            return self._dataset
-        return self._dataset.select_columns(self.reader.choice.all)
+    def _select(self, names: Sequence[str]) -> Any:
+        return self._data.select_columns(list(names))
 
 
 def open_data(data: Any, request: ColumnRequest, settings: ReadSettings) -> RaySource:

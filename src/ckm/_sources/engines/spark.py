@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -17,10 +17,11 @@ from pyspark.sql import types as T
 from ckm._sources.columns import ColumnChoice, ColumnRequest, choose, choose_matrix
 from ckm._sources.engines.base import (
     FAN_IN,
+    LABEL,
+    EngineTable,
     Files,
     Job,
     Labeller,
-    PartitionedSource,
     PartitionReader,
     from_bytes,
     to_bytes,
@@ -29,31 +30,22 @@ from ckm._sources.settings import ReadSettings
 from ckm._util.arrays import IntArray
 from ckm.errors import DataError
 
-LABEL = "cluster"  # the column of labels
 _SCHEMA = "part binary"  # of a table of pickled results
 # Tasks of the first round of merging if the number of partitions is not known.
 _DEFAULT_MERGE_TASKS = 8
 
 
-class SparkSource(PartitionedSource):
+class SparkSource(EngineTable):
     """The partitions of a data frame; or `files`, each of which is a partition of one row, its
     number.
     """
 
     engine = "Spark"
 
-    def __init__(self, frame: Any, reader: PartitionReader, files: Files | None = None) -> None:
-        super().__init__(reader)
-        self._frame = frame
-        self._files = files
-
-    def with_reader(self, reader: PartitionReader) -> Self:
-        return type(self)(self._frame, reader, self._files)
-
     @cached_property
     def n_partitions(self) -> int | None:  # type: ignore[override]
         """The number of partitions; None with Spark Connect, which does not report it."""
-        return int(self._frame.rdd.getNumPartitions()) if hasattr(self._frame, "_jdf") else None
+        return int(self._data.rdd.getNumPartitions()) if hasattr(self._data, "_jdf") else None
 
     def _run(self, job: Job, which: IntArray | None) -> Any:
         """Compute a result per partition; later stages merge about `FAN_IN` of them per task.
@@ -98,15 +90,11 @@ class SparkSource(PartitionedSource):
             batch = pa.RecordBatch.from_arrays(list(columns), choice.names)
             return pa.array(labeller(reader.chunks("a batch", [batch])), pa.int32())
 
-        columns = (_column(self._frame, name) for name in choice.names)
-        return self._frame.withColumn(LABEL, F.arrow_udf(label, T.IntegerType())(*columns))
+        columns = (_column(self._data, name) for name in choice.names)
+        return self._data.withColumn(LABEL, F.arrow_udf(label, T.IntegerType())(*columns))
 
-    def _used_columns(self) -> Any:
-        """The data frame without columns that are not used, so that none of them is read."""
-        choice = self.reader.choice
-        if choice is None or self._files:
-            return self._frame
-        return self._frame.select(*(_column(self._frame, name) for name in choice.all))
+    def _select(self, names: Sequence[str]) -> Any:
+        return self._data.select(*(_column(self._data, name) for name in names))
 
 
 def open_data(data: Any, request: ColumnRequest, settings: ReadSettings) -> SparkSource:
