@@ -35,6 +35,8 @@ SKETCHES = {
 }
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("make", SKETCHES.values(), ids=SKETCHES)
 def test_a_forged_sketch_is_refused_or_decodes(make: Any) -> None:

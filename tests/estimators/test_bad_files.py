@@ -187,7 +187,7 @@ def test_invalid_sketch_files(folder: Path, s: ckm.Sketch, X: np.ndarray) -> Non
     good = Path("good.ckm").read_bytes()
     files = {
         "truncated": (good[: len(good) // 2], "truncated"),
-        "cut": (good[:-3], "is damaged"),
+        "cut": (good[:-3], "truncated"),
         "altered": (good[:-1] + bytes([good[-1] ^ 1]), "checksum"),
         "foreign": (save_tensors({"x": np.zeros(3)}), "safetensors file, but not a sketch"),
         "pickle": (pickle.dumps(X), "is not a sketch"),

@@ -11,6 +11,7 @@ from benchmarks.plain_loops import dense_sums, structured_sums
 from ckm._kernels import load_kernel
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "m", "count"), [(1, 1, 1), (2, 5, 255), (6, 9, 257), (10, 100, 1000), (64, 30, 300)]
 )
@@ -22,6 +23,7 @@ def test_plain_dense_sums_are_bit_identical(n: int, m: int, count: int, dtype: t
     np.testing.assert_array_equal(dense_sums(f, X), load_kernel("cpu").tally(f, X).sums)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "m", "count"), [(5, 64, 255), (64, 100, 300), (100, 300, 257)])
 def test_plain_structured_sums_are_bit_identical(n: int, m: int, count: int) -> None:
     rng = np.random.default_rng([n, m])
@@ -32,6 +34,7 @@ def test_plain_structured_sums_are_bit_identical(n: int, m: int, count: int) -> 
     np.testing.assert_array_equal(structured_sums(f, X), load_kernel("cpu").tally(f, X).sums)
 
 
+@pytest.mark.slow
 def test_plain_sums_of_the_golden_input() -> None:
     f, X = golden_input()
     np.testing.assert_array_equal(dense_sums(f, X), load_kernel("cpu").tally(f, X).sums)
