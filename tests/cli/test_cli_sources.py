@@ -50,6 +50,7 @@ def piped(data: bytes, *args: object) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(command, input=data, capture_output=True, timeout=120, check=False)
 
 
+@pytest.mark.slow
 def test_standard_input(X: np.ndarray) -> None:
     run("fit", "data.csv", "-k", 3, *COLUMNS, "-o", "a.csv", "--save-sketch", "a.ckm")
     data = Path("data.csv").read_bytes()

@@ -167,7 +167,7 @@ def test_decode_agrees_with_the_library(folder: Path) -> None:
     assert record["columns"] is None
 
 
-@pytest.mark.parametrize("centroids", ["c.csv", "c.json"])
+@pytest.mark.parametrize("centroids", ["c.csv", pytest.param("c.json", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("data", ["data.npy", "data.csv", "data.parquet", "shuffled.parquet"])
 def test_predict_gives_nearest_centroids(
     folder: Path, X: np.ndarray, centroids: str, data: str

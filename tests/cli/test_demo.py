@@ -10,6 +10,7 @@ from command import run
 import ckm
 
 
+@pytest.mark.slow
 def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
@@ -30,6 +31,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "not counted" in err
 
 
+@pytest.mark.slow
 def test_demo_without_matplotlib_says_how_to_get_the_plot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,6 +63,7 @@ def test_help_loads_nothing_that_computes() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_exit_statuses_of_the_real_command(folder: Path) -> None:
     good = shell("fit", "data.npy", "-k", 3, "-o", "c.csv")
     assert (good.returncode, good.stdout, good.stderr) == (

@@ -94,7 +94,7 @@ def test_the_mixture_finds_the_width_of_clusters() -> None:
     )
 
 
-@pytest.mark.parametrize("n", [2, 40])
+@pytest.mark.parametrize("n", [2, pytest.param(40, marks=pytest.mark.slow)])
 def test_particles_match_the_sketch_and_the_moments(n: int) -> None:
     """In 40 dimensions the sketch keeps only the diagonal of the second moment."""
     rng = np.random.default_rng(0)
@@ -147,6 +147,7 @@ def test_repeated_rows_keep_their_multiplicity() -> None:
     np.testing.assert_allclose(found.weights, shares, atol=0.05)
 
 
+@pytest.mark.slow
 def test_decodings_may_overlap() -> None:
     s = ckm.sketch(
         ckm.datasets.gaussian_mixture(5000, 3, 2, random_state=0).rows, n_clusters=3, random_state=0

@@ -70,7 +70,7 @@ def test_many_kinds_of_data(clusters: np.ndarray, files: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["csr_array", "csc_matrix", "coo_array"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.slow), np.float64])
 def test_sparse_matrices_give_what_arrays_give(
     clusters: np.ndarray, kind: str, dtype: type
 ) -> None:

@@ -426,7 +426,14 @@ def run(*args: object, expect: int = 0) -> tuple[str, str]:
     return out.getvalue(), err.getvalue()
 
 
-@pytest.mark.parametrize("name", ["x.npy", "x.csv", "x.parquet"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x.npy",
+        pytest.param("x.csv", marks=pytest.mark.slow),
+        pytest.param("x.parquet", marks=pytest.mark.slow),
+    ],
+)
 def test_the_command_agrees_with_the_estimator(
     X: np.ndarray, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
