@@ -7,6 +7,7 @@ _NEEDED_BY = {
     "pyspark": ["_sources/engines/spark.py"],
     "ray": ["_sources/engines/ray.py"],
     "torch": ["_kernels/torch.py", "_kernels/gpu", "_kmeans/*_gpu.py", "_decoding/*_gpu.py"],
+    "triton": [f"_kernels/gpu/{name}.py" for name in ("keys", "launch", "nearest", "phases")],
 }
 
 collect_ignore_glob = [
