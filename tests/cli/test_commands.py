@@ -168,7 +168,15 @@ def test_decode_agrees_with_the_library(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("centroids", ["c.csv", pytest.param("c.json", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("data", ["data.npy", "data.csv", "data.parquet", "shuffled.parquet"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param("data.npy", marks=pytest.mark.slow),
+        "data.csv",
+        pytest.param("data.parquet", marks=pytest.mark.slow),
+        "shuffled.parquet",
+    ],
+)
 def test_predict_gives_nearest_centroids(
     folder: Path, X: np.ndarray, centroids: str, data: str
 ) -> None:

@@ -128,7 +128,7 @@ def test_frequencies_of_every_law_load(scale: float, law: str, m: int) -> None:
 
 
 @pytest.mark.parametrize("weight", [1e-320, 1e-300, 1e-120, 1.0, 1e90])
-@pytest.mark.parametrize("pool", [5, 500])
+@pytest.mark.parametrize("pool", [5, pytest.param(500, marks=pytest.mark.slow)])
 def test_sketches_with_some_extreme_weights_load(weight: float, pool: int) -> None:
     weights = np.ones(120)
     weights[7:60] = weight

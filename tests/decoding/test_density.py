@@ -31,7 +31,7 @@ from ckm._sources.arrays import ArraySource
     ("K", "n", "bound"),
     [
         (5, 2, 1.005),
-        (10, 10, 1.002),
+        pytest.param(10, 10, 1.002, marks=pytest.mark.slow),
         pytest.param(20, 5, 1.006, marks=pytest.mark.slow),
         (5, 30, 1.002),
     ],
@@ -118,6 +118,8 @@ def test_particles_match_the_sketch_and_the_moments(n: int) -> None:
     assert (points <= problem.upper).all()
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_threads_of_libraries_do_not_change_the_result() -> None:
     s = ckm.sketch(
         ckm.datasets.gaussian_mixture(20_000, 5, 4, random_state=0).rows,
@@ -163,7 +165,12 @@ def test_decodings_may_overlap() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "pool"), [(3, 0), (3, 300), pytest.param(20, 0, marks=pytest.mark.slow)]
+    ("n", "pool"),
+    [
+        pytest.param(3, 0, marks=pytest.mark.slow),
+        (3, 300),
+        pytest.param(20, 0, marks=pytest.mark.slow),
+    ],
 )
 def test_the_number_of_threads_does_not_change_the_result(
     n: int, pool: int, caplog: pytest.LogCaptureFixture
@@ -234,7 +241,7 @@ def test_small_clusters_of_unequal_widths_among_scattered_rows(seed: int) -> Non
     assert relative_sse(X, found.centroids) < 1.01
 
 
-@pytest.mark.parametrize("pool", [1, 20])
+@pytest.mark.parametrize("pool", [pytest.param(1, marks=pytest.mark.slow), 20])
 def test_a_small_pool_does_not_raise_the_sse(pool: int) -> None:
     """A few sampled rows have little weight."""
     X = np.random.default_rng(0).gamma(2, size=(20_000, 3))

@@ -128,6 +128,7 @@ def test_a_fit_that_fails_leaves_nothing_of_the_old_one(clusters: np.ndarray) ->
         m.transform(np.ones((1, 50)))
 
 
+@pytest.mark.slow
 def test_more_decodings_help_if_the_pool_holds_all_rows() -> None:
     X = np.random.default_rng(0).normal(size=(900, 3))
     one, ten = (

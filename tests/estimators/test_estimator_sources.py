@@ -69,7 +69,14 @@ def test_many_kinds_of_data(clusters: np.ndarray, files: str) -> None:
         )
 
 
-@pytest.mark.parametrize("kind", ["csr_array", "csc_matrix", "coo_array"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "csr_array",
+        pytest.param("csc_matrix", marks=pytest.mark.slow),
+        pytest.param("coo_array", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.slow), np.float64])
 def test_sparse_matrices_give_what_arrays_give(
     clusters: np.ndarray, kind: str, dtype: type

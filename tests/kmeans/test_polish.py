@@ -340,7 +340,7 @@ def assert_consistent(m: CompressiveKMeans, X: np.ndarray, w: np.ndarray | None 
         m.cluster_centers_[:] = 0
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.slow)])
 def test_fit_with_weights(X: np.ndarray, dtype: type) -> None:
     w = np.random.default_rng(1).uniform(0, 2, size=len(X))
     m = model().fit(X.astype(dtype), sample_weight=w)
@@ -426,12 +426,13 @@ def run(*args: object, expect: int = 0) -> tuple[str, str]:
     return out.getvalue(), err.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
-        "x.npy",
-        pytest.param("x.csv", marks=pytest.mark.slow),
-        pytest.param("x.parquet", marks=pytest.mark.slow),
+        pytest.param("x.npy", marks=pytest.mark.sampled),
+        "x.csv",
+        "x.parquet",
     ],
 )
 def test_the_command_agrees_with_the_estimator(

@@ -78,7 +78,10 @@ WRITERS: dict[str, Callable[[np.ndarray, Path], Any]] = {
 @pytest.mark.parametrize(
     ("stretches", "error"), [(1, 0.1), (40, 0.4)], ids=["sorted", "sorted in parts"]
 )
-@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=pytest.mark.slow) if ", " in kind else kind for kind in WRITERS],
+)
 def test_sorted_data_does_not_mislead_the_sample(
     kind: str, stretches: int, error: float, tmp_path: Path
 ) -> None:
