@@ -13,17 +13,10 @@ from sklearn.base import (
     TransformerMixin,
 )
 
-from ckm._core.laws import DEFAULT_DISTRIBUTION
+from ckm._core.defaults import DEFAULT_DISTRIBUTION, DEFAULT_POOL
 from ckm._core.sketch import Sketch
 from ckm._decoding.solution import Solution
-from ckm._sklearn.callbacks import (
-    CallbackSupportMixin,
-    FittedAttribute,
-    callback_stage,
-    fit_callbacks,
-    with_callbacks,
-)
-from ckm._sklearn.fitting import SketchedEstimator, check_parameters, check_polish
+from ckm._sklearn.fitting import FittedAttribute, SketchedEstimator, check_parameters, check_polish
 from ckm._sklearn.rows import open_rereadable, validate_rows
 from ckm._util.arrays import Array, FloatArray
 from ckm._util.random import RandomState
@@ -32,7 +25,6 @@ from ckm.errors import ParameterError
 
 class CompressiveKMeans(
     SketchedEstimator,
-    CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     ClusterMixin,
@@ -141,7 +133,7 @@ class CompressiveKMeans(
         decoder: str = "auto",
         init: str = "auto",
         n_init: int = 1,
-        pool: int = 1000,
+        pool: int = DEFAULT_POOL,
         polish: int = 0,
         device: str = "auto",
         n_jobs: int | None = None,
@@ -214,7 +206,6 @@ class CompressiveKMeans(
         model._decode()
         return model
 
-    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Sketch the rows of X, decode the sketch, and polish if requested.
 
@@ -246,14 +237,10 @@ class CompressiveKMeans(
         rows = validate_rows(self, X, sample_weight, reset=True)
         check_parameters(self, rows)
         self._start(rows.dtype)
-        with fit_callbacks(self) as stages:
-            with callback_stage(stages, self, "sketch"):
-                self._sketch_rows(rows)
-            with callback_stage(stages, self, "decode"):
-                self._decode(rows.source.device)
-            self._pool = None
-            with callback_stage(stages, self, "label"):
-                self._polish_and_label(rows)
+        self._sketch_rows(rows)
+        self._decode(rows.source.device)
+        self._pool = None
+        self._polish_and_label(rows)
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:

@@ -135,6 +135,13 @@ def test_adding_something_else_is_a_type_error() -> None:
             s + wrong
         with pytest.raises(TypeError):
             s - wrong
+        with pytest.raises(TypeError):
+            wrong + s
+
+
+def test_sum_adds_sketches() -> None:
+    parts = [sketch_of(3, 0), sketch_of(4, 1)]
+    assert sum(parts) == parts[0] + parts[1]
 
 
 # Sketches that cannot be combined

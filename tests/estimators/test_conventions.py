@@ -1,5 +1,5 @@
-"""`CompressiveKMeans` follows scikit-learn's conventions: parameters, data frames, pipelines,
-callbacks (scikit-learn's own checks are in test_sklearn.py).
+"""`CompressiveKMeans` follows scikit-learn's conventions: parameters, data frames, pipelines
+(scikit-learn's own checks are in test_sklearn.py).
 """
 
 import pickle
@@ -354,33 +354,3 @@ def test_fewer_clusters_than_requested_are_reported() -> None:
     X = np.repeat(np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]]), 500, axis=0)
     with pytest.warns(ClustersWarning, match="ask for fewer"):
         CompressiveKMeans(6, random_state=0).fit(X)
-
-
-# scikit-learn's callbacks
-
-
-def test_callbacks_are_called_at_every_stage(clusters: np.ndarray) -> None:
-    pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
-
-    class Listener:
-        def __init__(self) -> None:
-            self.calls: list[str] = []
-
-        def setup(self, estimator: Any, context: Any) -> None:
-            self.calls.append("setup")
-
-        def teardown(self, estimator: Any, context: Any) -> None:
-            self.calls.append("teardown")
-
-        def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-            self.calls.append(f"{context.task_name} begins")
-
-        def on_fit_task_end(self, estimator: Any, context: Any) -> None:
-            self.calls.append(f"{context.task_name} ends")
-
-    listener = Listener()
-    model().set_callbacks(listener).fit(clusters)
-    stages = [
-        f"{name} {what}" for name in ("sketch", "decode", "label") for what in ("begins", "ends")
-    ]
-    assert listener.calls == ["setup", "fit begins", *stages, "fit ends", "teardown"]

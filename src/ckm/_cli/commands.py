@@ -8,6 +8,7 @@ import typer
 import ckm
 from ckm._cli import options as o
 from ckm._cli.streams import say
+from ckm._core.defaults import DEFAULT_POOL
 
 
 def fit(
@@ -20,7 +21,7 @@ def fit(
     polish: o.Polish = 0,
     rows: o.RowOptions,
     frequencies: o.FrequencyOptions,
-    pool: o.FitPool = 1000,
+    pool: o.FitPool = DEFAULT_POOL,
     decoding: o.DecodingOptions,
     compute: o.ComputeOptions,
     report: o.ReportOptions,

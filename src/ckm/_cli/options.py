@@ -12,6 +12,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from ckm._cli.streams import log_to_stderr
+from ckm._core.defaults import DEFAULT_DISTRIBUTION
 
 
 def _not_empty(value: str) -> str:
@@ -265,7 +266,7 @@ class FrequencyOptions:
                 "adapted-radius (the paper's), folded-gaussian or gaussian."
             ),
         ),
-    ] = "multiscale"
+    ] = DEFAULT_DISTRIBUTION
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

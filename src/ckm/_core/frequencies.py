@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from ckm._core import hadamard
-from ckm._core.laws import DEFAULT_DISTRIBUTION, draw_structure, find_law, multiscale
+from ckm._core.defaults import DEFAULT_DISTRIBUTION
+from ckm._core.laws import draw_structure, find_law, multiscale
 from ckm._messages import Argument
 from ckm._util.arrays import Float32Array, FloatArray, Frozen, SignArray, read_only
 from ckm._util.checks import check_variance, check_whole_number

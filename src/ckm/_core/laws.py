@@ -19,8 +19,6 @@ from ckm.errors import ParameterError
 
 Law = Callable[[np.random.Generator, int, int], FloatArray]
 
-DEFAULT_DISTRIBUTION = "multiscale"
-
 # The default sketch size is m = 5 K n, which is enough in the paper's experiments (Section 4.3).
 FREQUENCIES_PER_PARAMETER = 5
 

@@ -215,6 +215,10 @@ class Sketch(Frozen):
         columns = self._agreed_columns(other)
         return Sketch(self.frequencies, self.tally + other.tally, columns, self._joint_pool(other))
 
+    def __radd__(self, other: object) -> "Sketch":
+        """Let `sum` add sketches: it begins with 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
     def __sub__(self, other: "Sketch") -> "Sketch":
         """Remove rows that were added before; the pool is dropped, and bounds become outer ones."""
         if not isinstance(other, Sketch):

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ckm._core.defaults import DEFAULT_POOL
 from ckm._core.laws import FREQUENCIES_PER_PARAMETER
 from ckm._decoding.objective import atoms
 from ckm._decoding.problem import Problem
@@ -135,7 +136,7 @@ def _find_unexplained(problem: Problem, cost: float | None) -> Finding | None:
     sentence = Message(
         f"RMS residual {residual:.2g} per frequency; sampling noise explains {noise:.2g}: clusters "
         f"may be missed. Sketch with a pool of rows (",
-        Argument("pool", 1000),
+        Argument("pool", DEFAULT_POOL),
         "), try ",
         Argument("n_init", 5),
         ", or use a larger sketch.",
@@ -172,7 +173,7 @@ def _find_far_out(problem: Problem) -> Finding | None:
         f"Column {np.argmax(ratios)} (counted from 0) reaches {ratios.max():.3g} standard "
         f"deviations from its mean: a few outliers there may decide the SSE, and are below the "
         f"sketch's detection limit. Sketch with a larger pool of rows (",
-        Argument("pool", 1000),
+        Argument("pool", DEFAULT_POOL),
         "), which keeps outliers; or transform or clip that column.",
     )
     return Finding(Status.FAR_OUT, sentence)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ckm._core.defaults import DEFAULT_POOL
 from ckm._decoding.sample import SampledRows
 from ckm._kmeans.init import draw_in_proportion
 from ckm._messages import Argument
@@ -61,7 +62,7 @@ def require_init(init: str, has_rows: bool) -> None:
         raise ParameterError(
             Argument("init", init),
             " starts from rows, and this sketch holds none; sketch with ",
-            Argument("pool", 1000),
+            Argument("pool", DEFAULT_POOL),
             ", or use ",
             Argument("init", "range"),
             ".",

@@ -166,14 +166,14 @@ def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
         ("weight", f"{record['weight']:,.12g}"),
         ("dimension", str(record["dimension"])),
         ("frequencies", f"{record['sketch_size']:,}"),
-        ("bytes", f"{record['bytes']:,} (16 per frequency)"),
+        ("bytes", f"{record['bytes']:,} of sums (16 per frequency)"),
         ("distribution", record["distribution"]),
         ("scale", f"{record['scale']:.6g} (variance)"),
         ("seed", "-" if record["seed"] is None else str(record["seed"])),
         ("fingerprint", record["fingerprint"]),
         ("exact sums", "yes" if record["exact"] else "no"),
         ("bounds", "smallest and largest values" if is_tight else "outer (rows were subtracted)"),
-        ("pool", f"{pool:,} sampled rows" if pool else "none: it holds no rows"),
+        ("pool", f"{pool:,} sampled rows" if pool else "none (but bounds are values of rows)"),
         ("columns", "named" if record["columns"] else "not named"),
     ]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ckm._core.defaults import DEFAULT_DISTRIBUTION
 from ckm._core.frequencies import Frequencies
-from ckm._core.laws import DEFAULT_DISTRIBUTION
 from ckm._core.sketch import Sketch
 from ckm._kernels.spec import MAX_TURNS
 from ckm._messages import Argument, Message

@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from ckm._core.defaults import DEFAULT_DISTRIBUTION
 from ckm._core.frequencies import Frequencies, draw_frequencies
-from ckm._core.laws import DEFAULT_DISTRIBUTION
 from ckm._core.sketch import Sketch
 from ckm._core.storage import load
 from ckm._messages import Argument, Message

@@ -4,8 +4,8 @@ import os
 import sys
 from dataclasses import dataclass
 
+from ckm._core.defaults import DEFAULT_DISTRIBUTION
 from ckm._core.laws import (
-    DEFAULT_DISTRIBUTION,
     FREQUENCIES_PER_PARAMETER,
     find_law,
     require_enough_frequencies,

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from ckm._core.defaults import DEFAULT_DISTRIBUTION
 from ckm._core.frequencies import Frequencies
-from ckm._core.laws import DEFAULT_DISTRIBUTION
 from ckm._core.sketch import Sketch
 from ckm._messages import Argument, Message
 from ckm._sketching.api import has_large_phases, sketch_source, warn_of_large_phases
@@ -140,6 +140,9 @@ default="multiscale"
         # Rows that the frequencies were chosen by, until the first others arrive.
         self._n_head = 0
         self._has_warned_of_phases = False
+
+    def __repr__(self) -> str:
+        return f"Sketcher({self.count:,} rows so far)"
 
     @property
     def count(self) -> int:

@@ -7,9 +7,11 @@ from threading import RLock
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ckm._core.defaults import DEFAULT_POOL
 from ckm._core.laws import require_enough_frequencies
 from ckm._core.pool import Pool
 from ckm._core.sketch import Sketch
@@ -32,11 +34,32 @@ from ckm._util.random import RandomState, seed_of, stream
 from ckm._util.warn import warn_user
 from ckm.errors import ClustersWarning, ParameterError
 
-# Rows that init="sample" and "k++" draw from in `fit` if pool=0: as many as the default pool.
-_POOL_TO_START_FROM = 1000
 # What a fit leaves behind, and the part of it that further rows invalidate.
 _STATE = ("_sketcher", "_base", "_pool")
 _RESULTS = ("_sketch", "_solution", "_polished", "labels_", "inertia_", "n_iter_")
+
+
+class FittedAttribute:
+    """An attribute of the model that only `fit` sets; without it, an error says what to do instead.
+
+    Parameters
+    ----------
+    alternative : str
+        How to get the value where `fit` has not set it.
+    """
+
+    def __init__(self, alternative: str) -> None:
+        self._alternative = alternative
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, model: Any, owner: type) -> "FittedAttribute":
+        if model is None:
+            return self
+        if not model.__sklearn_is_fitted__():
+            raise NotFittedError(f"This model has no {self._name} before fit; call fit first.")
+        raise AttributeError(f"This model has no {self._name}: {self._alternative}.")
 
 
 class SketchedEstimator:
@@ -156,7 +179,8 @@ class SketchedEstimator:
 
     def _sketch_rows(self, rows: ValidatedRows) -> None:
         """Sketch all rows at once."""
-        pool = self.pool or (_POOL_TO_START_FROM if self.init in FROM_ROWS else 0)
+        # init="sample" and "k++" draw from as many rows as there are by default, if pool=0.
+        pool = self.pool or (DEFAULT_POOL if self.init in FROM_ROWS else 0)
         progress = self.verbose > 0
         self._store(sketch(rows.source, progress=progress, **self._sketch_arguments(pool)))
         # Some sources know their number of rows only now.

@@ -1,15 +1,17 @@
 """The input of the estimator's methods, checked and opened as a source of rows."""
 
+from numbers import Number
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from ckm._messages import Argument
 from ckm._sources import IN_MEMORY, ColumnRequest, Source, kind_of, open_rows, open_source
 from ckm._sources.arrays import ArraySource
 from ckm._sources.frames import as_frame, frame_rows
+from ckm._sources.opening import checked_sample_weight
 from ckm._sources.sparse import SparseSource
 from ckm._util.arrays import FloatArray
 from ckm._util.checks import refuse_masked
@@ -62,9 +64,9 @@ def validate_rows(
     rows = _validate_array(model, X, kind, reset)
     weights = None
     if sample_weight is not None:
-        weights = _check_sample_weight(
-            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
-        )
+        N = rows.shape[0]
+        is_single = isinstance(sample_weight, Number)
+        weights = checked_sample_weight([sample_weight] * N if is_single else sample_weight, N)
     names = tuple(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
     make_source = SparseSource if kind == "sparse" else ArraySource
     source = make_source(rows, names, weights)

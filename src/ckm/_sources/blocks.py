@@ -1,7 +1,7 @@
 """Blocks: chunks cut into pieces of fixed size, each small enough to be one task."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -10,6 +10,8 @@ from ckm._sources.settings import BLOCK_ROWS
 from ckm._util.arrays import Array, FloatArray, RowsArray
 from ckm._util.device import DeviceRows
 from ckm.errors import NonFiniteError
+
+T = TypeVar("T")
 
 # Rows that a thread takes at once. Each time a thread fetches a task it disturbs the others, so a
 # task is several blocks.
@@ -81,23 +83,36 @@ def recut_chunks(chunks: Iterable[Chunk], size: int = BLOCK_ROWS) -> Iterator[Ch
     Sums over such chunks do not depend on how the source is split. Only rows at the cuts are
     copied. A chunk may come from several files, so its place is its number among all rows.
     """
-    pieces = list[Chunk]()
-    missing = size
-    row = 0
-    for chunk in chunks:
+    sized = ((chunk, len(chunk.rows)) for chunk in chunks)
+    for number, pieces in enumerate(cut_at_multiples(sized, size)):
+        yield _concatenate([_between(*piece) for piece in pieces], number * size)
+
+
+def cut_at_multiples(
+    parts: Iterable[tuple[T, int]], size: int, row: int = 0
+) -> Iterator[list[tuple[T, int, int]]]:
+    """Group parts of a table, given with their numbers of rows, so that each group ends at a row
+    number that is a multiple of `size`. A group is a list of (part, first row, end).
+
+    The first row of all is number `row`.
+
+    >>> list(cut_at_multiples([("a", 5), ("b", 2)], 3))
+    [[('a', 0, 3)], [('a', 3, 5), ('b', 0, 1)], [('b', 1, 2)]]
+    """
+    group = list[tuple[T, int, int]]()
+    missing = size - row % size
+    for part, length in parts:
         low = 0
-        while len(chunk.rows) - low >= missing:
-            pieces.append(_between(chunk, low, low + missing))
-            yield _concatenate(pieces, row)
+        while length - low >= missing:
+            yield [*group, (part, low, low + missing)]
             low += missing
-            row += size
-            pieces = []
+            group = []
             missing = size
-        if low < len(chunk.rows):
-            pieces.append(_between(chunk, low, len(chunk.rows)))
-            missing -= len(chunk.rows) - low
-    if pieces:
-        yield _concatenate(pieces, row)
+        if low < length:
+            group.append((part, low, length))
+            missing -= length - low
+    if group:
+        yield group
 
 
 def _between(chunk: Chunk, low: int, high: int) -> Chunk:

@@ -137,7 +137,7 @@ def open_rows(
                 Argument("sample_weight", ...),
                 " are both given; leave one out.",
             )
-        source = Weighted(source, _checked_sample_weight(sample_weight, source))
+        source = Weighted(source, checked_sample_weight(sample_weight, source.n_rows))
     return WithoutMissing(source) if nan == "drop" else source
 
 
@@ -218,7 +218,7 @@ def _open_partitions(source: PartitionedSource, sample_weight: Any, nan: str) ->
     return source
 
 
-def _checked_sample_weight(sample_weight: Any, source: Source) -> FloatArray:
+def checked_sample_weight(sample_weight: Any, n_rows: int | None) -> FloatArray:
     """Check that there is one finite, non-negative weight for each row."""
     refuse_masked(sample_weight, Argument("sample_weight"))
     try:
@@ -227,10 +227,10 @@ def _checked_sample_weight(sample_weight: Any, source: Source) -> FloatArray:
         raise DataError(
             Argument("sample_weight"), f" must be numbers, one for each row: {error}."
         ) from None
-    if weights.ndim != 1 or (source.n_rows is not None and len(weights) != source.n_rows):
+    if weights.ndim != 1 or (n_rows is not None and len(weights) != n_rows):
         raise DataError(
             Argument("sample_weight"),
-            f" has shape {weights.shape} for {source.n_rows} rows; give one weight for each row.",
+            f" has shape {weights.shape} for {n_rows} rows; give one weight for each row.",
         )
     if np.isnan(weights.min(initial=0.0)):
         missing = int(np.argmax(np.isnan(weights)))

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ckm._sources.arrow import ERRORS, describe_schema, index_of, unreadable
+from ckm._sources.blocks import cut_at_multiples
 from ckm._sources.columns import ColumnRequest, choose, require_numbers
 from ckm._sources.settings import ReadSettings
 from ckm._sources.tables import TableFile, TableSource
@@ -82,21 +83,9 @@ def _end_at_multiples(batches: Iterable[Any], size: int, row: int) -> Iterator[A
     The first row is number `row`. Arrow counts from the row group that it reads first, so that a
     pass that continues in the middle of a file would otherwise be cut at other rows.
     """
-    pieces = list[Any]()
-    missing = size - row % size
-    for batch in batches:
-        low = 0
-        while batch.num_rows - low >= missing:
-            pieces.append(batch.slice(low, missing))
-            yield pa.Table.from_batches(pieces)
-            low += missing
-            pieces = []
-            missing = size
-        if low < batch.num_rows:
-            pieces.append(batch.slice(low))
-            missing -= batch.num_rows - low
-    if pieces:
-        yield pa.Table.from_batches(pieces)
+    sized = ((batch, batch.num_rows) for batch in batches)
+    for pieces in cut_at_multiples(sized, size, row):
+        yield pa.Table.from_batches([batch.slice(low, high - low) for batch, low, high in pieces])
 
 
 def keys_in(path: Path) -> dict[str, str]:

@@ -1,0 +1,9 @@
+"""Defaults that functions, the estimator, the command line and messages share.
+
+Nothing is imported here, so that the command line shows its help at once.
+"""
+
+DEFAULT_DISTRIBUTION = "multiscale"
+# Rows that `fit` samples beside the sketch: enough to start from and to keep outliers, and at ten
+# columns about as many bytes as the sketch.
+DEFAULT_POOL = 1000
