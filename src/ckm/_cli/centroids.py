@@ -13,11 +13,15 @@ from ckm._cli.errors import in_options
 from ckm._decoding.solution import Solution
 from ckm._display.tables import centroids_csv, coordinate_names
 from ckm._kmeans.assign import Centroids
+from ckm._util.address import Address
 from ckm._util.files import write_atomically
+from ckm._util.stores import read_text
 from ckm.errors import InputFileError, OutputError
 
 
-def require_space_for_units(path: Path | None, is_standardized: bool, as_json: bool) -> None:
+def require_space_for_units(
+    path: Path | Address | None, is_standardized: bool, as_json: bool
+) -> None:
     """Refuse to write centroids of standardised columns as CSV, which cannot hold their units."""
     is_piped = path is None and not as_json and not sys.stdout.isatty()
     is_csv = path is not None and path.suffix.lower() == ".csv"
@@ -29,7 +33,7 @@ def require_space_for_units(path: Path | None, is_standardized: bool, as_json: b
 
 
 def require_space_for_names(
-    columns: tuple[str, ...] | None, path: Path | None, as_json: bool
+    columns: tuple[str, ...] | None, path: Path | Address | None, as_json: bool
 ) -> None:
     """Refuse names that the CSV cannot have: [0], [1], ..., which mean no names, and characters
     that standard output lacks.
@@ -67,7 +71,7 @@ def solution_record(solution: Solution, **facts: Any) -> dict[str, Any]:
     }
 
 
-def write_centroids(path: Path, solution: Solution, record: dict[str, Any]) -> None:
+def write_centroids(path: Path | Address, solution: Solution, record: dict[str, Any]) -> None:
     """Write centroids as JSON or as CSV, by the ending of the name."""
     if path.suffix.lower() == ".json":
         text = json.dumps(record, indent=1) + "\n"
@@ -76,7 +80,7 @@ def write_centroids(path: Path, solution: Solution, record: dict[str, Any]) -> N
     write_atomically(path, text.encode())
 
 
-def read_centroids(path: Path) -> Centroids:
+def read_centroids(path: Path | Address) -> Centroids:
     """Read centroids written by `ckm fit` or `ckm decode`."""
     readers = {".csv": _parse_csv, ".json": _parse_json}
     reader = readers.get(path.suffix.lower())
@@ -85,7 +89,9 @@ def read_centroids(path: Path) -> Centroids:
             f"Cannot read centroids from {path}: the name must end in {' or '.join(readers)}."
         )
     try:
-        return _checked(reader(path.read_text(encoding="utf-8")))
+        return _checked(reader(read_text(path)))
+    except InputFileError:
+        raise
     except OSError as error:
         raise InputFileError(
             f"Cannot read centroids from {path}: {error.strerror or error}; check the name."

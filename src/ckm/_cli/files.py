@@ -9,8 +9,10 @@ from typing import NamedTuple
 import typer
 
 from ckm._sources.paths import STANDARD_INPUT, resolve, split_inner
+from ckm._util.address import Address
 from ckm._util.files import check_writable
 from ckm._util.locks import lock_for_command
+from ckm._util.stores import FilePath, RemoteFile
 from ckm.errors import OutputError, ParameterError
 
 # The endings of names that each kind of output may have.
@@ -22,14 +24,14 @@ SKETCHES = (".ckm",)
 class Input(NamedTuple):
     """A file for a command to read, and what it is, for messages."""
 
-    path: Path | None
+    path: FilePath | Address | None
     role: str = "one of the inputs"
 
 
 class Output(NamedTuple):
     """A file for a command to write: what it is, and the endings its name may have (None: any)."""
 
-    path: Path | None
+    path: Path | Address | None
     suffixes: tuple[str, ...] | None
     option: str = "-o"
 
@@ -39,7 +41,7 @@ class Output(NamedTuple):
         return f"also the file of {self.option}"
 
 
-def find_inputs(patterns: Sequence[str | Path]) -> list[Path]:
+def find_inputs(patterns: Sequence[str | Path]) -> list[FilePath]:
     """Return the files that names and patterns stand for.
 
     A file named twice is refused, because its rows would count twice.
@@ -68,17 +70,19 @@ def check_files(inputs: Sequence[Input], outputs: Sequence[Output]) -> None:
                 f"Cannot write {path}: the name must end in {' or '.join(suffixes)}.",
                 param_hint=option,
             )
-    seen: dict[object, tuple[Path, str]] = {}
+    seen: dict[object, tuple[object, str]] = {}
     files: list[Input | Output] = [*inputs, *outputs]
     for item in files:
         if item.path is None:
             continue
-        path = split_inner(item.path)[0] if isinstance(item, Input) else item.path
-        identities = _identities(path)
+        name: FilePath | Address = item.path
+        if isinstance(item, Input) and not isinstance(name, Address):
+            name = split_inner(name)[0]
+        identities = _identities(name)
         for identity in identities:
             if isinstance(item, Output) and identity in seen:
-                raise _same_file(path, *seen[identity])
-        seen |= dict.fromkeys(identities, (path, item.role))
+                raise _same_file(name, *seen[identity])
+        seen |= dict.fromkeys(identities, (name, item.role))
     for path, suffixes, _ in outputs:
         if path is not None:
             check_writable(path)
@@ -87,16 +91,20 @@ def check_files(inputs: Sequence[Input], outputs: Sequence[Output]) -> None:
                 lock_for_command(path)
 
 
-def _same_file(path: Path, other: Path, role: str) -> OutputError:
+def _same_file(path: object, other: object, role: str) -> OutputError:
     """Return the error for an output that is another file of the command."""
-    what = role if path == other else f"the same file as {other}, which is {role}"
+    what = role if str(path) == str(other) else f"the same file as {other}, which is {role}"
     return OutputError(f"Cannot write {path}: it is {what}; choose another name.")
 
 
-def _identities(path: Path) -> set[object]:
+def _identities(path: FilePath | Address) -> set[object]:
     """Return what two names of one file have in common: the name without links, and the number of
-    the file, which hard links share.
+    the file, which hard links share; the address of an object.
     """
+    if isinstance(path, RemoteFile):
+        path = path.address
+    if isinstance(path, Address):
+        return {path.identity}
     is_stdin = path == STANDARD_INPUT
     found: set[object] = set() if is_stdin else {os.path.realpath(path)}
     try:

@@ -7,6 +7,7 @@ from typing import BinaryIO, Protocol
 
 import numpy as np
 
+from ckm._util.address import Address
 from ckm._util.arrays import LabelArray
 from ckm._util.files import atomic_file
 from ckm.errors import OutputError
@@ -107,7 +108,7 @@ _LABEL_WRITERS: dict[str, Callable[[BinaryIO], _LabelWriter]] = {
 
 
 @contextmanager
-def open_labels(path: Path | None) -> Iterator[Callable[[LabelArray], None] | None]:
+def open_labels(path: Path | Address | None) -> Iterator[Callable[[LabelArray], None] | None]:
     """Open a file of labels and yield the function that appends to it; None without a file.
 
     The file appears under its name when the block ends without an error, and not at all otherwise.

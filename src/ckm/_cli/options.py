@@ -7,12 +7,19 @@ import functools
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from ckm._cli.streams import log_to_stderr
 from ckm._core.defaults import DEFAULT_DISTRIBUTION
+from ckm._util.address import Address, as_path
+
+if TYPE_CHECKING:
+    FileName = Path | Address
+else:
+    # Typer takes no union; what a name means is decided by its parser.
+    FileName = Path
 
 
 def _not_empty(value: str) -> str:
@@ -22,9 +29,19 @@ def _not_empty(value: str) -> str:
     return value
 
 
-def _file_name(name: str | Path) -> Path:
-    """Return a path; an empty one, which `Path` takes for the current folder, is refused."""
-    return Path(_not_empty(name) if isinstance(name, str) else name)
+def _file_name(name: str | Path | Address) -> Path | Address:
+    """Return a path or an address; an empty one, which `Path` takes for the current folder, is
+    refused.
+    """
+    return as_path(_not_empty(name) if isinstance(name, str) else name)
+
+
+def _folder_name(name: str | Path) -> Path:
+    """Return a folder of this machine."""
+    folder = _file_name(name)
+    if isinstance(folder, Address):
+        raise typer.BadParameter(f"{folder} is an address; name a folder of this machine.")
+    return folder
 
 
 def _not_empty_or_none(value: str | None) -> str | None:
@@ -58,12 +75,13 @@ Files = Annotated[
         help=(
             "Data: names, quoted patterns or folders of .parquet, .csv or .tsv (.gz, .zst), "
             ".arrow, .feather, .npy, .h5 or .zarr files (data.h5::rows for an array inside one); "
-            "or - for CSV or an Arrow stream on standard input."
+            "addresses of these (s3://, gs://, az://, https://); or - for CSV or an Arrow stream "
+            "on standard input."
         ),
     ),
 ]
 SketchFile = Annotated[
-    Path,
+    FileName,
     typer.Argument(
         metavar="SKETCH",
         help="A file made by `ckm sketch` or `ckm merge`.",
@@ -90,13 +108,13 @@ ClustersToSizeFor = Annotated[
     ),
 ]
 Like = Annotated[
-    Path | None,
+    FileName | None,
     _file(
         "FILE", "Use the frequencies of this sketch, so that the two can be merged (default: new)."
     ),
 ]
 CentroidsFile = Annotated[
-    Path,
+    FileName,
     _file(
         "FILE",
         "Centroids written by `ckm fit` or `ckm decode`: .csv or .json.",
@@ -105,7 +123,7 @@ CentroidsFile = Annotated[
     ),
 ]
 CentroidsOutput = Annotated[
-    Path | None,
+    FileName | None,
     _file(
         "FILE",
         "Write the centroids to this file, .csv or .json (default: print them).",
@@ -114,11 +132,11 @@ CentroidsOutput = Annotated[
     ),
 ]
 SketchOutput = Annotated[
-    Path,
+    FileName,
     _file("FILE", "Write the sketch to this file; its name must end in .ckm.", "--output", "-o"),
 ]
 LabelsOutput = Annotated[
-    Path | None,
+    FileName | None,
     _file(
         "FILE",
         "Write one label per row to this file, .csv, .npy or .parquet (default: no labels).",
@@ -127,7 +145,7 @@ LabelsOutput = Annotated[
     ),
 ]
 SaveSketch = Annotated[
-    Path | None,
+    FileName | None,
     _file(
         "FILE", "Also write the sketch to this file; its name must end in .ckm (default: not kept)."
     ),
@@ -201,7 +219,10 @@ Verbose = Annotated[
 ]
 DEMO_FOLDER = Path("demo")
 DemoRows = Annotated[int, _value("N", "Number of rows to generate.", min=100)]
-DemoFolder = Annotated[Path, _file("FOLDER", "Folder for the data, the sketch and the plot.")]
+DemoFolder = Annotated[
+    Path,
+    _value("FOLDER", "Folder for the data, the sketch and the plot.", parser=_folder_name),
+]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -292,7 +313,7 @@ class CheckpointOptions:
     """Where an interrupted pass is continued from."""
 
     checkpoint: Annotated[
-        Path | None,
+        FileName | None,
         _file(
             "FILE",
             (

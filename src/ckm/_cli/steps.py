@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
+from os import fspath
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +44,13 @@ from ckm._sources import open_rows as open_source_of_rows
 from ckm._sources.columns import ColumnChoice, listed
 from ckm._sources.engines.base import PartitionReader
 from ckm._sources.paths import import_optional
+from ckm._util.address import Address
 from ckm._util.arrays import LabelArray
 from ckm._util.checks import check_nan_policy
 from ckm._util.device import check_device
 from ckm._util.parallel import thread_count
 from ckm._util.progress import rows_bar
+from ckm._util.stores import FilePath, path_exists
 from ckm.errors import MismatchError
 
 __all__ = [
@@ -158,7 +161,7 @@ def check_rows(rows: RowOptions) -> ColumnRequest:
     return ColumnRequest(_split_names(rows.columns), rows.weight_column)
 
 
-def open_rows(inputs: Sequence[Path], rows: RowOptions) -> Source:
+def open_rows(inputs: Sequence[FilePath], rows: RowOptions) -> Source:
     """Open the rows of files or of standard input."""
     return open_source_of_rows(list(inputs), check_rows(rows), nan=rows.nan)
 
@@ -173,7 +176,7 @@ def require_rereadable(source: Source, option: str) -> None:
         )
 
 
-def check_row_count(count: int | None, clusters: int, inputs: Sequence[Path]) -> None:
+def check_row_count(count: int | None, clusters: int, inputs: Sequence[FilePath]) -> None:
     """Refuse more clusters than rows, as soon as the number of rows is known."""
     if count is not None:
         require_rows(count, clusters, f"The data ({listed(inputs, 3)})")
@@ -199,7 +202,10 @@ def check_engine(cluster: EngineOptions) -> str | None:
 
 
 def data_arguments(
-    inputs: Sequence[Path], rows: RowOptions, cluster: EngineOptions, like: Path | None
+    inputs: Sequence[FilePath],
+    rows: RowOptions,
+    cluster: EngineOptions,
+    like: Path | Address | None,
 ) -> dict[str, Any]:
     """Return the arguments of `ckm.sketch` that name the rows: files read here, or by an engine."""
     request = check_rows(rows)
@@ -217,7 +223,7 @@ def data_arguments(
 
 
 def _open_on_engine(
-    engine: str, address: str | None, inputs: Sequence[Path], request: ColumnRequest, nan: str
+    engine: str, address: str | None, inputs: Sequence[FilePath], request: ColumnRequest, nan: str
 ) -> Source:
     """Open files that the workers of a cluster read, one task per file. The columns are chosen
     here, from the first file.
@@ -235,14 +241,14 @@ def _open_on_engine(
     columns = source.columns
     chosen = None if columns is None else ColumnChoice(list(columns), request.weight)
     reader = PartitionReader(source.n_features, chosen, drop_missing=nan == "drop")
-    paths = [str(path.resolve()) for path in inputs]
+    paths = [str(path.resolve()) if isinstance(path, Path) else fspath(path) for path in inputs]
     module = import_module(f"ckm._sources.engines.{engine}")
     opened: Source = module.open_files(paths, reader, address)
     return opened
 
 
 @contextmanager
-def announce_checkpoint(checkpoint: Path | None) -> Iterator[None]:
+def announce_checkpoint(checkpoint: Path | Address | None) -> Iterator[None]:
     """Around a pass with a checkpoint: SIGTERM ends it as Ctrl-C does, and a line says how to
     continue.
     """
@@ -253,7 +259,7 @@ def announce_checkpoint(checkpoint: Path | None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        if checkpoint.exists():
+        if path_exists(checkpoint):
             say(
                 f"Stopped. The unfinished sketch is in {checkpoint}; the same command with "
                 "--resume continues from there."
@@ -263,7 +269,7 @@ def announce_checkpoint(checkpoint: Path | None) -> Iterator[None]:
         signal.signal(signal.SIGTERM, previous)
 
 
-def merge_files(paths: Sequence[Path]) -> Sketch:
+def merge_files(paths: Sequence[FilePath]) -> Sketch:
     """Add the sketches in files; if one does not match the first, the error names both."""
     total = ckm.load(paths[0])
     for path in paths[1:]:
@@ -362,7 +368,7 @@ def facts_of(sketch: Sketch, compute: ComputeOptions) -> dict[str, Any]:
 
 
 def deliver(
-    solution: Solution, facts: dict[str, Any], output: Path | None, report: ReportOptions
+    solution: Solution, facts: dict[str, Any], output: Path | Address | None, report: ReportOptions
 ) -> None:
     """Write the centroids to the file, to standard output, or to both."""
     record = solution_record(solution, **facts)

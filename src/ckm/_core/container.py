@@ -11,7 +11,8 @@ import json
 import os
 import stat
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn, TypeVar
@@ -21,7 +22,9 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as _load_tensors
 from safetensors.numpy import save as _save_tensors
 
+from ckm._util.address import Address
 from ckm._util.arrays import Array
+from ckm._util.stores import describe_failure, open_remote, require_file
 from ckm.errors import CkmError, MissingFileError
 
 Metadata = dict[str, Any]
@@ -133,25 +136,21 @@ def restore(
     return value
 
 
-def read_container(kind: ContainerKind, path: Path) -> bytes:
+def read_container(kind: ContainerKind, path: Path | Address) -> bytes:
     """The bytes of a file whose header announces exactly as many bytes as the file has.
 
     Only the header of another file is read, and nothing of a pipe or a device, which may never end.
     """
+    if isinstance(path, Address):
+        found = require_file(path)
+        with open_remote(found) as remote, _refusing(kind, path):
+            return _read_announced(kind, remote, found.size, str(path))
     try:
         # Opening a pipe would wait for somebody to write to it.
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         with os.fdopen(os.open(path, flags), "rb") as file:
             size = _regular_file_size(kind, file, path)
-            header = file.read(_LENGTH_BYTES)
-            if len(header) == _LENGTH_BYTES and _header_length(header) <= _MAX_HEADER_BYTES:
-                header += file.read(_header_length(header))
-            expected = len(header) + _payload_bytes(_header(kind, header, str(path)))
-            if size < expected:
-                kind.refuse(str(path), "is truncated")
-            if size > expected:
-                kind.refuse(str(path), "is damaged: it is longer than its header says")
-            return header + file.read(expected - len(header))
+            return _read_announced(kind, file, size, str(path))
     except FileNotFoundError:
         raise MissingFileError(f"There is no file {path}; check the name.") from None
     except IsADirectoryError:
@@ -161,6 +160,31 @@ def read_container(kind: ContainerKind, path: Path) -> bytes:
             raise
         reason = getattr(error, "strerror", None) or error
         kind.refuse(str(path), f"cannot be read ({reason})")
+
+
+def _read_announced(kind: ContainerKind, file: BinaryIO, size: int, name: str) -> bytes:
+    """The bytes of an open file of `size` bytes, if its header announces as many."""
+    header = file.read(_LENGTH_BYTES)
+    if len(header) == _LENGTH_BYTES and _header_length(header) <= _MAX_HEADER_BYTES:
+        header += file.read(_header_length(header))
+    expected = len(header) + _payload_bytes(_header(kind, header, name))
+    if size < expected:
+        kind.refuse(name, "is truncated")
+    if size > expected:
+        kind.refuse(name, "is damaged: it is longer than its header says")
+    return header + file.read(expected - len(header))
+
+
+@contextmanager
+def _refusing(kind: ContainerKind, address: Address) -> Iterator[None]:
+    """Around reading an object: errors of its store become those of the container."""
+    try:
+        yield
+    except CkmError:
+        raise
+    except (OSError, ValueError) as error:
+        reason = describe_failure(error, address)
+        raise kind.error(f"{address} cannot be read ({reason}); try again.") from None
 
 
 def _regular_file_size(kind: ContainerKind, file: BinaryIO, path: Path) -> int:

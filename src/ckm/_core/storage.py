@@ -1,7 +1,6 @@
 """Sketches as files, in the container of `ckm._core.container`."""
 
 from os import PathLike
-from pathlib import Path
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from ckm._core.pool import Pool
 from ckm._core.sketch import Sketch
 from ckm._core.tally import Tally
 from ckm._core.validity import check_frequencies, check_pool, check_tally
+from ckm._util.address import as_path
 from ckm._util.checks import check_whole_number
 from ckm._util.files import check_name, write_atomically
 from ckm._util.random import seed_of
@@ -79,7 +79,8 @@ def load(path: str | PathLike[str]) -> Sketch:
     True
     """
     check_name(path)
-    return deserialise(read_container(SKETCH, Path(path)), str(path))
+    place = as_path(path)
+    return deserialise(read_container(SKETCH, place), str(place))
 
 
 def serialise(sketch: Sketch, version: int = SKETCH.version) -> bytes:

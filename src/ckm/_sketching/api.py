@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
-from pathlib import Path
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ def sketch(
     sketch_size: int | None = None,
     scale: float | str = "auto",
     distribution: str = DEFAULT_DISTRIBUTION,
-    like: Sketch | Frequencies | str | Path | None = None,
+    like: Sketch | Frequencies | str | PathLike[str] | None = None,
     sample_weight: Any = None,
     columns: Sequence[str] | None = None,
     weight_column: str | None = None,
@@ -45,7 +45,7 @@ def sketch(
     random_state: RandomState = None,
     n_jobs: int | None = None,
     device: str = "auto",
-    checkpoint: str | Path | None = None,
+    checkpoint: str | PathLike[str] | None = None,
     checkpoint_interval: float = CHECKPOINT_INTERVAL,
     resume: bool = False,
     progress: bool = False,

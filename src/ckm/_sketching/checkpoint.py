@@ -29,10 +29,11 @@ from ckm._core.storage import sketch_from_parts, sketch_to_parts
 from ckm._messages import Argument
 from ckm._sketching.accumulate import State
 from ckm._sources import Place, Source
-from ckm._sources.paths import INNER
+from ckm._util.address import INNER, Address, as_path
 from ckm._util.checks import check_whole_number
 from ckm._util.files import check_writable, write_atomically
 from ckm._util.locks import WriteLock
+from ckm._util.stores import RemoteFile, path_exists, remove_file
 from ckm.errors import CheckpointError, CkmError, ParameterError
 
 CHECKPOINT = ContainerKind(
@@ -61,7 +62,7 @@ class FileRecord(NamedTuple):
         Its bytes; those of all files in a folder.
     stamp : int
         When it was modified, in nanoseconds; for a folder, a digest of the names, sizes and times
-        of all files in it.
+        of all files in it; for an object of a store, a digest of its ETag or version.
     """
 
     name: str
@@ -170,7 +171,7 @@ class CheckpointWriter:
 
     def __init__(
         self,
-        path: str | Path,
+        path: str | os.PathLike[str],
         options: dict[str, Any],
         source: Source,
         *,
@@ -178,7 +179,7 @@ class CheckpointWriter:
         any_seed: bool = False,
         interval: float = CHECKPOINT_INTERVAL,
     ) -> None:
-        self._path = path
+        self._path = as_path(path)
         self._interval = _check_interval(interval)
         self._files = _record_files(source)
         # Compare options in the form in which a checkpoint holds them.
@@ -187,9 +188,9 @@ class CheckpointWriter:
         if any_seed:
             del required["random_state"]
         check_writable(path)
-        self._lock = WriteLock(path)
+        self._lock = WriteLock(self._path)
         try:
-            self.resumed_from = _read_checkpoint(path, resume, required, self._files)
+            self.resumed_from = _read_checkpoint(self._path, resume, required, self._files)
         except BaseException:
             self._lock.release()
             raise
@@ -226,9 +227,9 @@ class CheckpointWriter:
             self.write()
 
 
-def remove_checkpoint(path: str | Path) -> None:
+def remove_checkpoint(path: str | os.PathLike[str]) -> None:
     """Remove a checkpoint that is no longer needed."""
-    Path(path).unlink(missing_ok=True)
+    remove_file(as_path(path))
 
 
 def _record_files(source: Source) -> tuple[FileRecord, ...]:
@@ -239,7 +240,8 @@ def _record_files(source: Source) -> tuple[FileRecord, ...]:
             "write the rows to files first."
         )
     try:
-        return tuple(map(_record_file, source.parts))
+        files = source.files or source.parts
+        return tuple(map(_record_file, source.parts, files))
     except FileNotFoundError as error:
         raise ParameterError(
             f"A checkpoint needs rows in files, and there is no file {error.filename}; "
@@ -247,8 +249,15 @@ def _record_files(source: Source) -> tuple[FileRecord, ...]:
         ) from error
 
 
-def _record_file(name: str) -> FileRecord:
-    """A part of a source as it is now: a file, or a folder."""
+def _record_file(name: str, file: str | Path | RemoteFile) -> FileRecord:
+    """A part of a source as it is now: a file, or a folder; an object as it was opened."""
+    if isinstance(file, RemoteFile):
+        if not file.tag:
+            raise ParameterError(
+                f"A checkpoint needs files whose changes are noticed, and the server of {name} "
+                "tells neither an ETag nor a time of change; copy it to a file first."
+            )
+        return FileRecord(name, file.size, file.stamp)
     path = name.partition(INNER)[0]
     if os.path.isdir(path):
         return FileRecord(name, *_summarise_folder(path))
@@ -272,7 +281,7 @@ def _summarise_folder(folder: str) -> tuple[int, int]:
 
 
 def _read_checkpoint(
-    path: str | Path,
+    path: Path | Address,
     resume: bool,
     options: dict[str, Any],
     files: tuple[FileRecord, ...],
@@ -280,7 +289,7 @@ def _read_checkpoint(
     """The checkpoint at `path`, if there is one; raises unless it was written with these options
     for these files.
     """
-    if not os.path.exists(path):
+    if not path_exists(path):
         return None
     if not resume:
         raise ParameterError(
@@ -288,13 +297,15 @@ def _read_checkpoint(
             Argument("resume", True),
             ", or remove it to start again.",
         )
-    found = from_bytes(read_container(CHECKPOINT, Path(path)), str(path))
+    found = from_bytes(read_container(CHECKPOINT, path), str(path))
     _require_same_options(path, found.options, options)
     _require_same_files(path, found.files, files)
     return found
 
 
-def _require_same_options(path: str | Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+def _require_same_options(
+    path: Path | Address, before: dict[str, Any], now: dict[str, Any]
+) -> None:
     for name in sorted(now):
         if before.get(name) != now[name]:
             raise ParameterError(
@@ -307,7 +318,7 @@ def _require_same_options(path: str | Path, before: dict[str, Any], now: dict[st
 
 
 def _require_same_files(
-    path: str | Path, before: tuple[FileRecord, ...], now: tuple[FileRecord, ...]
+    path: Path | Address, before: tuple[FileRecord, ...], now: tuple[FileRecord, ...]
 ) -> None:
     present = {file.name: file for file in now}
     for file in before:

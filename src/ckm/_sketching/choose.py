@@ -2,7 +2,6 @@
 
 import logging
 import os
-from pathlib import Path
 from typing import Any
 
 from ckm._core.defaults import DEFAULT_DISTRIBUTION
@@ -25,7 +24,7 @@ _log = logging.getLogger(__name__)
 _LIKE = Argument("like", ...)
 
 
-def resolve_like(like: Sketch | Frequencies | str | Path | None) -> Sketch | None:
+def resolve_like(like: Sketch | Frequencies | str | os.PathLike[str] | None) -> Sketch | None:
     """The sketch that `like` stands for: loaded from its file, or empty for frequencies alone."""
     if like is None or isinstance(like, Sketch):
         return like

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
+from os import PathLike
 from threading import RLock
 from typing import Any, NamedTuple, Self
 
@@ -106,7 +106,7 @@ default="multiscale"
         scale: float | str = "auto",
         distribution: str = DEFAULT_DISTRIBUTION,
         standardize: bool = False,
-        like: Sketch | Frequencies | str | Path | None = None,
+        like: Sketch | Frequencies | str | PathLike[str] | None = None,
         columns: Sequence[str] | None = None,
         weight_column: str | None = None,
         nan: str = "error",

@@ -27,6 +27,7 @@ class _Adapter(Source):
         self.n_rows = source.n_rows
         self.n_bytes = source.n_bytes
         self.parts = source.parts
+        self.files = source.files
         self.is_rereadable = source.is_rereadable
         self.can_prefetch = source.can_prefetch
         self.device = source.device

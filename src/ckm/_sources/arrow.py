@@ -14,6 +14,7 @@ from ckm._sources.columns import ColumnChoice, ColumnRequest, checked_weights, c
 from ckm._sources.sampling import draw_sample, pick_parts
 from ckm._sources.settings import ReadSettings
 from ckm._sources.streaming import Batch, StreamSource
+from ckm._util.address import hide_secrets, is_address
 from ckm._util.arrays import FloatArray, RowsArray
 from ckm.errors import DataError, InputFileError
 
@@ -248,7 +249,12 @@ def to_rows(columns: Sequence[Any], count: int) -> RowsArray:
 
 def unreadable(error: Exception, where: str) -> InputFileError:
     """An error with the first line of Arrow's message and the name of the file."""
+    if isinstance(error, InputFileError):
+        return error
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return InputFileError(
-        f"Cannot read {where}: {reason.rstrip('.')}; check the file, or write it again."
-    )
+    remedy = "check the file, or write it again"
+    if is_address(where):
+        reason = hide_secrets(reason)
+        if isinstance(error, OSError) and not isinstance(error, pa.ArrowException):
+            remedy = "check the network and your credentials, and try again"
+    return InputFileError(f"Cannot read {where}: {reason.rstrip('.')}; {remedy}.")

@@ -10,6 +10,7 @@ from ckm._sources.sampling import draw_sample, pair_weights, wrong_number_of_wei
 from ckm._sources.settings import DEFAULT_SETTINGS, ReadSettings
 from ckm._util.arrays import Array, BoolArray, FloatArray, IntArray
 from ckm._util.checks import first_nonfinite
+from ckm._util.stores import FilePath
 from ckm.errors import DataError, NonFiniteError
 
 _KIND_NAMES = {
@@ -142,6 +143,8 @@ class Source(ABC):
     parts : tuple of str
         The names of the parts, such as files, to which `Place.part` refers. Empty for a single
         part without a name.
+    files : tuple of RemoteFile or path
+        The files of the parts, if some of them are not on this machine.
     is_rereadable : bool
         Whether `chunks` can be called more than once.
     can_prefetch : bool
@@ -157,6 +160,7 @@ class Source(ABC):
     n_rows: int | None
     n_bytes: int | None = None
     parts: tuple[str, ...] = ()
+    files: tuple[FilePath, ...] = ()
     is_rereadable: bool = True
     can_prefetch: bool = True
     device: Any = None

@@ -4,7 +4,7 @@ lines.
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,15 @@ from ckm._sources.records import after_line, split_records, split_runs
 from ckm._sources.sampling import draw_sample, pick_evenly
 from ckm._sources.settings import ReadSettings
 from ckm._util.arrays import FloatArray
+from ckm._util.stores import (
+    FilePath,
+    RemoteFile,
+    any_remote,
+    file_size,
+    map_files,
+    open_file,
+    require_unchanged,
+)
 from ckm.errors import InputFileError
 
 # A sample is drawn from this many runs of lines, at least.
@@ -31,6 +40,8 @@ _MAX_RUN_GROWTH = 16
 _MIN_COMPRESSED_FILES = 16
 # Bytes that are decompressed at a time to reach a place in a file.
 _SKIPPED_BYTES = 4 * 2**20
+# Bytes of a compressed object that are requested at a time.
+_REQUESTED_BYTES = 4 * 2**20
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
 # Lines of a file: its number, and their bytes.
@@ -41,11 +52,12 @@ class CsvSource(Source):
     """CSV files with the same numeric columns. A block of lines is in memory at a time."""
 
     def __init__(
-        self, paths: Sequence[Path], request: ColumnRequest, settings: ReadSettings
+        self, paths: Sequence[FilePath], request: ColumnRequest, settings: ReadSettings
     ) -> None:
         self.settings = settings
         self._paths = paths
-        self._layouts = [_layout_of_file(path, settings) for path in paths]
+        layout_of = partial(_layout_of_file, settings=settings)
+        self._layouts = map_files(layout_of, paths, any_remote(paths))
         self._layouts[0].warn_of_doubt(str(paths[0]))
         self._choice = choose(request, self._layouts[0].present, str(paths[0]))
         for path, layout in zip(paths[1:], self._layouts[1:], strict=True):
@@ -53,7 +65,7 @@ class CsvSource(Source):
         self.columns = self._choice.columns
         self.n_features = len(self._choice.names)
         self.n_rows = None if any(layout.mean_bytes for layout in self._layouts) else 0
-        self._sizes = [path.stat().st_size for path in paths]
+        self._sizes = [file_size(path) for path in paths]
         self._is_compressed = any(path.suffix.lower() in _COMPRESSIONS for path in paths)
         # Places count bytes after decompression.
         self.n_bytes = None if self._is_compressed else sum(self._sizes)
@@ -72,6 +84,7 @@ class CsvSource(Source):
                     chunk = self._parse(i, block, place)
                     yield chunk
                     place = chunk.after
+            require_unchanged(self._paths[i])
 
     def sample(
         self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
@@ -178,25 +191,30 @@ class CsvSource(Source):
                         yield i, run
 
 
-def open_files(paths: Sequence[Path], request: ColumnRequest, settings: ReadSettings) -> CsvSource:
+def open_files(
+    paths: Sequence[FilePath], request: ColumnRequest, settings: ReadSettings
+) -> CsvSource:
     """Open CSV files with the same columns."""
     return CsvSource(paths, request, settings)
 
 
-def _layout_of_file(path: Path, settings: ReadSettings) -> Layout:
+def _layout_of_file(path: FilePath, settings: ReadSettings) -> Layout:
     delimiter = "\t" if ending_of(path).startswith(".tsv") else None
     with _open_bytes(path, 0) as file:
         return infer_layout(file, str(path), settings.max_line_bytes, delimiter)
 
 
-def _open_bytes(path: Path, byte: int) -> Any:
+def _open_bytes(path: FilePath, byte: int) -> Any:
     """Open a file at `byte`, which counts after decompression."""
     try:
-        file = pa.OSFile(str(path))
+        file = open_file(path)
         compression = _COMPRESSIONS.get(path.suffix.lower())
         if compression is None:
             file.seek(byte)
             return closing(file)
+        if isinstance(path, RemoteFile):
+            # Decompression asks for few bytes at a time.
+            file = pa.BufferedInputStream(file, _REQUESTED_BYTES)
         file = pa.CompressedInputStream(file, compression)
         while byte > 0:
             skipped = len(file.read(min(byte, _SKIPPED_BYTES)))

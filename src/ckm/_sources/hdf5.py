@@ -3,25 +3,26 @@
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from ckm._sources.columns import ColumnRequest
 from ckm._sources.paths import import_optional, split_inner
 from ckm._sources.settings import ReadSettings
 from ckm._sources.stored import Part, StoredSource, is_table_of_numbers, pick_inner
+from ckm._util.address import INNER
+from ckm._util.stores import FilePath, RemoteFile, open_seekable
 from ckm.errors import InputFileError
 
 INSTALL = "pip install 'compressive-kmeans[hdf5]'"
 
 
 def open_files(
-    paths: Sequence[Path], request: ColumnRequest, settings: ReadSettings
+    paths: Sequence[FilePath], request: ColumnRequest, settings: ReadSettings
 ) -> StoredSource:
     """Open one dataset in each file, named after `::` if there are several."""
     request.refuse_names("An HDF5 dataset")
     h5py = import_optional("h5py", "HDF5 files", INSTALL)
-    return StoredSource([_part(_open_dataset(h5py, path)) for path in paths], settings)
+    return StoredSource([_open_part(h5py, path) for path in paths], settings)
 
 
 def open_data(data: Any, request: ColumnRequest, settings: ReadSettings) -> StoredSource:
@@ -36,10 +37,24 @@ def _part(dataset: Any) -> Part:
     return Part(dataset, name, int(dataset.id.get_storage_size()), together)
 
 
-def _open_dataset(h5py: Any, path: Path) -> Any:
+def _open_part(h5py: Any, path: FilePath) -> Part:
+    part = _part(_open_dataset(h5py, path))
+    if isinstance(path, RemoteFile):
+        # HDF5 knows no name of an object.
+        inner = part.name.rpartition(INNER)[2]
+        return part._replace(name=f"{split_inner(path)[0]}{INNER}{inner}", file=path)
+    return part
+
+
+def _open_dataset(h5py: Any, path: FilePath) -> Any:
     file_path, inner = split_inner(path)
     try:
-        file = h5py.File(file_path, "r")
+        if isinstance(file_path, RemoteFile):
+            file = h5py.File(open_seekable(file_path), "r")
+        else:
+            file = h5py.File(file_path, "r")
+    except InputFileError:
+        raise
     except OSError as error:
         raise InputFileError(
             f"Cannot read {file_path}: it is damaged or not an HDF5 file ({error}); write it again."

@@ -2,8 +2,9 @@
 its streaming format.
 """
 
+import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,17 @@ from ckm._sources.arrow import ERRORS, describe_schema, index_of, stream_source,
 from ckm._sources.base import Source
 from ckm._sources.columns import ColumnChoice, ColumnRequest, choose, require_numbers
 from ckm._sources.settings import ReadSettings
+from ckm._sources.stdin import LimitedStream
 from ckm._sources.tables import TableFile, TableSource
+from ckm._util.stores import (
+    FilePath,
+    RemoteFile,
+    any_remote,
+    file_size,
+    map_files,
+    open_file,
+    require_unchanged,
+)
 from ckm.errors import InputFileError, ParameterError
 
 # First bytes of a file, and of one in Feather's first version.
@@ -23,19 +34,18 @@ _FEATHER_V1 = b"FEA1"
 class ArrowFile(TableFile):
     """One file; a record batch of it is in memory at a time, or mapped to memory if it is large."""
 
-    def __init__(self, path: Path, settings: ReadSettings) -> None:
+    def __init__(self, path: FilePath, settings: ReadSettings) -> None:
         self.path = path
         self._settings = settings
         try:
-            with pa.memory_map(str(path)) as file:
+            with open_file(path, mapped=True) as file:
                 reader = pa.ipc.open_file(file)
                 self._schema = reader.schema
                 self.present = describe_schema(self._schema)
                 self.index = index_of(self._schema)
                 # One column is enough to see how many rows a batch has; as it is mapped, it is not
-                # even read.
-                first = self._only([name for name, _ in self.present[:1]])
-                reader = pa.ipc.open_file(file, options=first)
+                # even read. Of an object, the smallest is.
+                reader = pa.ipc.open_file(file, options=self._only([self._smallest()]))
                 self.group_rows = [
                     reader.get_batch(i).num_rows for i in range(reader.num_record_batches)
                 ]
@@ -44,8 +54,12 @@ class ArrowFile(TableFile):
 
     def read(self, groups: Sequence[int], columns: list[str], size: int, row: int) -> Iterator[Any]:
         largest = max(self.group_rows, default=0) / max(1, sum(self.group_rows))
-        is_mapped = self.path.stat().st_size * largest > self._settings.mapped_bytes
-        with (pa.memory_map if is_mapped else pa.OSFile)(str(self.path)) as file:
+        batch_bytes = int(file_size(self.path) * largest)
+        is_remote = isinstance(self.path, RemoteFile)
+        if is_remote:
+            self._require_small_batches(batch_bytes)
+        is_mapped = not is_remote and batch_bytes > self._settings.mapped_bytes
+        with open_file(self.path, is_mapped) as file:
             # Arrow copies chosen columns, but not whole batches that are mapped. Compressed ones
             # must be copied anyway.
             is_copied = not is_mapped or self._is_compressed()
@@ -53,13 +67,31 @@ class ArrowFile(TableFile):
             for group in groups:
                 yield reader.get_batch(group)
 
+    def _require_small_batches(self, n_bytes: int) -> None:
+        """Refuse an object whose largest batch, which must be in memory, is too large for it."""
+        if n_bytes > self._settings.max_batch_bytes:
+            raise InputFileError(
+                f"Cannot read {self.path}: a record batch has about {n_bytes:,} bytes, and at most "
+                f"{self._settings.max_batch_bytes:,} are read at once; write smaller batches, with "
+                f"writer.write_table(table, max_chunksize=100_000)."
+            )
+
+    def _smallest(self) -> str:
+        """The column whose values have the fewest bits."""
+        sizes = []
+        for name, _ in self.present:
+            kind = self._schema.field(name).type
+            bits = kind.bit_width if pa.types.is_primitive(kind) else math.inf
+            sizes.append((bits, name))
+        return min(sizes)[1]
+
     def _is_compressed(self) -> bool:
         """Whether the columns of numbers alone would not fit into the file without compression."""
         numbers = [name for name, holds in self.present if holds is None]
         kinds = [self._schema.field(name).type for name in numbers]
         bits = sum(kind.bit_width for kind in kinds if not pa.types.is_null(kind))
         n_bytes: int = sum(self.group_rows) * bits // 8
-        return n_bytes > self.path.stat().st_size
+        return n_bytes > file_size(self.path)
 
     def _only(self, columns: list[str]) -> Any:
         """The option to read these columns only."""
@@ -68,16 +100,17 @@ class ArrowFile(TableFile):
         )
 
 
-def open_files(paths: Sequence[Path], request: ColumnRequest, settings: ReadSettings) -> Source:
+def open_files(paths: Sequence[FilePath], request: ColumnRequest, settings: ReadSettings) -> Source:
     """Open Arrow files with the same columns, all of them in one of the two formats."""
-    are_files = {_is_file(path) for path in paths}
+    are_remote = any_remote(paths)
+    are_files = set(map_files(_is_file, paths, are_remote))
     if len(are_files) > 1:
         raise ParameterError(
             "Some of these Arrow files are streams and some are not; give one kind at a time."
         )
     if are_files == {False}:
         return _open_streams(paths, request, settings)
-    files = [ArrowFile(path, settings) for path in paths]
+    files = map_files(partial(ArrowFile, settings=settings), paths, are_remote)
     first = files[0]
     choice = choose(request, first.present, str(first.path), index=first.index)
     for file in files[1:]:
@@ -85,30 +118,33 @@ def open_files(paths: Sequence[Path], request: ColumnRequest, settings: ReadSett
     return TableSource(files, choice, settings)
 
 
-def _is_file(path: Path) -> bool:
+def _is_file(path: FilePath) -> bool:
     """Whether it is in the file format, not in the streaming format."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         start = file.read(len(_FILE))
     if start.startswith(_FEATHER_V1):
         raise InputFileError(
             f"{path} is in Feather's first version; write it again with "
             f"pyarrow.feather.write_feather(table, name)."
         )
-    return start == _FILE
+    return bool(start == _FILE)
 
 
-def _open_streams(paths: Sequence[Path], request: ColumnRequest, settings: ReadSettings) -> Source:
+def _open_streams(
+    paths: Sequence[FilePath], request: ColumnRequest, settings: ReadSettings
+) -> Source:
     """Open files in the streaming format, one after another."""
 
     def read_batches(choice: ColumnChoice) -> Iterator[Any]:
         for path in paths:
             # Mapped, so that a large batch is not copied as a whole.
-            with pa.memory_map(str(path)) as file:
+            with _open_in_order(path, settings) as file:
                 reader = _open_stream(file, path)
                 require_numbers(choice, describe_schema(reader.schema), str(path))
                 yield from reader
+            require_unchanged(path)
 
-    with pa.OSFile(str(paths[0])) as file:
+    with _open_in_order(paths[0], settings) as file:
         schema = _open_stream(file, paths[0]).schema
     return stream_source(
         schema,
@@ -122,7 +158,16 @@ def _open_streams(paths: Sequence[Path], request: ColumnRequest, settings: ReadS
     )
 
 
-def _open_stream(file: Any, path: Path) -> Any:
+def _open_in_order(path: FilePath, settings: ReadSettings) -> Any:
+    """Open a file that is read from its beginning to its end."""
+    file = open_file(path, mapped=True)
+    if not isinstance(path, RemoteFile):
+        return file
+    buffered = pa.BufferedInputStream(file, settings.csv_block_bytes)
+    return pa.PythonFile(LimitedStream(buffered, str(path), settings.max_batch_bytes), mode="r")
+
+
+def _open_stream(file: Any, path: FilePath) -> Any:
     try:
         return pa.ipc.open_stream(file)
     except ERRORS as error:

@@ -4,8 +4,11 @@ They are read a slice at a time instead of mapped, so that a large file does not
 the process.
 """
 
+import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +16,14 @@ from ckm._sources.columns import ColumnRequest
 from ckm._sources.settings import ReadSettings
 from ckm._sources.stored import Part, Stored, StoredSource
 from ckm._util.arrays import Array
+from ckm._util.stores import (
+    FilePath,
+    RemoteFile,
+    any_remote,
+    file_size,
+    map_files,
+    open_remote,
+)
 from ckm.errors import InputFileError
 
 
@@ -33,18 +44,71 @@ class _RowsInFile:
         return np.fromfile(self._path, self.dtype, count, offset=offset).reshape(-1, width)
 
 
+class _RowsInObject:
+    """The rows of a `.npy` object: bytes of them are requested where they are.
+
+    In Fortran's order, each column of a run of rows is a request of its own.
+    """
+
+    def __init__(self, file: RemoteFile) -> None:
+        self._open = partial(open_remote, file)
+        with self._open() as opened:
+            self.shape, self._is_fortran, self.dtype = _read_header(opened, file.size)
+            self._offset = opened.tell()
+
+    def __getitem__(self, rows: slice) -> Array:
+        width = self.shape[1]
+        count = rows.stop - rows.start
+        size = self.dtype.itemsize
+        with self._open() as opened:
+            if not self._is_fortran:
+                data = opened.read_at(
+                    count * width * size, self._offset + rows.start * width * size
+                )
+                return np.frombuffer(data, self.dtype).reshape(-1, width)
+            starts = [self._offset + (i * self.shape[0] + rows.start) * size for i in range(width)]
+            columns = [np.frombuffer(opened.read_at(count * size, at), self.dtype) for at in starts]
+            return np.column_stack(columns)
+
+
+def _read_header(file: Any, size: int) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """The shape, the order and the type of the array in an open object of `size` bytes."""
+    version = np.lib.format.read_magic(file)
+    readers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    if version not in readers:
+        raise ValueError(f"version {version} of the format is not that of an array of numbers")
+    shape, is_fortran, dtype = readers[version](file)
+    if dtype.hasobject:
+        raise ValueError("Object arrays cannot be loaded")
+    expected = file.tell() + math.prod(shape) * dtype.itemsize
+    if size < expected:
+        raise ValueError(f"it has {size} bytes where its header announces {expected}")
+    return shape, is_fortran, dtype
+
+
 def open_files(
-    paths: Sequence[Path], request: ColumnRequest, settings: ReadSettings
+    paths: Sequence[FilePath], request: ColumnRequest, settings: ReadSettings
 ) -> StoredSource:
     """Open `.npy` files, one after another."""
     request.refuse_names("A .npy file")
-    parts = [Part(_open(path), str(path), path.stat().st_size) for path in paths]
+    arrays = map_files(_open, paths, any_remote(paths))
+    parts = [
+        Part(array, str(path), file_size(path), file=path)
+        for array, path in zip(arrays, paths, strict=True)
+    ]
     return StoredSource(parts, settings)
 
 
-def _open(path: Path) -> Stored:
+def _open(path: FilePath) -> Stored:
     try:
+        if isinstance(path, RemoteFile):
+            return _RowsInObject(path)
         array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except InputFileError:
+        raise
     except (ValueError, OSError, EOFError) as error:
         reason = f"it is damaged or not a .npy file ({str(error).splitlines()[0]})"
         if "pickle" in str(error).lower() or "object" in str(error).lower():

@@ -14,9 +14,12 @@ from ckm._sources.blocks import cut_at_multiples
 from ckm._sources.columns import ColumnRequest, choose, require_numbers
 from ckm._sources.settings import ReadSettings
 from ckm._sources.tables import TableFile, TableSource
+from ckm._util.stores import FilePath, any_remote, map_files, open_file
 
 # Bytes of each column that are in memory while it is read, instead of its whole row group.
 _BUFFER_BYTES = 2**17
+# Bytes of a row group of an object that are requested together, and then in memory.
+_REQUESTED_BYTES = 64 * 2**20
 # One thread decodes as fast as a few cores sketch, and costs less than several that share them.
 _DECODE_IN_THREADS = (os.cpu_count() or 1) > 4
 _NULL_KEY = "__HIVE_DEFAULT_PARTITION__"
@@ -25,10 +28,11 @@ _NULL_KEY = "__HIVE_DEFAULT_PARTITION__"
 class ParquetFile(TableFile):
     """One file, with the values of the keys in its path."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: FilePath) -> None:
         self.path = path
         try:
-            metadata = pq.read_metadata(path)
+            with open_file(path) as file:
+                metadata = pq.read_metadata(file)
             schema = metadata.schema.to_arrow_schema()
         except ERRORS as error:
             raise unreadable(error, str(path)) from error
@@ -39,13 +43,11 @@ class ParquetFile(TableFile):
 
     def read(self, groups: Sequence[int], columns: list[str], size: int, row: int) -> Iterator[Any]:
         stored = {name for name, _ in self.present}
-        options = {
-            "row_groups": list(groups),
-            "columns": [name for name in columns if name in stored],
-            "use_threads": _DECODE_IN_THREADS,
-        }
-        with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER_BYTES) as file:
-            for table in _end_at_multiples(file.iter_batches(size, **options), size, row):
+        wanted = [name for name in columns if name in stored]
+        with open_file(self.path) as file:
+            is_local = isinstance(self.path, Path)
+            batches = (_read_local if is_local else _read_remote)(file, groups, wanted, size)
+            for table in _end_at_multiples(batches, size, row):
                 arrays = [
                     table.column(name) if name in stored else self._repeat_key(name, table.num_rows)
                     for name in columns
@@ -58,11 +60,49 @@ class ParquetFile(TableFile):
         return pa.repeat(None if text == _NULL_KEY else float(text), count)
 
 
+def _read_local(file: Any, groups: Sequence[int], columns: list[str], size: int) -> Iterator[Any]:
+    """Yield record batches of an open file of this machine."""
+    with pq.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER_BYTES) as opened:
+        yield from opened.iter_batches(
+            size, row_groups=list(groups), columns=columns, use_threads=_DECODE_IN_THREADS
+        )
+
+
+def _read_remote(file: Any, groups: Sequence[int], columns: list[str], size: int) -> Iterator[Any]:
+    """Yield record batches of an open object, which is requested a row group at a time.
+
+    The columns of a group are requested together, unless they would take too much memory: then
+    each is requested in pieces.
+    """
+    metadata = pq.read_metadata(file)
+    for group in groups:
+        n_bytes = _group_bytes(metadata.row_group(group), columns)
+        is_small = n_bytes <= _REQUESTED_BYTES
+        piece = max(_BUFFER_BYTES, _REQUESTED_BYTES // max(1, len(columns)))
+        opened = pq.ParquetFile(
+            file, metadata=metadata, pre_buffer=is_small, buffer_size=0 if is_small else piece
+        )
+        yield from opened.iter_batches(
+            size, row_groups=[group], columns=columns, use_threads=_DECODE_IN_THREADS
+        )
+
+
+def _group_bytes(group: Any, columns: list[str]) -> int:
+    """The bytes of some columns of a row group, as they are stored."""
+    chosen = set(columns)
+    total = 0
+    for i in range(group.num_columns):
+        column = group.column(i)
+        if column.path_in_schema.partition(".")[0] in chosen:
+            total += column.total_compressed_size
+    return total
+
+
 def open_files(
-    paths: Sequence[Path], request: ColumnRequest, settings: ReadSettings
+    paths: Sequence[FilePath], request: ColumnRequest, settings: ReadSettings
 ) -> TableSource:
     """Open Parquet files with the same columns."""
-    files = [ParquetFile(path) for path in paths]
+    files = map_files(ParquetFile, paths, any_remote(paths))
     first = files[0]
     stored = {name for name, _ in first.present}
     keys = {
@@ -88,13 +128,13 @@ def _end_at_multiples(batches: Iterable[Any], size: int, row: int) -> Iterator[A
         yield pa.Table.from_batches([batch.slice(low, high - low) for batch, low, high in pieces])
 
 
-def keys_in(path: Path) -> dict[str, str]:
+def keys_in(path: FilePath) -> dict[str, str]:
     """The keys and values in the names of the folders that a file is in.
 
     >>> keys_in(Path("data/year=2024/month=1/0.parquet"))
     {'year': '2024', 'month': '1'}
     """
-    pairs = (part.split("=", 1) for part in path.parent.parts if "=" in part)
+    pairs = (part.split("=", 1) for part in path.parts[:-1] if "=" in part)
     return {key: unquote(value) for key, value in pairs}
 
 

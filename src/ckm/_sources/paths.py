@@ -2,21 +2,26 @@
 
 import glob
 import os
+import re
 from collections.abc import Sequence
 from importlib import import_module
 from os import PathLike
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import Any, overload
 
 from ckm._sources.base import Source
 from ckm._sources.columns import ColumnRequest
 from ckm._sources.settings import ReadSettings
+from ckm._util.address import INNER, Address, as_path
 from ckm._util.files import check_name
+from ckm._util.stores import FilePath, RemoteFile, any_remote
 from ckm.errors import InputFileError, MissingFileError, MissingPackageError, ParameterError
 
 Name = str | PathLike[str]
 STANDARD_INPUT = Path("-")
-INNER = "::"  # between the name of a file and that of an array inside it
+
+# An address that was a `Path` for a while.
+_SHORTENED_ADDRESS = re.compile(r"(s3|gs|az|https?):/[^/]")
 
 # The module that reads files with each ending. To add a kind of file: a module with
 # `open_files(paths, request, settings)`, and a line here.
@@ -64,6 +69,8 @@ def open_data(
         raise InputFileError(
             f"The name {error.object!r} is not UTF-8, as the reader of such files needs; rename it."
         ) from None
+    if any_remote(paths) and len(source.parts) == len(paths):
+        source.files = tuple(paths)
     return source
 
 
@@ -72,32 +79,41 @@ def import_reader(name: str) -> Any:
     return import_module(f"ckm._sources.{name}")
 
 
-def resolve(patterns: Sequence[Name]) -> list[Path]:
-    """The files that names, glob patterns and folders mean; `-` is standard input.
+def resolve(patterns: Sequence[Name]) -> list[FilePath]:
+    """The files that names, addresses, glob patterns and folders mean; `-` is standard input.
 
     Raises `MissingFileError` for a name or pattern without a file, and `InputFileError` for an
     empty file.
     """
     paths = [path for pattern in patterns for path in _resolve_one(pattern)]
     for path in paths:
-        file = split_inner(path)[0]
-        if path != STANDARD_INPUT and os.path.isfile(file) and os.path.getsize(file) == 0:
+        if _is_empty(path):
             raise InputFileError(f"{path} is empty (0 bytes); leave it out, or write it again.")
     return paths
 
 
-def _resolve_one(pattern: Name) -> list[Path]:
+def _is_empty(path: FilePath) -> bool:
+    """Whether it is a file without bytes."""
+    if isinstance(path, RemoteFile):
+        return path.size == 0
+    file = split_inner(path)[0]
+    return path != STANDARD_INPUT and os.path.isfile(file) and os.path.getsize(file) == 0
+
+
+def _resolve_one(pattern: Name) -> Sequence[FilePath]:
     """The files that one name, pattern or folder means."""
+    if isinstance(pattern, RemoteFile):
+        return [pattern]
     check_name(pattern)
     if str(pattern) == str(STANDARD_INPUT):
         return [STANDARD_INPUT]
-    if "://" in str(pattern):
-        raise InputFileError(
-            f"{pattern} is an address, and files are read by their names here; fetch it first, "
-            f"pipe it into -, or pass what pyarrow.dataset or polars opens."
-        )
-    check_name(str(pattern).partition(INNER)[0])
-    outer, inner = split_inner(Path(pattern))
+    path = as_path(pattern)
+    if isinstance(path, Address):
+        from ckm._sources.remote import resolve_address
+
+        return resolve_address(path, lambda name: ending_of(name) in READERS, ", ".join(READERS))
+    check_name(str(path).partition(INNER)[0])
+    outer, inner = split_inner(path)
     text = str(outer)
     found = _existing(text)
     files = [file for name in found for file in _files_in(Path(name))]
@@ -122,34 +138,42 @@ def _existing(text: str) -> list[str]:
         raise InputFileError(f"Cannot read {text}: {reason.strerror}; check the name.") from None
     if not found:
         what = "No file matches" if is_pattern else "There is no file"
-        raise MissingFileError(
-            f"{what} {text}; check the name, relative to {Path.cwd().name or '/'}/."
-        )
+        advice = f"check the name, relative to {Path.cwd().name or '/'}/"
+        if _SHORTENED_ADDRESS.match(text):
+            advice = "give an address as text: pathlib.Path takes one of its two slashes away"
+        raise MissingFileError(f"{what} {text}; {advice}.")
     return found
 
 
-def split_inner(path: Path) -> tuple[Path, str | None]:
+@overload
+def split_inner(path: Path) -> tuple[Path, str | None]: ...
+@overload
+def split_inner(path: RemoteFile) -> tuple[RemoteFile, str | None]: ...
+def split_inner(path: FilePath) -> tuple[FilePath, str | None]:
     """Split the name of a file from that of an array inside it.
 
     >>> split_inner(Path("data.h5::group/rows"))
     (PosixPath('data.h5'), 'group/rows')
     """
+    if isinstance(path, RemoteFile):
+        return path.split_inner()
     outer, mark, inner = str(path).partition(INNER)
     return Path(outer), inner if mark else None
 
 
-def ending_of(path: Path) -> str:
+def ending_of(path: FilePath | PurePosixPath) -> str:
     """The ending that identifies the format of a file, with that of its compression.
 
     >>> ending_of(Path("rows.2024.csv.gz"))
     '.csv.gz'
     """
-    suffixes = [suffix.lower() for suffix in split_inner(path)[0].suffixes]
+    outer = split_inner(path)[0] if isinstance(path, Path) else path
+    suffixes = [suffix.lower() for suffix in outer.suffixes]
     last_two = "".join(suffixes[-2:])
     return last_two if last_two in READERS else "".join(suffixes[-1:])
 
 
-def reader_of(path: Path) -> str:
+def reader_of(path: FilePath) -> str:
     """The name of the module that reads a file."""
     ending = ending_of(path)
     if ending == ".ckm":
@@ -161,9 +185,9 @@ def reader_of(path: Path) -> str:
     return READERS[ending]
 
 
-def is_pipe(path: Path) -> bool:
+def is_pipe(path: FilePath) -> bool:
     """Whether it is a named pipe or the like, which can be read once and has no size."""
-    return path.is_fifo() or path.is_char_device()
+    return isinstance(path, Path) and (path.is_fifo() or path.is_char_device())
 
 
 def _files_in(path: Path) -> list[Path]:

@@ -78,7 +78,7 @@ class _Prefixed:
         return False
 
 
-class _Limited(_Prefixed):
+class LimitedStream(_Prefixed):
     """An Arrow stream, each of whose batches is read at once: larger ones are refused."""
 
     def __init__(self, stream: Any, name: str, max_bytes: int) -> None:
@@ -152,7 +152,7 @@ class _Opener:
         return first
 
     def _open_arrow(self, stream: Any) -> Source:
-        limited = _Limited(stream, self.name, self.settings.max_batch_bytes)
+        limited = LimitedStream(stream, self.name, self.settings.max_batch_bytes)
         try:
             reader = pa.ipc.open_stream(pa.PythonFile(limited, mode="r"))
         except ERRORS as error:

@@ -1,7 +1,6 @@
 """Arrays on disk (`.npy`, HDF5, Zarr), one after another, read a slice at a time."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -10,6 +9,7 @@ from ckm._sources.base import BEGINNING, Chunk, Place, Source, require_numeric, 
 from ckm._sources.sampling import draw_sample, pick_parts
 from ckm._sources.settings import ReadSettings
 from ckm._util.arrays import Array, FloatArray, IntArray
+from ckm._util.stores import FilePath, require_unchanged
 from ckm.errors import DataError, InputFileError
 
 # The rows that a sample may read are cut into this many runs.
@@ -34,13 +34,14 @@ class Part(NamedTuple):
     """An array, its name and its bytes.
 
     `together` is the number of rows that are stored together; 1 if rows can be read from anywhere
-    at no extra cost.
+    at no extra cost. `file` is the file it is in, unless it was opened elsewhere.
     """
 
     array: Stored
     name: str
     n_bytes: int
     together: int = 1
+    file: FilePath | None = None
 
 
 class _Run(NamedTuple):
@@ -86,6 +87,9 @@ class StoredSource(Source):
                 run = self._run(i, low, starts)
                 if run.high > first:
                     yield self._fetch(run._replace(low=max(low, first)))
+            file = self._parts[i].file
+            if file is not None:
+                require_unchanged(file)
 
     def sample(
         self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
@@ -119,6 +123,8 @@ class StoredSource(Source):
         part = self._parts[run.part]
         try:
             rows = np.asarray(part.array[run.low : run.high])
+        except InputFileError:
+            raise
         except (OSError, ValueError, KeyError, RuntimeError) as error:
             raise InputFileError(
                 f"Cannot read rows {run.low} to {run.high} of {part.name}: {error}; check the file."
@@ -132,7 +138,7 @@ class StoredSource(Source):
 
 
 def pick_inner(
-    path: Path, inner: str | None, found: Sequence[str], tables: Sequence[str], what: str
+    path: FilePath, inner: str | None, found: Sequence[str], tables: Sequence[str], what: str
 ) -> str:
     """Pick an array inside a file: the one called `inner`, otherwise the only table of numbers.
 

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,13 @@ from ckm._sources.columns import ColumnChoice
 from ckm._sources.sampling import draw_sample, pick_parts
 from ckm._sources.settings import ReadSettings
 from ckm._util.arrays import FloatArray
+from ckm._util.stores import FilePath, file_size, require_unchanged
 
 
 class TableFile(ABC):
     """One file: its path, its columns, and how many rows each of its groups has."""
 
-    path: Path
+    path: FilePath
     present: list[tuple[str, str | None]]
     index: list[str]
     group_rows: list[int]
@@ -43,7 +43,7 @@ class TableSource(Source):
         self.columns = choice.columns
         self.n_features = len(choice.names)
         self.n_rows = sum(sum(file.group_rows) for file in files)
-        self.n_bytes = sum(file.path.stat().st_size for file in files)
+        self.n_bytes = sum(file_size(file.path) for file in files)
         self.parts = tuple(str(file.path) for file in files)
 
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
@@ -56,6 +56,7 @@ class TableSource(Source):
                 later = chunk.without_rows_before(first_row)
                 if later is not None:
                     yield later
+            require_unchanged(self._files[i].path)
 
     def sample(
         self, size: int, rng: np.random.Generator, weights: FloatArray | None = None

@@ -3,25 +3,26 @@ open `zarr.Array`. Needs zarr.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from ckm._sources.columns import ColumnRequest
 from ckm._sources.paths import import_optional, split_inner
 from ckm._sources.settings import ReadSettings
 from ckm._sources.stored import Part, StoredSource, is_table_of_numbers, pick_inner
-from ckm.errors import InputFileError
+from ckm._util.stores import FilePath, RemoteFile, open_fsspec
+from ckm.errors import CkmError, InputFileError
 
 INSTALL = "pip install 'compressive-kmeans[zarr]'"
 
 
 def open_files(
-    paths: Sequence[Path], request: ColumnRequest, settings: ReadSettings
+    paths: Sequence[FilePath], request: ColumnRequest, settings: ReadSettings
 ) -> StoredSource:
     """Open one array in each store, named after `::` if there are several."""
     request.refuse_names("A Zarr array")
     zarr = import_optional("zarr", "Zarr stores", INSTALL)
-    return StoredSource([_part(_open_array(zarr, path), str(path)) for path in paths], settings)
+    parts = [_part(_open_array(zarr, path), str(path))._replace(file=path) for path in paths]
+    return StoredSource(parts, settings)
 
 
 def open_data(data: Any, request: ColumnRequest, settings: ReadSettings) -> StoredSource:
@@ -37,10 +38,15 @@ def _part(array: Any, name: str) -> Part:
     return Part(array, name, int(array.nbytes), together)
 
 
-def _open_array(zarr: Any, path: Path) -> Any:
+def _open_array(zarr: Any, path: FilePath) -> Any:
     store, inner = split_inner(path)
     try:
-        root = zarr.open(str(store), mode="r")
+        if isinstance(store, RemoteFile):
+            root = zarr.open(_remote_store(zarr, store), mode="r")
+        else:
+            root = zarr.open(str(store), mode="r")
+    except CkmError:
+        raise
     # Each store and each version of zarr has errors of its own.
     except Exception as error:
         raise InputFileError(
@@ -52,6 +58,18 @@ def _open_array(zarr: Any, path: Path) -> Any:
     arrays = dict(_all_arrays(root))
     tables = [name for name, array in arrays.items() if is_table_of_numbers(array)]
     return arrays[pick_inner(store, inner, list(arrays), tables, "array")]
+
+
+def _remote_store(zarr: Any, file: RemoteFile) -> Any:
+    """The store of Zarr for a folder of objects."""
+    filesystem, path = open_fsspec(file)
+    if hasattr(zarr.storage, "FSStore"):  # until Zarr 3
+        return zarr.storage.FSStore(path, fs=filesystem, mode="r")
+    from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
+
+    if not filesystem.async_impl:
+        filesystem = AsyncFileSystemWrapper(filesystem, asynchronous=True)
+    return zarr.storage.FsspecStore(filesystem, read_only=True, path=path)
 
 
 def _all_arrays(group: Any, above: str = "") -> list[tuple[str, Any]]:

@@ -9,23 +9,36 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from ckm._util.address import Address, as_path
+from ckm._util.stores import check_uploadable, upload_file
 from ckm.errors import CkmError, OutputError, ParameterError
 
 # Permissions of a file that is not there yet, from which the system takes those of the umask.
 _NEW_FILE_MODE = 0o666
 
 
+Name = str | os.PathLike[str]
+
+
 @contextmanager
-def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def atomic_file(path: Name) -> Iterator[BinaryIO]:
     """Open a binary file, readable and writable, that replaces `path` when the block ends.
 
-    The bytes go to a temporary file in the same directory, which is synced to disk and renamed
+    For an address, the bytes go to a temporary file, which becomes the object when the block ends
+    without an exception.
+
+    Otherwise they go to a temporary file in the same directory, which is synced to disk and renamed
     when the block ends without an exception, and removed otherwise. A file that is replaced passes
     its permissions on. A symbolic link at `path` stays a link: its target is replaced. Errors of
     the operating system become `OutputError`.
     """
     check_writable(path)
-    target = Path(os.path.realpath(path))
+    place = as_path(path)
+    if isinstance(place, Address):
+        with _uploaded(place) as file:
+            yield file
+        return
+    target = Path(os.path.realpath(place))
     try:
         mode = _permissions(target)
         temporary, descriptor = _open_temporary(target, _NEW_FILE_MODE if mode is None else mode)
@@ -49,13 +62,23 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         ) from error
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+@contextmanager
+def _uploaded(address: Address) -> Iterator[BinaryIO]:
+    """Open a temporary file that is written to an address when the block ends."""
+    with tempfile.TemporaryDirectory(prefix="ckm-") as folder:
+        temporary = Path(folder, "object")
+        with temporary.open("w+b") as file:
+            yield file
+        upload_file(temporary, address)
+
+
+def write_atomically(path: Name, data: bytes) -> None:
     """Write `data` to `path` by `atomic_file`."""
     with atomic_file(path) as file:
         file.write(data)
 
 
-def check_name(path: str | os.PathLike[str]) -> None:
+def check_name(path: Name) -> None:
     """Raise `ParameterError` for an empty name: `Path` would take it for the current folder."""
     name = os.fspath(path)
     if not name:
@@ -63,13 +86,18 @@ def check_name(path: str | os.PathLike[str]) -> None:
             "The name of a file is empty; name the file (perhaps a variable is not set)."
         )
     if "\0" in name:
-        raise ParameterError(f"{name!r} is not the name of a file: it has a null character.")
+        raise ParameterError(
+            f"{str(as_path(path))!r} is not the name of a file: it has a null character."
+        )
 
 
-def check_writable(path: str | os.PathLike[str]) -> None:
+def check_writable(path: Name) -> None:
     """Raise `OutputError` now if `path` cannot be written, before a long pass over the data."""
     check_name(path)
-    target = Path(path)
+    target = as_path(path)
+    if isinstance(target, Address):
+        check_uploadable(target)
+        return
     try:
         reason = _obstacle(target)
         if reason is None:

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Self
 
+from ckm._util.address import Address, as_path
 from ckm.errors import OutputError
 
 _log = logging.getLogger(__name__)
@@ -26,7 +27,7 @@ class WriteLock:
 
     It is a lock of the operating system on a file beside it, whose name ends in `.lock`: the
     operating system releases it if the process is killed, and the file that is then left behind
-    does no harm. File systems without such locks, and Windows, are not protected.
+    does no harm. File systems without such locks, Windows, and object stores are not protected.
 
     Parameters
     ----------
@@ -40,21 +41,22 @@ class WriteLock:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._name = f"{os.path.realpath(path)}.lock"
         self._descriptor: int | None = None
-        if _fcntl is None:
+        place = as_path(path)
+        if _fcntl is None or isinstance(place, Address):
             return
+        self._name = f"{os.path.realpath(place)}.lock"
         while self._descriptor is None:
             try:
                 self._descriptor = self._try_to_lock()
             except BlockingIOError as error:
                 raise OutputError(
-                    f"Cannot write {os.fspath(path)}: {self._owner()} is writing it; wait until it "
+                    f"Cannot write {place}: {self._owner()} is writing it; wait until it "
                     "ends, or choose another name."
                 ) from error
             except OSError as error:
                 raise OutputError(
-                    f"Cannot lock {os.fspath(path)} with {self._name}: {error.strerror or error}; "
+                    f"Cannot lock {place} with {self._name}: {error.strerror or error}; "
                     "choose another output."
                 ) from error
 
