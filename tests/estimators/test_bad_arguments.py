@@ -11,7 +11,6 @@ from bad_input import fail, sketch
 import ckm
 from ckm.errors import (
     DataError,
-    InputFileError,
     MismatchError,
     ParameterError,
 )
@@ -266,8 +265,3 @@ def test_what_sets_sketches_apart_is_named(
 
 def test_merge_takes_several(s: ckm.Sketch) -> None:
     fail(ParameterError, "got one", "ckm.merge([a, b])", ckm.merge, s)
-
-
-def test_addresses_are_not_names() -> None:
-    for address in ("https://example.org/a.csv", "s3://bucket/*.parquet"):
-        fail(InputFileError, f"{address} is an address", "fetch it first", sketch, address)
