@@ -58,7 +58,7 @@ test-slow-sample: $(VENV)/installed
 	$(PYTEST) -m sampled --ignore tests/engines
 
 test-engines: $(VENV)/installed-engines java
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests/engines
+	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/engines
 
 # Spark runs on Java 17; the tests of Dask and Ray do without.
 java:

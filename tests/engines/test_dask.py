@@ -1,11 +1,13 @@
 """Dask, on all its schedulers: the distributed one is a cluster of two processes."""
 
+import multiprocessing
 import os
 import pickle
 import signal
 import time
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,8 @@ from ckm.errors import (  # noqa: E402
     ParameterError,
     ScaleWarning,
 )
+
+pytestmark = pytest.mark.xdist_group("dask")  # one cluster
 
 X = values()
 LOCAL = local_sketch(X)
@@ -103,9 +107,17 @@ def test_the_sketch_is_the_local_one_however_rows_are_partitioned(kind: str, cut
     assert_same(ckm.sketch(COLLECTIONS[kind](pieces(X, CUTS[cuts])), like=LOCAL.frequencies), LOCAL)
 
 
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Any]:
+    """Two processes of the kind that Dask's scheduler would start for each test."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(2, context) as pool:
+        yield pool
+
+
 @pytest.mark.parametrize("kind", COLLECTIONS)
-def test_in_processes(kind: str) -> None:
-    with dask.config.set(scheduler="processes", num_workers=2):
+def test_in_processes(processes: Any, kind: str) -> None:
+    with dask.config.set(scheduler="processes", pool=processes):
         assert_same(
             ckm.sketch(COLLECTIONS[kind](pieces(X, CUTS["empty"])), like=LOCAL.frequencies), LOCAL
         )

@@ -41,7 +41,10 @@ def files(tmp_path: Path) -> list[str]:
     return paths
 
 
-@pytest.fixture(params=PACKAGES)
+# In the process of the engine's other tests, which then finds it started, Spark's Java above all.
+@pytest.fixture(
+    params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in PACKAGES]
+)
 def engine(request: pytest.FixtureRequest) -> Iterator[str]:
     if find_spec(PACKAGES[request.param]) is None:
         pytest.skip(f"{request.param} is not installed")

@@ -43,7 +43,7 @@ pytestmark = [
         "UserWarning:pyspark",
         "pytest.PytestUnraisableExceptionWarning",
     )
-]
+] + [pytest.mark.xdist_group("spark")]
 
 X = values()
 LOCAL = local_sketch(X)
@@ -58,6 +58,7 @@ def spark() -> Iterator[Any]:
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.memory": "1g",
         "spark.log.level": "OFF",
+        "spark.python.daemon.module": "spark_daemon",
     }
     builder = SparkSession.builder.master("local[2,3]")  # a task may fail twice
     for name, value in settings.items():

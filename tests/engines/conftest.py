@@ -1,0 +1,11 @@
+"""Settings that every process of these tests inherits."""
+
+import os
+from pathlib import Path
+
+# A test's Java runs for seconds: the compiler that optimises, and a collector with threads, would
+# take longer than they save.
+os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Workers find `spark_daemon` here.
+_HERE = str(Path(__file__).parent)
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), _HERE]))
