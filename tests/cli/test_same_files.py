@@ -139,3 +139,38 @@ def test_an_output_belongs_to_one_process_at_a_time(tmp_path: Path) -> None:
     run(*arguments)
     run(*arguments)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["s.ckm", "x.npy"]
+
+
+@pytest.mark.parametrize(
+    ("names", "lost"),
+    [
+        (("-o", "out.ckm", "--checkpoint", "out.ckm.lock"), "out.ckm.lock"),
+        (("-o", "s.ckm", "--checkpoint", "./s.ckm.lock"), "s.ckm.lock"),
+        (("-o", "out.ckm", "--like", "out.ckm.lock"), "out.ckm.lock"),
+        (("-o", "link.ckm", "--checkpoint", "out.ckm.lock"), "out.ckm.lock"),
+    ],
+)
+def test_no_file_is_the_lock_of_another(folder: Path, names: tuple[str, ...], lost: str) -> None:
+    Path("link.ckm").symlink_to("out.ckm")
+    if "--like" in names:
+        shutil.copy("l.ckm", lost)
+    before = {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}
+    size = () if "--like" in names else ("-k", 2)
+    message = fail("sketch", "data.npy", *size, *names)
+    assert "its lock would be" in message
+    assert message.endswith("choose another name.")
+    assert {path: path.read_bytes() for path in Path().iterdir() if path.is_file()} == before
+
+
+def test_the_files_of_the_demo_are_three(folder: Path) -> None:
+    Path("demo").mkdir()
+    Path("demo/mixture.ckm").symlink_to("mixture.parquet")
+    message = fail("demo", "--rows", 100)
+    assert "it is the same file as demo/mixture.parquet" in message
+    assert not Path("demo/mixture.parquet").exists()
+
+
+def test_the_files_of_the_demo_belong_to_one_process(folder: Path) -> None:
+    Path("demo").mkdir()
+    with WriteLock("demo/mixture.ckm"):
+        assert "is writing it" in fail("demo", "--rows", 100)

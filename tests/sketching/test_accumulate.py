@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from by_kernel import FailingKernel
 
+import ckm
 from ckm._core.frequencies import draw_frequencies
 from ckm._kernels import Kernel, load_kernel
 from ckm._sketching.accumulate import BlockSketcher, State, accumulate
@@ -103,3 +104,17 @@ def test_an_error_names_the_row_of_the_data() -> None:
 
 def test_without_capacity_there_is_no_pool() -> None:
     assert run(capacity=0).pool is None
+
+
+@pytest.mark.parametrize("missing", [10, 600_000])
+def test_rows_that_are_all_dropped_are_counted(missing: int) -> None:
+    """Also if they fill a chunk of their own, or all there is."""
+    gap = np.full((missing, 2), np.nan)
+    rows = np.random.default_rng(0).normal(size=(40, 2))
+    options: dict[str, Any] = {"sketch_size": 5, "scale": 1.0, "nan": "drop"}
+    words = f"Left out {missing:,} of {missing + 40:,} rows"
+    for data in (np.concatenate([gap, rows]), [gap, rows], [rows, gap]):
+        with pytest.warns(ckm.errors.MissingRowsWarning, match=words):
+            assert ckm.sketch(data, **options).count == 40
+    with pytest.warns(ckm.errors.MissingRowsWarning, match=f"Left out {missing:,} of {missing:,}"):
+        assert ckm.sketch([gap], **options).count == 0

@@ -418,7 +418,7 @@ def test_a_checkpoint_belongs_to_one_pass_at_a_time(folder: Path) -> None:
 
 def small_checkpoint() -> bytes:
     s = ckm.sketch(
-        np.random.default_rng(0).normal(size=(9, 2)),
+        np.random.default_rng(0).normal(size=(8, 2)),
         sketch_size=4,
         scale=1.0,
         pool=3,
@@ -428,7 +428,9 @@ def small_checkpoint() -> bytes:
         FileRecord("a.csv", 120, 1_700_000_000_000_000_000),
         FileRecord("b.csv", 80, 1_700_000_000_000_000_001),
     )
-    options = {"pool": 3, "random_state": 0}
+    asked = SketchOptions(sketch_size=4, scale=1.0)
+    execution = PassOptions(3, 0, None, "auto", progress=False)
+    options = record_options(asked, execution, ColumnRequest(), None, "drop")
     return to_bytes(Checkpoint(s, options, files, Place(1, 4, 70), blocks=2, rows=9, dropped=1))
 
 
@@ -436,6 +438,7 @@ DATA = small_checkpoint()
 KEY = "ckm-checkpoint"
 METADATA = metadata_of(DATA, KEY)
 SECTION: dict[str, Any] = METADATA["checkpoint"]
+OPTIONS_OF_PASS: dict[str, Any] = SECTION["options"]
 
 
 def refused(data: bytes) -> str:
@@ -491,7 +494,7 @@ def test_a_sketch_is_not_a_checkpoint() -> None:
         {"checkpoint": SECTION | {"files": [["a.csv", 120]]}},
         {"checkpoint": SECTION | {"files": [["a.csv", "120", 0]]}},
         {"checkpoint": SECTION | {"options": []}},
-        {"checkpoint": SECTION | {"options": {"scale": float("nan")}}},
+        {"checkpoint": SECTION | {"options": OPTIONS_OF_PASS | {"scale": float("nan")}}},
         {"checkpoint": SECTION | {"more": 1}},
         {"checkpoint": {name: SECTION[name] for name in SECTION if name != "place"}},
         {"sketch": LEFT_OUT},
@@ -501,6 +504,100 @@ def test_a_sketch_is_not_a_checkpoint() -> None:
 )
 def test_forged_metadata_with_a_valid_checksum_are_refused(metadata: dict[str, Any]) -> None:
     refused(forge(DATA, metadata, key=KEY))
+
+
+FILES = SECTION["files"]
+
+
+@pytest.mark.parametrize(
+    ("section", "reason"),
+    [
+        ({"files": []}, "no file number 1 among 0"),
+        ({"files": FILES[:1]}, "no file number 1 among 1"),
+        ({"files": [["", 120, 0], FILES[1]]}, "name of a file is empty"),
+        ({"files": [["a\0.csv", 120, 0], FILES[1]]}, "null character"),
+        ({"files": [[7, 120, 0], FILES[1]]}, "7 is not the name of a file"),
+        ({"files": [["a.csv", -1, 0], FILES[1]]}, "size must be a whole number"),
+        ({"files": [["a.csv", 120.0, 0], FILES[1]]}, "size must be a whole number"),
+        ({"files": [["a.csv", 2**63, 0], FILES[1]]}, "cannot have 9223372036854775808 bytes"),
+        ({"files": [["a.csv", 120, 2**64], FILES[1]]}, "cannot have the time"),
+        ({"files": [["a.csv", 120, "0"], FILES[1]]}, "cannot have the time"),
+        ({"place": [2, 4, 70]}, "no file number 2"),
+        ({"place": [1, 10, 70]}, "9 rows cannot end at row 10"),
+        ({"place": [0, 8, 70]}, "9 rows cannot end at row 8"),
+        ({"place": [1, 0, 70]}, "9 rows cannot end at row 0"),
+        ({"place": [1, 4, 81]}, r"row 4 of b\.csv cannot end at byte 81"),
+        ({"place": [1, 4, 3]}, r"row 4 of b\.csv cannot end at byte 3"),
+        ({"files": [FILES[0], ["b.npy", 80, 0]]}, r"rows of b\.npy are not found by bytes"),
+        ({"rows": 8}, "a sketch of 8 rows cannot be that of 7"),
+        ({"rows": 10}, "a sketch of 8 rows cannot be that of 9"),
+        ({"dropped": 10}, "10 of 9 rows cannot have been dropped"),
+        ({"dropped": 0}, "a sketch of 8 rows cannot be that of 9"),
+        ({"blocks": 0}, "9 rows cannot have been read in 0 blocks"),
+        ({"blocks": 10}, "9 rows cannot have been read in 10 blocks"),
+    ],
+)
+def test_progress_that_no_pass_can_have_made_is_refused(
+    section: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(CheckpointError, match=reason):
+        from_bytes(forge(DATA, {"checkpoint": SECTION | section}, key=KEY))
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"more": 1}, "the options more are missing or not known"),
+        ({"pool": "3"}, "'3' cannot be the option pool"),
+        ({"pool": 4}, "the pool is not that of the rows so far"),
+        ({"pool": 0}, "the pool is not that of the rows so far"),
+        ({"n_clusters": 0}, "0 cannot be the option n_clusters"),
+        ({"n_clusters": 5}, "too small for 5 clusters"),
+        ({"sketch_size": 5}, "has 4 frequencies"),
+        ({"sketch_size": True}, "True cannot be the option sketch_size"),
+        ({"sketch_size": None}, "The size of the sketch is not known"),
+        ({"scale": 2.0}, "has the scale 1"),
+        ({"scale": "large"}, "'large' cannot be the option scale"),
+        ({"distribution": "x"}, "no frequency distribution 'x'"),
+        ({"distribution": "gaussian"}, "has 'multiscale'"),
+        ({"standardize": 0}, "0 cannot be the option standardize"),
+        ({"standardize": True}, "columns that are not standardized"),
+        ({"sample_weight": "ab"}, "'ab' cannot be the option sample_weight"),
+        ({"sample_weight": "0" * 64}, "sums of weighted rows cannot be integers"),
+        ({"sample_weight": "0" * 64, "weight_column": "w"}, "cannot come from two places"),
+        ({"like": "0" * 64}, "not those of the sketch that was given"),
+        ({"columns": "ab"}, "'ab' cannot be the option columns"),
+        ({"columns": ["a", "b"]}, r"the columns are None, and \['a', 'b'\] were asked for"),
+        ({"weight_column": 3}, "3 cannot be the option weight_column"),
+        ({"nan": "keep"}, "nan must be 'error' or 'drop'"),
+        ({"nan": "error"}, "1 of 9 rows cannot have been dropped"),
+        ({"device": "tpu"}, "no device 'tpu'"),
+        ({"random_state": -1}, "random_state must be"),
+        ({"random_state": None}, "None cannot be the option random_state"),
+        ({"random_state": 1}, "not those that the options ask for"),
+    ],
+)
+def test_options_that_no_pass_can_have_had_are_refused(
+    options: dict[str, Any], reason: str
+) -> None:
+    section = SECTION | {"options": OPTIONS_OF_PASS | options}
+    with pytest.raises(CheckpointError, match=reason):
+        from_bytes(forge(DATA, {"checkpoint": section}, key=KEY))
+
+
+def test_a_checkpoint_of_more_rows_than_its_files_have_is_refused(interrupted: Path) -> None:
+    path = interrupted / "s.part"
+    data = path.read_bytes()
+    section = metadata_of(data, KEY)["checkpoint"]
+    part, row, byte = section["place"]
+    more = {
+        "place": [part, row + 10**6, byte],
+        "rows": section["rows"] + 10**6,
+        "dropped": section["dropped"] + 10**6,
+    }
+    path.write_bytes(forge(data, {"checkpoint": section | more}, key=KEY))
+    with pytest.raises(CheckpointError, match=r"of 1,00\d,\d+ rows, and its files have 29,655"):
+        resume()
 
 
 def test_forged_tensors_with_a_valid_checksum_are_refused() -> None:

@@ -50,3 +50,13 @@ def test_without_a_known_end_tasks_grow() -> None:
 def test_a_task_does_not_wait_for_the_next_chunk() -> None:
     blocks = split_blocks(chunks(*[2 * BLOCK_ROWS + 5] * 40))
     assert sizes(group_tasks(blocks, 1, 10**9)) == [3] * 40
+
+
+def test_a_chunk_whose_rows_were_all_left_out_is_counted() -> None:
+    read = Chunk(np.zeros((0, 1)), None, Place(0, 0), Place(0, 50))
+    blocks = list(split_blocks([read, *chunks(3)]))
+    assert [(block.number, len(block.rows), block.ends_chunk) for block in blocks] == [
+        (0, 0, True),
+        (1, 3, True),
+    ]
+    assert list(split_blocks(chunks(0))) == [], "nothing was read"

@@ -78,6 +78,23 @@ def test_a_planted_link_is_not_followed(path: Path) -> None:
     assert victim.read_text() == "precious"
 
 
+@pytest.mark.parametrize("content", [b"precious", b"7" * 33, b"12 34", b"-5"])
+def test_a_file_that_is_not_a_lock_is_kept(path: Path, content: bytes) -> None:
+    other = path.with_name("s.ckm.lock")
+    other.write_bytes(content)
+    with pytest.raises(OutputError, match=r"s\.ckm\.lock is another file, not a lock; rename it"):
+        WriteLock(path)
+    assert other.read_bytes() == content
+
+
+@pytest.mark.parametrize("content", [b"", b"12345"])
+def test_the_lock_that_a_killed_process_left_is_taken_over(path: Path, content: bytes) -> None:
+    path.with_name("s.ckm.lock").write_bytes(content)
+    with WriteLock(path):
+        pass
+    assert not list(path.parent.iterdir())
+
+
 def test_among_many_threads_one_holds_the_lock(path: Path) -> None:
     holders = []
     overlaps = []

@@ -4,6 +4,7 @@ Results go to standard output or to the file named with -o; progress, notes, war
 to standard error.
 """
 
+import sys
 from collections.abc import Callable
 from typing import Annotated
 
@@ -13,6 +14,7 @@ import ckm
 from ckm._cli import commands
 from ckm._cli.errors import ReportingGroup
 from ckm._cli.options import with_option_groups
+from ckm._cli.streams import say
 
 
 def _examples(*lines: str) -> str:
@@ -83,7 +85,12 @@ for _command, _lines in _COMMANDS.items():
 
 def main() -> None:
     """Run the command line."""
-    app()
+    try:
+        app()
+    except KeyboardInterrupt:
+        # Before the command has begun: later ones are reported there.
+        say("Interrupted.")
+        sys.exit(130)
 
 
 def _show_version(requested: bool) -> None:

@@ -131,6 +131,7 @@ def sketch(
             like=like,
             pool=pool,
             checkpoint=checkpoint,
+            checkpoint_interval=interruption.checkpoint_interval,
             resume=interruption.resume,
             **data,
             **sketching,
@@ -252,7 +253,7 @@ def demo(
     """Compare ckm with k-means on generated data.
 
     Writes a Parquet file of a Gaussian mixture (10 clusters in dimension 10, as in the paper), its
-    sketch and a plot. Takes under a minute.
+    sketch and a plot, and replaces those of an earlier run. Takes under a minute.
     """
     from ckm._cli.demo import run_demo
 

@@ -15,12 +15,13 @@ from rich.table import Table
 from scipy.optimize import linear_sum_assignment
 
 import ckm
+from ckm._cli.files import Output, check_files
 from ckm._cli.streams import say
 from ckm._display.tables import console, readable_bytes, show_status
 from ckm._kmeans.assign import Centroids
 from ckm._sources.arrays import ArraySource
 from ckm._util.arrays import FloatArray, RowsArray
-from ckm._util.files import atomic_file, check_writable
+from ckm._util.files import atomic_file
 from ckm.datasets import Mixture, gaussian_mixture
 from ckm.errors import OutputError
 
@@ -111,8 +112,7 @@ def _prepare(folder: Path, *files: Path) -> None:
             f"Cannot make the folder {folder}: {error.strerror or error}; choose another with "
             "--folder."
         ) from None
-    for file in files:
-        check_writable(file)
+    check_files([], [Output(file, (file.suffix,), "--folder") for file in files])
 
 
 def _compile(rows: RowsArray, seed: int) -> None:

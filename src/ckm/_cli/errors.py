@@ -33,6 +33,7 @@ _SHOWN_WARNINGS = (
 # Arguments of the library and the options that stand for them.
 OPTIONS = {
     "checkpoint": "--checkpoint",
+    "checkpoint_interval": "--checkpoint-interval",
     "columns": "--columns",
     "decoder": "--decoder",
     "device": "--device",
@@ -56,7 +57,6 @@ OPTIONS = {
 _OPTIONS_OF_SKETCH = frozenset({"checkpoint", "like", "resume"})
 # Arguments without an option of their own, in words.
 _WORDS = {
-    "checkpoint_interval": "the time between checkpoints",
     "rows": "the rows to start from",
     "sample_weight": "the weights (--weight-column)",
 }

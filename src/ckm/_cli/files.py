@@ -11,7 +11,7 @@ import typer
 from ckm._sources.paths import STANDARD_INPUT, resolve, split_inner
 from ckm._util.address import Address
 from ckm._util.files import check_writable
-from ckm._util.locks import lock_for_command
+from ckm._util.locks import lock_for_command, lock_name
 from ckm._util.stores import FilePath, RemoteFile
 from ckm.errors import OutputError, ParameterError
 
@@ -83,12 +83,29 @@ def check_files(inputs: Sequence[Input], outputs: Sequence[Output]) -> None:
             if isinstance(item, Output) and identity in seen:
                 raise _same_file(name, *seen[identity])
         seen |= dict.fromkeys(identities, (name, item.role))
+    _refuse_names_of_locks(seen, outputs)
     for path, suffixes, _ in outputs:
         if path is not None:
             check_writable(path)
             # Who writes a checkpoint locks it.
             if suffixes is not None:
                 lock_for_command(path)
+
+
+def _refuse_names_of_locks(
+    files: dict[object, tuple[object, str]], outputs: Sequence[Output]
+) -> None:
+    """Refuse a file that is the lock of an output, which is removed when the command ends."""
+    for output in outputs:
+        if output.path is None or isinstance(output.path, Address):
+            continue
+        for identity in _identities(Path(lock_name(output.path))):
+            if identity in files:
+                other, role = files[identity]
+                raise OutputError(
+                    f"Cannot write {output.path}: its lock would be {other}, which is {role}; "
+                    "choose another name."
+                )
 
 
 def _same_file(path: object, other: object, role: str) -> OutputError:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from ckm._cli.streams import log_to_stderr
-from ckm._core.defaults import DEFAULT_DISTRIBUTION
+from ckm._core.defaults import CHECKPOINT_INTERVAL, DEFAULT_DISTRIBUTION
 from ckm._util.address import Address, as_path
 
 if TYPE_CHECKING:
@@ -46,6 +46,13 @@ def _folder_name(name: str | Path) -> Path:
 
 def _not_empty_or_none(value: str | None) -> str | None:
     return None if value is None else _not_empty(value)
+
+
+def _seconds(value: float) -> float:
+    """Refuse a time that is negative, or not a number."""
+    if not value >= 0:
+        raise typer.BadParameter(f"{value} is not a number of seconds from 0 on.")
+    return value
 
 
 def _each_not_empty(names: list[str]) -> list[str]:
@@ -317,11 +324,20 @@ class CheckpointOptions:
         _file(
             "FILE",
             (
-                "Save the unfinished sketch to this file every 10 seconds and when interrupted "
+                "Save the unfinished sketch to this file regularly and when interrupted "
                 "(default: do not)."
             ),
         ),
     ] = None
+    checkpoint_interval: Annotated[
+        float,
+        _value(
+            "SECONDS",
+            "Time between two checkpoints: at most this much work is lost.",
+            "--checkpoint-interval",
+            callback=_seconds,
+        ),
+    ] = CHECKPOINT_INTERVAL
     resume: Annotated[
         bool,
         _flag("Continue from --checkpoint if that file exists; same result.", "--resume"),

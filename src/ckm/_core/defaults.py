@@ -7,3 +7,5 @@ DEFAULT_DISTRIBUTION = "multiscale"
 # Rows that `fit` samples beside the sketch: enough to start from and to keep outliers, and at ten
 # columns about as many bytes as the sketch.
 DEFAULT_POOL = 1000
+# Seconds between two checkpoints: at most this much work is lost, and writing one takes far less.
+CHECKPOINT_INTERVAL = 10.0

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from ckm._core.sketch import Sketch
 from ckm._util.arrays import FloatArray, RowsArray
+from ckm._util.files import atomic_file
 
 # Rows in a plot: enough for a smooth density, few enough to draw at once.
 _DRAWN_ROWS = 20_000
@@ -55,4 +56,5 @@ def draw_clusters(
     hexagon: dict[str, Any] = {"marker": "h", "markersize": 13, "color": "#9ecae1"}
     plot.plot([], [], linestyle="none", label=f"rows ({len(shown):,} drawn)", **hexagon)
     plot.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, labelspacing=1.2)
-    figure.savefig(path, dpi=150)
+    with atomic_file(path) as file:
+        figure.savefig(file, dpi=150, format="png")

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ckm._core.defaults import DEFAULT_DISTRIBUTION
+from ckm._core.defaults import CHECKPOINT_INTERVAL, DEFAULT_DISTRIBUTION
 from ckm._core.frequencies import Frequencies
 from ckm._core.sketch import Sketch
 from ckm._kernels.spec import MAX_TURNS
 from ckm._messages import Argument, Message
 from ckm._sketching.accumulate import State
-from ckm._sketching.checkpoint import CHECKPOINT_INTERVAL, CheckpointWriter
+from ckm._sketching.checkpoint import CheckpointWriter
 from ckm._sketching.choose import choose_frequencies, resolve_like
 from ckm._sketching.options import PassOptions, SketchOptions
 from ckm._sketching.run import plan_pass
@@ -283,10 +283,13 @@ def record_options(
     if sample_weight is not None:
         weights = np.ascontiguousarray(to_host(sample_weight), np.float64)
         digest = hashlib.sha256(weights.tobytes()).hexdigest()
+    columns = [request.columns] if isinstance(request.columns, str) else request.columns
     return asdict(options) | {
+        "scale": options.given_scale or "auto",
+        "standardize": bool(options.standardize),
         "sample_weight": digest,
         "like": None if model is None else model.frequencies.fingerprint,
-        "columns": None if request.columns is None else list(request.columns),
+        "columns": None if columns is None else list(columns),
         "weight_column": request.weight,
         "nan": nan,
         "pool": execution.capacity,

@@ -11,10 +11,9 @@ import math
 import os
 import time
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from ckm._core.container import (
     ContainerKind,
@@ -24,10 +23,12 @@ from ckm._core.container import (
     read_container,
     restore,
 )
+from ckm._core.defaults import CHECKPOINT_INTERVAL
 from ckm._core.sketch import Sketch
 from ckm._core.storage import sketch_from_parts, sketch_to_parts
 from ckm._messages import Argument
 from ckm._sketching.accumulate import State
+from ckm._sketching.resumable import Checkpoint, FileRecord, check_checkpoint
 from ckm._sources import Place, Source
 from ckm._util.address import INNER, Address, as_path
 from ckm._util.checks import check_whole_number
@@ -45,63 +46,8 @@ CHECKPOINT = ContainerKind(
     # Version 1 was a line of JSON, which started with this, followed by a sketch file.
     former_start=b'{"asked":',
 )
-# Seconds between two checkpoints: at most this much work is lost, and writing one takes far less.
-CHECKPOINT_INTERVAL = 10.0
 # Bytes of a digest that are kept, as many as a time in nanoseconds has.
 _STAMP_BYTES = 8
-
-
-class FileRecord(NamedTuple):
-    """A file, or a folder of files such as a Zarr store, as it was when the pass started.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    size : int
-        Its bytes; those of all files in a folder.
-    stamp : int
-        When it was modified, in nanoseconds; for a folder, a digest of the names, sizes and times
-        of all files in it; for an object of a store, a digest of its ETag or version.
-    """
-
-    name: str
-    size: int
-    stamp: int
-
-
-@dataclass(frozen=True, eq=False)
-class Checkpoint:
-    """How far a pass has come.
-
-    Parameters
-    ----------
-    sketch : Sketch
-        The sketch of the rows so far.
-    options : dict
-        The options of the pass, as JSON holds them.
-    files : tuple of FileRecord
-        The files it reads.
-    place : Place
-        Where reading continues.
-    blocks, rows, dropped : int
-        The number of blocks and rows read, and of rows dropped for missing values.
-    """
-
-    sketch: Sketch
-    options: dict[str, Any]
-    files: tuple[FileRecord, ...]
-    place: Place
-    blocks: int
-    rows: int
-    dropped: int
-
-    @property
-    def state(self) -> State:
-        """The state to continue from."""
-        return State(
-            self.sketch.tally, self.sketch.pool, self.blocks, self.rows, self.dropped, self.place
-        )
 
 
 def to_bytes(checkpoint: Checkpoint) -> bytes:
@@ -126,18 +72,17 @@ def from_bytes(data: bytes, name: str = "these bytes") -> Checkpoint:
 def _from_parts(metadata: Metadata, tensors: Tensors) -> Checkpoint:
     """The checkpoint with these metadata and tensors; ValueError and others if there is none."""
     section = metadata["checkpoint"]
-    files = []
-    for name, size, stamp in section["files"]:
-        files.append(FileRecord(str(name), int(size), int(stamp)))
-    return Checkpoint(
+    found = Checkpoint(
         sketch_from_parts(metadata["sketch"], tensors),
         dict(section["options"]),
-        tuple(files),
+        tuple(FileRecord(*file) for file in section["files"]),
         Place(*(check_whole_number(number, "place", 0) for number in section["place"])),
         check_whole_number(section["blocks"], "blocks", 0),
         check_whole_number(section["rows"], "rows", 0),
         check_whole_number(section["dropped"], "dropped", 0),
     )
+    check_checkpoint(found)
+    return found
 
 
 class CheckpointWriter:
@@ -191,6 +136,8 @@ class CheckpointWriter:
         self._lock = WriteLock(self._path)
         try:
             self.resumed_from = _read_checkpoint(self._path, resume, required, self._files)
+            if self.resumed_from is not None:
+                _require_possible_rows(self._path, self.resumed_from.rows, source.n_rows)
         except BaseException:
             self._lock.release()
             raise
@@ -338,6 +285,15 @@ def _require_same_files(
         raise CheckpointError(
             f"{new} is new, or in another order, since the checkpoint {path} was started; "
             "sketch it separately and merge."
+        )
+
+
+def _require_possible_rows(path: Path | Address, before: int, present: int | None) -> None:
+    """Refuse a checkpoint of more rows than the files have, where their number is known."""
+    if present is not None and before > present:
+        raise CheckpointError(
+            f"The checkpoint {path} is of {before:,} rows, and its files have {present:,}; "
+            "remove this checkpoint and start again."
         )
 
 

@@ -47,7 +47,7 @@ def choose_frequencies(
     if model is not None:
         frequencies = model.frequencies
         _check_columns(model, source)
-        _check_agreement(frequencies, options)
+        check_agreement(frequencies, options)
         resolve_size(options.n_clusters, frequencies.m, frequencies.n)
         return frequencies
     n = source.n_features
@@ -109,7 +109,7 @@ def _check_columns(model: Sketch, source: Source) -> None:
         )
 
 
-def _check_agreement(frequencies: Frequencies, options: SketchOptions) -> None:
+def check_agreement(frequencies: Frequencies, options: SketchOptions) -> None:
     """Refuse options that contradict the frequencies of `like`."""
     size = options.sketch_size
     if size is not None and size != frequencies.m:

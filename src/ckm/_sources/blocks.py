@@ -67,10 +67,14 @@ class Block(NamedTuple):
 def split_blocks(
     chunks: Iterable[Chunk], number: int = 0, size: int = BLOCK_ROWS
 ) -> Iterator[Block]:
-    """Cut chunks into blocks of `size` rows, of which the first has this `number`."""
+    """Cut chunks into blocks of `size` rows, of which the first has this `number`.
+
+    A chunk whose rows were all left out becomes one block without rows, so that they are counted.
+    """
     start = 0
     for chunk in chunks:
-        for offset in range(0, len(chunk.rows), size):
+        least = 1 if chunk.after.row > chunk.start.row else 0
+        for offset in range(0, max(least, len(chunk.rows)), size):
             piece = _between(chunk, offset, offset + size)
             yield Block(piece.rows, piece.weights, number, start, chunk, offset)
             number += 1

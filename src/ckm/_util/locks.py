@@ -22,6 +22,11 @@ _fcntl: Any = import_module("fcntl") if find_spec("fcntl") else None
 _OWNER_BYTES = 32
 
 
+def lock_name(path: str | os.PathLike[str]) -> str:
+    """The name of the file whose lock protects `path`."""
+    return f"{os.path.realpath(path)}.lock"
+
+
 class WriteLock:
     """The exclusive right to write a file, until `release` or the end of the process.
 
@@ -37,7 +42,8 @@ class WriteLock:
     Raises
     ------
     OutputError
-        If the lock is held by another process, or elsewhere in this one.
+        If the lock is held by another process, or elsewhere in this one; or if the file beside it
+        holds anything else than the number of a process.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -45,7 +51,7 @@ class WriteLock:
         place = as_path(path)
         if _fcntl is None or isinstance(place, Address):
             return
-        self._name = f"{os.path.realpath(place)}.lock"
+        self._name = lock_name(place)
         while self._descriptor is None:
             try:
                 self._descriptor = self._try_to_lock()
@@ -54,6 +60,8 @@ class WriteLock:
                     f"Cannot write {place}: {self._owner()} is writing it; wait until it "
                     "ends, or choose another name."
                 ) from error
+            except OutputError:
+                raise
             except OSError as error:
                 raise OutputError(
                     f"Cannot lock {place} with {self._name}: {error.strerror or error}; "
@@ -65,6 +73,7 @@ class WriteLock:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(self._name, flags, 0o666)
         try:
+            self._require_own_file(descriptor)
             try:
                 _fcntl.flock(descriptor, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
             except BlockingIOError:
@@ -83,6 +92,15 @@ class WriteLock:
             os.ftruncate(descriptor, 0)
             os.write(descriptor, str(os.getpid()).encode())
         return descriptor
+
+    def _require_own_file(self, descriptor: int) -> None:
+        """Refuse a file that is not a lock, which would be overwritten and removed."""
+        found = os.pread(descriptor, _OWNER_BYTES + 1, 0)
+        if found and not (len(found) <= _OWNER_BYTES and found.isdigit()):
+            raise OutputError(
+                f"Cannot lock {self._name.removesuffix('.lock')}: {self._name} is another file, "
+                "not a lock; rename it, or choose another output."
+            )
 
     def _owner(self) -> str:
         """The process that holds the lock, in words."""
