@@ -470,26 +470,68 @@ def announcing(n_bytes: int) -> bytes:
     return with_header(json.dumps(header, separators=(",", ":")), b"")
 
 
+@pytest.mark.parametrize("item", [b"[],", b"{},", b'"aa",', b'{"":0},', b"1e5,", b"[[[[[]]]]],"])
+@pytest.mark.parametrize("n_bytes", [2**26, 2**24, pytest.param(3 * 2**20, marks=pytest.mark.slow)])
+def test_a_header_of_many_items_takes_little_memory(
+    tmp_path: Path, item: bytes, n_bytes: int
+) -> None:
+    start = b'{"a":['
+    text = start + item * ((n_bytes - len(start) - 3) // len(item)) + b"0]}"
+    path = tmp_path / "hostile.ckm"
+    path.write_bytes(struct.pack("<Q", len(text)) + text)
+    tracemalloc.start()
+    with pytest.raises(SketchFileError):
+        ckm.load(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**27
+
+
+def test_names_that_would_not_be_read_again_are_not_written(tmp_path: Path) -> None:
+    f = ckm.draw_frequencies(4, 1)
+    with pytest.raises(
+        OutputError, match=r"names of columns .* take 17,\d+,\d+ bytes, where a header"
+    ):
+        ckm.Sketch.empty(f, ["a" * 17_000_000]).save(tmp_path / "s.ckm")
+    with pytest.raises(OutputError, match=r"take 1,0\d+,\d+ items, where a header has at most"):
+        ckm.Sketch.empty(f, ["," * 1_050_000]).save(tmp_path / "s.ckm")
+    assert not list(tmp_path.iterdir())
+    largest = ckm.Sketch.empty(f, ["a" * 16_700_000])
+    largest.save(tmp_path / "s.ckm")
+    assert ckm.load(tmp_path / "s.ckm") == largest
+
+
 @pytest.mark.parametrize(
     ("start", "reason"),
     [
         (b"\xff" * 16, "is not a sketch"),
         (b"", "is not a sketch"),
         (struct.pack("<Q", 2**26), "is not a sketch"),
-        (struct.pack("<Q", 2**26) + b"{", "header is not readable"),
+        (struct.pack("<Q", 2**24) + b"{", "header is not readable"),
+        (struct.pack("<Q", 2**26) + b"{", "header of 67,108,864 bytes, and at most 16,777,216"),
         (DATA, "longer than its header says"),
         (announcing(2**30), "longer than its header says"),
         (announcing(2**50), "truncated"),
         (announcing(-5), "longer than its header says"),
     ],
-    ids=["text", "zeros", "header of zeros", "brace", "sketch", "1 GiB", "1 PiB", "negative"],
+    ids=[
+        "text",
+        "zeros",
+        "header of zeros",
+        "brace",
+        "long header",
+        "sketch",
+        "1 GiB",
+        "1 PiB",
+        "negative",
+    ],
 )
 @pytest.mark.parametrize("kind", [SKETCH, CHECKPOINT], ids=["sketch", "checkpoint"])
 def test_a_huge_file_is_not_read_into_memory(
     tmp_path: Path, kind: ContainerKind, start: bytes, reason: str
 ) -> None:
     path = sparse(tmp_path / "huge.ckm", start)
-    limit = 4 * 2**26  # a few copies of the longest header
+    limit = 4 * 2**24  # a few copies of the longest header
     tracemalloc.start()
     with pytest.raises(kind.error, match=reason.replace("sketch", kind.noun)):
         read_container(kind, path)

@@ -176,18 +176,22 @@ def fork_command(arguments: tuple[str, ...], max_bytes: int | None = None) -> in
 
     With `max_bytes`, no file can become larger there.
     """
+    # A signal waits until the process is ready for it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     number = os.fork()
     if number:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         return number
-    log = os.open(LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    if max_bytes is not None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (max_bytes, max_bytes))
-    sys.argv = ["ckm", *arguments]
     try:
+        log = os.open(LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        if max_bytes is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (max_bytes, max_bytes))
+        sys.argv = ["ckm", *arguments]
         # A shell may have started this program with SIGINT ignored.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         # Nothing above catches SystemExit: the interpreter ends as that of any command does.
         main()
     except KeyboardInterrupt as error:
@@ -247,7 +251,7 @@ class Killer:
 
     def make_file(self, number: int) -> None:
         """Make one file, killed a few times on the way."""
-        chance = random.Random(f"{self.record.seed} {number}")
+        chance = random.Random(f"{self.record.kind} {self.record.seed} {number}")
         self._clear()
         is_replaced = chance.random() < 0.5
         if is_replaced:
@@ -269,7 +273,7 @@ class Killer:
 
     def fill_disk(self, number: int) -> None:
         """Let the size of files be limited at random, then end without the limit."""
-        chance = random.Random(f"{self.record.seed} {number} disk")
+        chance = random.Random(f"{self.record.kind} {self.record.seed} {number} disk")
         self._clear()
         OUTPUT.write_bytes(OLD)
         if chance.random() < 0.5:
@@ -310,6 +314,7 @@ class Killer:
         os.kill(process, name)
         status = wait_for(process)
         self._note_status(status)
+        assert status != 1, LOG.read_text()
         if status == 0 or not met or not (CHECKPOINT.exists() or status == 130):
             # It ended, or there was no checkpoint any more when the signal came.
             return False

@@ -147,3 +147,19 @@ def test_a_replaced_file_keeps_its_permissions(tmp_path: Path, umask: int, mode:
 def test_a_new_file_has_the_permissions_of_the_umask(tmp_path: Path, umask: int) -> None:
     write_atomically(tmp_path / "result", b"")
     assert mode_of(tmp_path / "result") == 0o666 & ~umask
+
+
+def test_ctrl_c_right_after_the_file_is_complete_stays_ctrl_c(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os_replace = os.replace
+
+    def interrupted(*names: str | Path) -> None:
+        os_replace(*names)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(tmp_path / "s.ckm", b"new")
+    assert (tmp_path / "s.ckm").read_bytes() == b"new"
+    assert len(list(tmp_path.iterdir())) == 1

@@ -25,15 +25,18 @@ from safetensors.numpy import save as _save_tensors
 from ckm._util.address import Address
 from ckm._util.arrays import Array
 from ckm._util.stores import describe_failure, open_remote, require_file
-from ckm.errors import CkmError, MissingFileError
+from ckm.errors import CkmError, MissingFileError, OutputError
 
 Metadata = dict[str, Any]
 Tensors = dict[str, Array]
 
 _Value = TypeVar("_Value")
 
-# A longer header is not ours: the file is then refused before it is read into memory.
-_MAX_HEADER_BYTES = 64 * 2**20
+# Headers hold the names of columns and, in checkpoints, of files. Longer ones are neither written
+# nor read: JSON takes up to thirty times its bytes in memory, up to a hundred for each item.
+MAX_HEADER_BYTES = 16 * 2**20
+MAX_HEADER_ITEMS = 2**20
+_ITEM_MARKS = (b",", b"[", b"{")  # each item comes after one of them
 # What reading metadata and tensors that are not ours may raise.
 _BUILD_ERRORS = (
     CkmError,
@@ -45,6 +48,7 @@ _BUILD_ERRORS = (
     ValueError,
 )
 _LENGTH_BYTES = 8  # of the integer that the file starts with
+_MARGIN = 2**13  # bytes of the rest of a header: its tensors
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,20 @@ def pack_container(
     """The bytes of a container; `version` is the newest of its kind unless given."""
     own = metadata | {"version": kind.version if version is None else version}
     own["sha256"] = _digest(own, tensors)
-    return bytes(_save_tensors(tensors, metadata={kind.key: _canonical(own)}))
+    text = _canonical(own)
+    require_header_space(kind, text)
+    return bytes(_save_tensors(tensors, metadata={kind.key: text}))
+
+
+def require_header_space(kind: ContainerKind, text: str) -> None:
+    """Raise `OutputError` if metadata, as JSON, would make a header that is not read again."""
+    # As the header holds it: a string within JSON.
+    excess = _excess(json.dumps(text, ensure_ascii=False).encode(errors="surrogatepass"), _MARGIN)
+    if excess is not None:
+        raise OutputError(
+            f"The names of columns and files in this {kind.noun} take {excess}; shorten them, or "
+            "sketch fewer files at a time and merge the sketches."
+        )
 
 
 def unpack_container(kind: ContainerKind, data: bytes, name: str) -> Contents:
@@ -164,9 +181,9 @@ def read_container(kind: ContainerKind, path: Path | Address) -> bytes:
 
 def _read_announced(kind: ContainerKind, file: BinaryIO, size: int, name: str) -> bytes:
     """The bytes of an open file of `size` bytes, if its header announces as many."""
-    header = file.read(_LENGTH_BYTES)
-    if len(header) == _LENGTH_BYTES and _header_length(header) <= _MAX_HEADER_BYTES:
-        header += file.read(_header_length(header))
+    header = file.read(_LENGTH_BYTES + 1)
+    if len(header) > _LENGTH_BYTES and 0 < _header_length(header) <= MAX_HEADER_BYTES:
+        header += file.read(_header_length(header) - 1)
     expected = len(header) + _payload_bytes(_header(kind, header, name))
     if size < expected:
         kind.refuse(name, "is truncated")
@@ -221,6 +238,16 @@ def _tensor_end(tensor: Any) -> int:
     return offsets[1] if type(offsets[1]) is int and offsets[1] > 0 else 0
 
 
+def _excess(header: bytes, margin: int = 0) -> str | None:
+    """How a header is larger than those that are read, in words; None if it is not."""
+    if len(header) + margin > MAX_HEADER_BYTES:
+        return f"{len(header):,} bytes, where a header has at most {MAX_HEADER_BYTES:,}"
+    n_items = sum(header.count(mark) for mark in _ITEM_MARKS)
+    if n_items + margin > MAX_HEADER_ITEMS:
+        return f"{n_items:,} items, where a header has at most {MAX_HEADER_ITEMS:,}"
+    return None
+
+
 def _canonical(metadata: Metadata) -> str:
     return json.dumps(metadata, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
@@ -242,10 +269,17 @@ def _header(kind: ContainerKind, data: bytes, name: str) -> dict[str, Any]:
         kind.refuse(name, "was written by an earlier version of ckm, in another format")
     length = _header_length(data) if len(data) >= _LENGTH_BYTES else 0
     end = _LENGTH_BYTES + length
-    if not 2 <= length <= _MAX_HEADER_BYTES or data[_LENGTH_BYTES : _LENGTH_BYTES + 1] != b"{":
+    if length < 2 or data[_LENGTH_BYTES : _LENGTH_BYTES + 1] != b"{":
         kind.refuse(name, f"is not a {kind.noun}")
+    if length > MAX_HEADER_BYTES:
+        kind.refuse(
+            name, f"has a header of {length:,} bytes, and at most {MAX_HEADER_BYTES:,} are read"
+        )
     if len(data) < end:
         kind.refuse(name, "is truncated")
+    excess = _excess(data[_LENGTH_BYTES:end])
+    if excess is not None:
+        kind.refuse(name, f"has a header of {excess}")
     try:
         header = json.loads(data[_LENGTH_BYTES:end].decode())
     except (ValueError, RecursionError):

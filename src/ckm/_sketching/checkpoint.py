@@ -21,6 +21,7 @@ from ckm._core.container import (
     Tensors,
     pack_container,
     read_container,
+    require_header_space,
     restore,
 )
 from ckm._core.defaults import CHECKPOINT_INTERVAL
@@ -129,6 +130,7 @@ class CheckpointWriter:
         self._files = _record_files(source)
         # Compare options in the form in which a checkpoint holds them.
         options = json.loads(json.dumps(options, default=lambda value: value.item()))
+        require_header_space(CHECKPOINT, json.dumps([options, self._files]))
         required = dict(options)
         if any_seed:
             del required["random_state"]

@@ -5,7 +5,7 @@ import secrets
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -52,7 +52,9 @@ def atomic_file(path: Name) -> Iterator[BinaryIO]:
                 os.fsync(file.fileno())
             os.replace(temporary, target)
         except BaseException:
-            os.unlink(temporary)
+            # It is gone if Ctrl-C came right after it was renamed.
+            with suppress(OSError):
+                os.unlink(temporary)
             raise
     except CkmError:  # some are OSErrors as well, and say more
         raise
