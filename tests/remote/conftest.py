@@ -34,7 +34,7 @@ class Bucket:
         body: bytes = answer["Body"].read()
         return body
 
-    def keys(self) -> list[str]:
+    def names(self) -> list[str]:
         listed = self.client.list_objects_v2(Bucket=self.name)  # type: ignore[attr-defined]
         return sorted(item["Key"] for item in listed.get("Contents", []))
 

@@ -16,6 +16,7 @@ from ckm._sources.settings import ReadSettings
 from ckm._sources.streaming import Batch, StreamSource
 from ckm._util.address import hide_secrets, is_address
 from ckm._util.arrays import FloatArray, RowsArray
+from ckm._util.stores import with_attempts
 from ckm.errors import DataError, InputFileError
 
 ERRORS = (
@@ -255,6 +256,12 @@ def unreadable(error: Exception, where: str) -> InputFileError:
     remedy = "check the file, or write it again"
     if is_address(where):
         reason = hide_secrets(reason)
-        if isinstance(error, OSError) and not isinstance(error, pa.ArrowException):
+        if is_failed_request(error):
+            reason = with_attempts(reason.rstrip("."), error)
             remedy = "check the network and your credentials, and try again"
     return InputFileError(f"Cannot read {where}: {reason.rstrip('.')}; {remedy}.")
+
+
+def is_failed_request(error: BaseException) -> bool:
+    """Whether an error of a file that is not on this machine is one of the way to it."""
+    return isinstance(error, OSError) and not isinstance(error, pa.ArrowException)

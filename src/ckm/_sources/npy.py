@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ckm._sources.arrow import is_failed_request, unreadable
 from ckm._sources.columns import ColumnRequest
 from ckm._sources.settings import ReadSettings
 from ckm._sources.stored import Part, Stored, StoredSource
@@ -110,6 +111,8 @@ def _open(path: FilePath) -> Stored:
     except InputFileError:
         raise
     except (ValueError, OSError, EOFError) as error:
+        if isinstance(path, RemoteFile) and is_failed_request(error):
+            raise unreadable(error, str(path)) from None
         reason = f"it is damaged or not a .npy file ({str(error).splitlines()[0]})"
         if "pickle" in str(error).lower() or "object" in str(error).lower():
             reason = "it holds Python objects (a pickle) where numbers are expected"

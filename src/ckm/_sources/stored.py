@@ -5,9 +5,11 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ckm._sources.arrow import is_failed_request, unreadable
 from ckm._sources.base import BEGINNING, Chunk, Place, Source, require_numeric, require_table
 from ckm._sources.sampling import draw_sample, pick_parts
 from ckm._sources.settings import ReadSettings
+from ckm._util.address import is_address
 from ckm._util.arrays import Array, FloatArray, IntArray
 from ckm._util.stores import FilePath, require_unchanged
 from ckm.errors import DataError, InputFileError
@@ -126,6 +128,8 @@ class StoredSource(Source):
         except InputFileError:
             raise
         except (OSError, ValueError, KeyError, RuntimeError) as error:
+            if is_failed_request(error) and is_address(part.name):
+                raise unreadable(error, part.name) from None
             raise InputFileError(
                 f"Cannot read rows {run.low} to {run.high} of {part.name}: {error}; check the file."
             ) from error

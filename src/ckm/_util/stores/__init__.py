@@ -22,6 +22,7 @@ from ckm.errors import CkmError, InputFileError, MissingFileError, OutputError
 
 # How often a request is made before it fails, in all.
 ATTEMPTS = 5
+_TRIED = f"tried {ATTEMPTS} times"
 # Seconds without an answer after which a request is made again.
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 30.0
@@ -317,7 +318,15 @@ def any_remote(paths: Iterable[object]) -> bool:
 def describe_failure(error: BaseException, address: Address) -> str:
     """The first line of an error of another library, without credentials."""
     text = str(error) or type(error).__name__
-    return address.hide_secrets(text.splitlines()[0]).rstrip(".")
+    return address.hide_secrets(with_attempts(text.splitlines()[0].rstrip("."), error))
+
+
+def with_attempts(reason: str, error: BaseException) -> str:
+    """The reason for an error, with how often a request is made before it fails."""
+    is_final = isinstance(error, FileNotFoundError | PermissionError)
+    if not isinstance(error, OSError) or is_final or _TRIED in reason:
+        return reason
+    return f"{reason} (requests are {_TRIED})"
 
 
 @contextmanager

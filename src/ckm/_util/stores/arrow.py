@@ -4,6 +4,7 @@ Credentials are found as the tools of each store find them: in the environment, 
 files, from the machine. Requests that fail are repeated by Arrow, a limited number of times.
 """
 
+import ctypes
 import os
 from contextlib import suppress
 from datetime import timedelta
@@ -77,8 +78,8 @@ class ArrowStore(Store):
         return opened
 
     def upload(self, source: Path, address: Address) -> None:
-        # In a thread that no signal interrupts: a stream of Arrow that is left completes the
-        # object with what was written so far.
+        # In a thread, which no signal interrupts: a stream of Arrow that is left in the middle
+        # completes the object with what was written so far.
         failures = list[BaseException]()
         thread = Thread(target=self._put, args=(source, address, failures), daemon=True)
         thread.start()
@@ -92,8 +93,12 @@ class ArrowStore(Store):
                 content = file.read_buffer()
                 # Without compression, which Arrow would choose by the name.
                 stream = self._fs.open_output_stream(self._path(address), compression=None)
-                stream.write(content)
-                stream.close()
+                try:
+                    stream.write(content)
+                    stream.close()
+                except BaseException:
+                    _keep_forever(stream)
+                    raise
         except BaseException as error:
             failures.append(error)
 
@@ -127,6 +132,15 @@ class ArrowStore(Store):
 
     def _path(self, address: Address) -> str:
         return f"{self._container}/{address.key}" if address.key else self._container
+
+
+def _keep_forever(stream: Any) -> None:
+    """Prevent that a stream whose upload failed is ever released.
+
+    Arrow would then complete the object with the parts that arrived, and has no way to abort. The
+    store keeps the parts of the upload, which nobody sees, as long as its rules say.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(stream))
 
 
 def store_for(address: Address) -> ArrowStore:
