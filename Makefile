@@ -3,13 +3,14 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-slow test-slow-sample test-engines java test-torch test-gpu lint bench bench-quality bench-gpu reproduce reproduce-full clean
+.PHONY: help demo test test-slow test-slow-sample test-engines test-engines-slow java test-torch test-gpu lint bench bench-quality bench-gpu reproduce reproduce-full clean
 
 help:
 	@echo "make demo   cluster a million rows and compare with k-means (under a minute once installed)"
 	@echo "make test   lint, then run the fast tests (four minutes on two cores)"
 	@echo "make test-slow   the slow tests: quality on large data, cold compilation, fuzzing"
 	@echo "make test-engines   run the tests on local clusters of Dask, Spark and Ray"
+	@echo "make test-engines-slow   lose workers, nodes and drivers of such clusters in passes over ten million rows (ten minutes)"
 	@echo "make test-torch   the tests of what works with torch, on the CPU (installs torch unless it is there)"
 	@echo "make test-gpu     the tests of the GPU kernels, on the GPU of this machine"
 	@echo "make lint   ruff, mypy --strict, import directions"
@@ -58,7 +59,11 @@ test-slow-sample: $(VENV)/installed
 	$(PYTEST) -m sampled --ignore tests/engines
 
 test-engines: $(VENV)/installed-engines java
-	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/engines
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" tests/engines
+
+# Clusters that lose workers, and drivers that are killed, in passes over ten million rows.
+test-engines-slow: $(VENV)/installed-engines java
+	$(BIN)/python -m pytest -m slow tests/engines
 
 # Spark runs on Java 17; the tests of Dask and Ray do without.
 java:

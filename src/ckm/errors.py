@@ -244,6 +244,19 @@ class OutputError(CkmError, OSError):
     """
 
 
+class EngineError(CkmError, RuntimeError):
+    """Dask, Spark or Ray lost so many workers that it gave up.
+
+    No partial result is returned. A worker that the engine could replace is no error.
+
+    Examples
+    --------
+    >>> import ckm
+    >>> issubclass(ckm.errors.EngineError, RuntimeError)
+    True
+    """
+
+
 class PhaseWarning(UserWarning):
     """Phases are too large for float32 to resolve: the sketch carries little information.
 

@@ -98,7 +98,7 @@ def sketch(
     with a bit-identical result. The checkpoint is removed once the sketch is written.
 
     With --engine the workers of a cluster read and sketch the files; the result is bit-identical
-    for the same frequencies.
+    for the same frequencies. With --checkpoint too, they do so a few files per core at a time.
     """
     if clusters is None and frequencies.sketch_size is None and like is None:
         raise typer.BadParameter(

@@ -21,6 +21,7 @@ from ckm._sketching.options import PassOptions, SketchOptions
 from ckm._sketching.run import plan_pass
 from ckm._sources import ColumnRequest, Source, open_rows
 from ckm._sources.adapters import WithoutMissing
+from ckm._sources.engines.base import PartitionedSource
 from ckm._util.checks import check_whole_number
 from ckm._util.device import to_host
 from ckm._util.random import RandomState, seed_of
@@ -159,6 +160,8 @@ default="multiscale"
         If the checkpoint to resume from is damaged, or its files have changed.
     OutputError
         If the checkpoint cannot be written, or another process is writing it.
+    EngineError
+        If Dask, Spark or Ray lost workers and gave up.
 
     Warns
     -----
@@ -203,9 +206,12 @@ default="multiscale"
     source = open_rows(data, request, sample_weight, nan)
     writer = None
     if checkpoint is not None:
+        recorded = record_options(options, execution, request, model, nan, sample_weight)
+        if isinstance(source, PartitionedSource):
+            recorded |= source.reader.record()
         writer = CheckpointWriter(
             checkpoint,
-            record_options(options, execution, request, model, nan, sample_weight),
+            recorded,
             source,
             resume=resume,
             any_seed=random_state is None,
@@ -248,6 +254,8 @@ def _run_pass(
 ) -> tuple[Sketch, State]:
     """Sketch the rows of a source, from the checkpoint on that `writer` resumes."""
     this_pass = plan_pass(source, execution)
+    if writer is not None:
+        this_pass = replace(this_pass, step=writer.step)
     if writer is not None and writer.resumed_from is not None:
         frequencies = writer.resumed_from.sketch.frequencies
         state = writer.resumed_from.state

@@ -29,8 +29,14 @@ from ckm._core.sketch import Sketch
 from ckm._core.storage import sketch_from_parts, sketch_to_parts
 from ckm._messages import Argument
 from ckm._sketching.accumulate import State
-from ckm._sketching.resumable import Checkpoint, FileRecord, check_checkpoint
+from ckm._sketching.resumable import (
+    PARTITIONS_PER_STEP,
+    Checkpoint,
+    FileRecord,
+    check_checkpoint,
+)
 from ckm._sources import Place, Source
+from ckm._sources.engines.base import PartitionedSource
 from ckm._util.address import INNER, Address, as_path
 from ckm._util.checks import check_whole_number
 from ckm._util.files import check_writable, write_atomically
@@ -47,6 +53,9 @@ CHECKPOINT = ContainerKind(
     # Version 1 was a line of JSON, which started with this, followed by a sketch file.
     former_start=b'{"asked":',
 )
+# Tasks of a step for each that runs at a time. Workers that are done wait for the last of a step,
+# an eighth of its time on average if tasks take equally long.
+_TASKS_PER_STEP = 4
 # Bytes of a digest that are kept, as many as a time in nanoseconds has.
 _STAMP_BYTES = 8
 
@@ -113,6 +122,8 @@ class CheckpointWriter:
         The checkpoint that the pass continues from.
     options : dict
         The options of the pass; those of the checkpoint where it is resumed.
+    step : int or None
+        For rows of an engine, the number of partitions between two states that are recorded.
     """
 
     def __init__(
@@ -134,6 +145,8 @@ class CheckpointWriter:
         required = dict(options)
         if any_seed:
             del required["random_state"]
+        if isinstance(source, PartitionedSource):
+            options[PARTITIONS_PER_STEP] = _TASKS_PER_STEP * source.tasks_at_a_time()
         check_writable(path)
         self._lock = WriteLock(self._path)
         try:
@@ -144,6 +157,7 @@ class CheckpointWriter:
             self._lock.release()
             raise
         self.options = options if self.resumed_from is None else self.resumed_from.options
+        self.step: int | None = self.options.get(PARTITIONS_PER_STEP)
         self._unwritten: Checkpoint | None = None
         self._last_write = time.monotonic()
 

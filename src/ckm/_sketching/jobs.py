@@ -5,7 +5,7 @@ workers and never back. Sums are integers, so any split into partitions, any ord
 any engine give bit-identical sums.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from ckm._sketching.accumulate import BlockSketcher, State, accumulate
 from ckm._sketching.options import SketchOptions
 from ckm._sketching.pilot import PILOT_ROWS, pilot_from_rows
 from ckm._sketching.scale import PilotSummary, summarise_pilot
-from ckm._sources.base import Chunk
+from ckm._sources.base import Chunk, Place
 from ckm._sources.blocks import split_blocks
 from ckm._sources.engines.base import Job, PartitionedSource
 from ckm._sources.sampling import pick_evenly
@@ -145,6 +145,30 @@ class SketchJob(Job):
 
 def sketch_partitions(source: PartitionedSource, job: SketchJob) -> State:
     """Add up all rows of `source` where they are."""
-    # A copy of the frequencies without what was computed from them: each worker gets them once.
-    light = replace(job, frequencies=replace(job.frequencies))
-    return job.state_of(source.run(light))
+    return job.state_of(source.run(_light(job)))
+
+
+def sketch_in_steps(
+    source: PartitionedSource,
+    job: SketchJob,
+    state: State,
+    step: int,
+    on_state: Callable[[State], None],
+) -> State:
+    """Add up the partitions from the place of `state` on, `step` of them at a time.
+
+    `on_state` is called after each step. Steps begin at multiples of `step`, so a pass that is
+    resumed adds up moments in the same order.
+    """
+    light = _light(job)
+    for low in range(state.place.part, source.n_partitions or 0, step):
+        high = min(low + step, source.n_partitions or 0)
+        added = job.state_of(source.run(light, np.arange(low, high)))
+        state = replace(state + added, place=Place(high))
+        on_state(state)
+    return state
+
+
+def _light(job: SketchJob) -> SketchJob:
+    """A copy without what was computed from the frequencies: each worker gets them once."""
+    return replace(job, frequencies=replace(job.frequencies))

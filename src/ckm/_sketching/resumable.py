@@ -27,6 +27,9 @@ from ckm._util.random import seed_of
 # the digest of a folder is 64 bits without a sign.
 _MAX_SIZE = 2**63 - 1
 _STAMPS = range(-(2**63), 2**64)
+# The option that only a pass of an engine has. The workers of a cluster may change before it is
+# resumed; its steps do not.
+PARTITIONS_PER_STEP = "partitions_per_step"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -83,6 +86,11 @@ class Checkpoint:
         )
 
     @property
+    def step(self) -> int | None:
+        """The number of files of a step, if an engine reads them; each is a partition."""
+        return self.options.get(PARTITIONS_PER_STEP)
+
+    @property
     def asks_for_weights(self) -> bool:
         """Whether weights are named in the options; a source that was opened before may have some
         of its own.
@@ -120,12 +128,13 @@ def _check_file(file: FileRecord) -> None:
 
 def _check_options(options: dict[str, Any]) -> None:
     """Refuse options other than those of a pass, and values that a pass would refuse."""
-    if options.keys() != _OPTION_CHECKS.keys():
-        names = sorted(options.keys() ^ _OPTION_CHECKS.keys())
+    expected = _OPTION_CHECKS.keys() - ({PARTITIONS_PER_STEP} - options.keys())
+    if options.keys() != expected:
+        names = sorted(options.keys() ^ expected)
         raise ValueError(f"the options {', '.join(names)} are missing or not known")
-    for name, is_valid in _OPTION_CHECKS.items():
-        if not is_valid(options[name]):
-            raise ValueError(f"{options[name]!r} cannot be the option {name}")
+    for name, value in options.items():
+        if not _OPTION_CHECKS[name](value):
+            raise ValueError(f"{value!r} cannot be the option {name}")
     if options["sample_weight"] is not None and options["weight_column"] is not None:
         raise ValueError("weights cannot come from two places")
 
@@ -159,6 +168,11 @@ def _check_columns(options: dict[str, Any], columns: tuple[str, ...] | None) -> 
 def _check_place(found: Checkpoint) -> None:
     """Refuse a place that is not within the files, or where so many rows cannot end."""
     place = found.place
+    if found.step is not None:
+        is_step = place.part % found.step == 0 or place.part == len(found.files)
+        if not is_step or place != Place(place.part) or not 1 <= place.part <= len(found.files):
+            raise ValueError(f"no step of {found.step} files can end at {place}")
+        return
     if place.part >= len(found.files):
         raise ValueError(f"there is no file number {place.part} among {len(found.files)}")
     is_later = place.part > 0
@@ -186,7 +200,9 @@ def _check_counts(found: Checkpoint) -> None:
     if count > kept or (count < kept and not may_be_fewer):
         raise ValueError(f"a sketch of {count} rows cannot be that of {kept}")
     is_too_few = found.is_from_cpu and kept > found.blocks * BLOCK_ROWS
-    if not 1 <= found.blocks <= found.rows or is_too_few:
+    # The files of a step may all be empty.
+    least = 1 if found.step is None or found.rows else 0
+    if not least <= found.blocks <= found.rows or is_too_few:
         raise ValueError(f"{found.rows} rows cannot have been read in {found.blocks} blocks")
 
 
@@ -256,4 +272,5 @@ _OPTION_CHECKS: dict[str, Callable[[Any], bool]] = {
     "pool": _is_count(0),
     "device": _is_accepted_by(check_device),
     "random_state": _is_seed,
+    PARTITIONS_PER_STEP: _is_count(1),
 }

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ckm._core.frequencies import Frequencies
 from ckm._kernels import Kernel, kernel_for
 from ckm._sketching.accumulate import BlockSketcher, State, accumulate
-from ckm._sketching.jobs import SketchJob, sketch_partitions
+from ckm._sketching.jobs import SketchJob, sketch_in_steps, sketch_partitions
 from ckm._sketching.options import PassOptions
 from ckm._sources import Source
 from ckm._sources.blocks import split_blocks
@@ -39,6 +39,8 @@ class Pass:
         The number of threads; of each task on an engine.
     block_rows : int or None
         The number of rows that the kernel takes at a time; None for the default.
+    step : int or None
+        The number of partitions of an engine between two checkpoints; None for all at once.
     """
 
     source: Source
@@ -46,6 +48,7 @@ class Pass:
     kernel: Kernel
     n_threads: int
     block_rows: int | None = None
+    step: int | None = None
 
     def run(
         self, frequencies: Frequencies, state: State, on_state: Callable[[State], None]
@@ -62,13 +65,19 @@ class Pass:
             self.n_threads,
         )
         if isinstance(self.source, PartitionedSource):
-            state = self._run_on_engine(self.source, frequencies)
+            state = self._run_on_engine(self.source, frequencies, state, on_state)
         else:
             state = self._run_here(frequencies, state, on_state)
         _log.info("sketched %d rows in %.2f s", state.tally.count, time.perf_counter() - started)
         return state
 
-    def _run_on_engine(self, source: PartitionedSource, frequencies: Frequencies) -> State:
+    def _run_on_engine(
+        self,
+        source: PartitionedSource,
+        frequencies: Frequencies,
+        state: State,
+        on_state: Callable[[State], None],
+    ) -> State:
         job = SketchJob(
             frequencies,
             self.options.device,
@@ -77,7 +86,9 @@ class Pass:
             self.n_threads,
             source.columns,
         )
-        return sketch_partitions(source, job)
+        if self.step is None:
+            return sketch_partitions(source, job)
+        return sketch_in_steps(source, job, state, self.step, on_state)
 
     def _run_here(
         self, frequencies: Frequencies, state: State, on_state: Callable[[State], None]

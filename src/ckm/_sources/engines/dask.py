@@ -1,6 +1,7 @@
 """Dask: arrays, data frames and bags of batches, on any scheduler."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Self
 
 import dask
@@ -10,12 +11,16 @@ from ckm._sources.base import require_numeric, require_table
 from ckm._sources.columns import ColumnRequest
 from ckm._sources.engines.base import (
     FAN_IN,
+    NO_WORKERS_SECONDS,
+    POLL_SECONDS,
     Description,
     Job,
     Labeller,
     PartitionedSource,
     PartitionReader,
+    Patience,
     describe,
+    lost_workers,
 )
 from ckm._sources.paths import import_optional
 from ckm._sources.settings import ReadSettings
@@ -33,15 +38,23 @@ class DaskSource(PartitionedSource):
         partitions: Sequence[Any],
         reader: PartitionReader,
         lengths: Sequence[int] | None = None,
+        parts: tuple[str, ...] = (),
     ) -> None:
         super().__init__(reader, None if lengths is None else sum(lengths))
+        self.parts = parts
         self._partitions = partitions
         self._lengths = lengths
         self.n_partitions = len(partitions)
 
     def with_reader(self, reader: PartitionReader) -> Self:
         lengths = None if reader.drop_missing else self._lengths
-        return type(self)(self._partitions, reader, lengths)
+        return type(self)(self._partitions, reader, lengths, self.parts)
+
+    def tasks_at_a_time(self) -> int:
+        client = _client()
+        if client is None:
+            return int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
+        return max(1, int(sum(client.nthreads().values())))
 
     def _run(self, job: Job, which: IntArray | None) -> Any:
         """Build a tree of tasks, each merging `FAN_IN` results; the driver gets its root alone."""
@@ -55,7 +68,7 @@ class DaskSource(PartitionedSource):
         ]
         while len(level) > 1:
             level = [merge(sent, level[low : low + FAN_IN]) for low in range(0, len(level), FAN_IN)]
-        return None if not level else dask.compute(dask.delayed(_finish)(sent, level[0]))[0]
+        return None if not level else _compute(dask.delayed(_finish)(sent, level[0]))
 
     def label_rows(self, labeller: Labeller) -> Any:
         """Return a dask array of labels with the chunks of the rows.
@@ -94,7 +107,8 @@ def open_files(paths: Sequence[str], reader: PartitionReader, address: str | Non
         distributed = import_optional("distributed", "files by a Dask cluster", install)
         # A new client becomes the scheduler in use.
         distributed.Client(address)
-    return DaskSource([dask.delayed([path], traverse=False) for path in paths], reader)
+    partitions = [dask.delayed([path], traverse=False) for path in paths]
+    return DaskSource(partitions, reader, parts=tuple(paths))
 
 
 def _open_array(array: Any, request: ColumnRequest) -> DaskSource:
@@ -120,7 +134,7 @@ def _open_bag(bag: Any, request: ColumnRequest) -> DaskSource:
     """Open a bag; a worker describes the columns of the first partition that has a batch."""
     partitions = bag.to_delayed()
     for partition in partitions:
-        found = dask.compute(dask.delayed(_describe)(partition, request))[0]
+        found = _compute(dask.delayed(_describe)(partition, request))
         if found is not None:
             found.emit_warnings()
             return DaskSource(partitions, found.reader)
@@ -131,6 +145,52 @@ def _open_bag(bag: Any, request: ColumnRequest) -> DaskSource:
 
 
 _OPENERS = {"Array": _open_array, "DataFrame": _open_frame, "Bag": _open_bag}
+
+
+def _client() -> Any:
+    """The client of the cluster in use; None for the threads or processes of this machine."""
+    client = getattr(dask.base.get_scheduler(), "__self__", None)
+    return client if hasattr(client, "scheduler_info") else None
+
+
+def _compute(value: Any) -> Any:
+    """Compute a delayed value with the scheduler in use.
+
+    Raises `EngineError` if a cluster loses its workers; Dask would wait for others forever.
+    """
+    client = _client()
+    if client is None:
+        return dask.compute(value)[0]
+    from distributed import CancelledError, KilledWorker, scheduler
+    from distributed.comm import CommClosedError
+
+    future = client.compute(value)
+    try:
+        _wait(client, future)
+        return future.result()
+    # The second is what schedulers raise that have such a limit of their own.
+    except (KilledWorker, getattr(scheduler, "NoWorkerError", KilledWorker)) as error:
+        raise lost_workers("Dask", str(error)) from None
+    except (CancelledError, CommClosedError) as error:
+        reason = f"the scheduler is gone, or dropped the work ({error})"
+        raise lost_workers("Dask", reason) from None
+    finally:
+        # What still runs, after an error here, is not needed.
+        future.release()
+
+
+def _wait(client: Any, future: Any) -> None:
+    """Wait until the future is done, or failed; raises if workers are gone for too long."""
+    from distributed import wait
+
+    setting = dask.config.get("distributed.scheduler.no-workers-timeout", None)
+    limit = NO_WORKERS_SECONDS if setting is None else dask.utils.parse_timedelta(setting)
+    patience = Patience("Dask", bool(client.scheduler_info()["workers"]), limit)
+    while True:
+        with suppress(TimeoutError):
+            wait(future, timeout=POLL_SECONDS)
+            return
+        patience.look(bool(client.scheduler_info()["workers"]))
 
 
 # The functions below run on workers.

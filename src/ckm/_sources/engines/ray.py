@@ -1,8 +1,10 @@
 """Ray: datasets, through `map_batches`. Blocks are read, added up and released as they stream."""
 
 import os
+import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -17,12 +19,16 @@ from ckm._sources.columns import ColumnChoice, ColumnRequest, choose, choose_mat
 from ckm._sources.engines.base import (
     FAN_IN,
     LABEL,
+    NO_WORKERS_SECONDS,
+    POLL_SECONDS,
     EngineTable,
     Files,
     Job,
     Labeller,
     PartitionReader,
+    Patience,
     from_bytes,
+    lost_workers,
     to_bytes,
 )
 from ckm._sources.settings import ReadSettings
@@ -31,6 +37,15 @@ from ckm.errors import CkmError, DataError
 
 _BLOCK = "a block"  # the name of each block in errors, since Ray does not number them
 _HASHED_ROWS = 64  # rows from which the number of a block is made
+# What Ray raises once it does not repeat tasks any more, or not even its own processes are left.
+_LOSSES = (
+    ray.exceptions.LocalRayletDiedError,
+    ray.exceptions.NodeDiedError,
+    ray.exceptions.ObjectLostError,
+    ray.exceptions.OutOfMemoryError,
+    ray.exceptions.RaySystemError,
+    ray.exceptions.WorkerCrashedError,
+)
 
 
 class RaySource(EngineTable):
@@ -38,14 +53,28 @@ class RaySource(EngineTable):
 
     engine = "Ray"
 
+    def __init__(self, data: Any, reader: PartitionReader, files: Files | None = None) -> None:
+        super().__init__(data, reader, files)
+        self.n_partitions = None if files is None else len(files.paths)
+
+    def tasks_at_a_time(self) -> int:
+        return max(1, int(ray.cluster_resources().get("CPU", 0)))
+
     def _run(self, job: Job, which: IntArray | None) -> Any:
         """Compute a result per block, then build a tree of tasks that merge `FAN_IN` tables each.
 
-        The driver gets the root of the tree alone. `which` is ignored: blocks have no numbers.
+        The driver gets the root of the tree alone. `which` is for files: blocks of other data have
+        no numbers, and all of them are used.
         """
+        table = self._used_columns()
+        if self._files is not None and which is not None:
+            table = _numbers(map(int, which))
+        return _watch(lambda: self._compute(table, job))
+
+    def _compute(self, table: Any, job: Job) -> Any:
         sent = ray.put(job)
         partition = _Partition(job, self.reader, self._files)
-        results = _map_blocks(self._used_columns(), partition).to_arrow_refs()
+        results = _map_blocks(table, partition).to_arrow_refs()
         merge = ray.remote(_merge)
         while len(results) > FAN_IN:
             results = [
@@ -91,8 +120,41 @@ def open_files(paths: Sequence[str], reader: PartitionReader, address: str | Non
         # Without an address Ray would look for a cluster that was started here, and wait for it
         # even if it is gone.
         ray.init(address=address or os.environ.get("RAY_ADDRESS", "local"), log_to_driver=False)
-    numbers = ray.data.range(len(paths), override_num_blocks=len(paths))
-    return RaySource(numbers, reader, Files(tuple(paths)))
+    return RaySource(_numbers(range(len(paths))), reader, Files(tuple(paths)))
+
+
+def _numbers(numbers: Iterable[int]) -> Any:
+    """A dataset of blocks of one number each."""
+    rows = [{"id": number} for number in numbers]
+    return ray.data.from_items(rows, override_num_blocks=len(rows))
+
+
+def _watch(compute: Callable[[], Any]) -> Any:
+    """Run `compute` in a thread, and raise `EngineError` if the cluster loses its nodes meanwhile.
+
+    Ray waits for other nodes forever, and cannot be told to stop; the thread is left to it.
+    """
+    done = Future[Any]()
+
+    def work() -> None:
+        try:
+            done.set_result(compute())
+        except BaseException as error:
+            done.set_exception(error)
+
+    patience = Patience("Ray", _has_nodes(), NO_WORKERS_SECONDS)
+    threading.Thread(target=work, daemon=True).start()
+    while not wait([done], POLL_SECONDS).done:
+        patience.look(_has_nodes())
+    try:
+        return done.result()
+    except _LOSSES as error:
+        raise lost_workers("Ray", str(error)) from None
+
+
+def _has_nodes() -> bool:
+    """Whether any node can run tasks."""
+    return bool(ray.cluster_resources().get("CPU", 0) > 0)
 
 
 def _arrow_type(kind: Any) -> Any:
@@ -129,11 +191,12 @@ class _Partition:
     files: Files | None
 
     def __call__(self, block: Any) -> Any:
-        batches: Iterable[Any] = [block]
         if self.files is not None:
-            batches = self.files.with_numbers(block.column("id").to_pylist())
+            numbers = block.column("id").to_pylist()
+            opened = self.reader.chunks(f"partition {numbers[0]}", self.files.with_numbers(numbers))
+            return _to_table([self.job.of_partition(numbers[0], opened)])
         # A failure of the first chunk is raised within the job, which turns it into a result.
-        chunks = _Started(self.reader.chunks(_BLOCK, batches))
+        chunks = _Started(self.reader.chunks(_BLOCK, [block]))
         return _to_table([self.job.of_partition(chunks.number, chunks)])
 
 

@@ -24,6 +24,7 @@ from ckm._sources.engines.base import (
     Labeller,
     PartitionReader,
     from_bytes,
+    lost_workers,
     to_bytes,
 )
 from ckm._sources.settings import ReadSettings
@@ -31,6 +32,15 @@ from ckm._util.arrays import IntArray
 from ckm.errors import DataError
 
 _SCHEMA = "part binary"  # of a table of pickled results
+# What Spark's errors say if executors, Python workers or the driver's Java are gone. One class of
+# error stands for these and for errors in the code of a task.
+_LOSSES = (
+    "ExecutorLostFailure",
+    "Python worker exited unexpectedly",
+    "Master removed our application",
+    "SparkContext was shut down",
+    "Answer from Java side is empty",
+)
 # Tasks of the first round of merging if the number of partitions is not known.
 _DEFAULT_MERGE_TASKS = 8
 
@@ -44,8 +54,15 @@ class SparkSource(EngineTable):
 
     @cached_property
     def n_partitions(self) -> int | None:  # type: ignore[override]
-        """The number of partitions; None with Spark Connect, which does not report it."""
+        """The number of partitions; None for data of Spark Connect, which does not report it."""
+        if self._files is not None:
+            return len(self._files.paths)
         return int(self._data.rdd.getNumPartitions()) if hasattr(self._data, "_jdf") else None
+
+    def tasks_at_a_time(self) -> int:
+        if not hasattr(self._data, "_jdf"):
+            return FAN_IN  # Spark Connect does not report it
+        return int(self._data.sparkSession.sparkContext.defaultParallelism)
 
     def _run(self, job: Job, which: IntArray | None) -> Any:
         """Compute a result per partition; later stages merge about `FAN_IN` of them per task.
@@ -57,9 +74,12 @@ class SparkSource(EngineTable):
         numbers = None if which is None else frozenset(map(int, which))
 
         def of_partition(batches: Iterator[Any]) -> Iterator[Any]:
+            data: Iterable[Any] = batches
             number = _partition_number()
+            if files is not None:
+                number = next(_file_numbers(batches))
+                data = files.with_numbers([number])
             if numbers is None or number in numbers:
-                data = batches if files is None else files.with_numbers(_file_numbers(batches))
                 chunks = reader.chunks(f"partition {number}", data)
                 yield _to_table(job.of_partition(number, chunks))
 
@@ -73,11 +93,20 @@ class SparkSource(EngineTable):
             if parts:
                 yield _to_table(job.finish(job.merge(parts)))
 
-        results = self._used_columns().mapInArrow(of_partition, _SCHEMA)
-        for width in _merge_widths(self.n_partitions):
+        table, n_partitions = self._partitions_of(numbers)
+        results = table.mapInArrow(of_partition, _SCHEMA)
+        for width in _merge_widths(n_partitions):
             results = results.repartition(width).mapInArrow(merge, _SCHEMA)
-        rows = results.repartition(1).mapInArrow(finish, _SCHEMA).collect()
+        rows = _collect(results.repartition(1).mapInArrow(finish, _SCHEMA))
         return from_bytes(bytes(rows[0]["part"])) if rows else None
+
+    def _partitions_of(self, numbers: frozenset[int] | None) -> tuple[Any, int | None]:
+        """A table whose partitions include those with these numbers, and how many it has."""
+        if self._files is None or not numbers:
+            return self._used_columns(), self.n_partitions
+        low = min(numbers)
+        high = max(numbers) + 1
+        return self._data.sparkSession.range(low, high, 1, high - low), high - low
 
     def label_rows(self, labeller: Labeller) -> Any:
         """Return the data frame with one more column, `cluster`."""
@@ -174,6 +203,18 @@ def _is_matrix(kind: Any) -> bool:
     return _is_vector(kind) or (
         isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.NumericType)
     )
+
+
+def _collect(frame: Any) -> Any:
+    """Collect the rows of a data frame; raises `EngineError` if Spark gives up on its executors."""
+    try:
+        return frame.collect()
+    except Exception as error:
+        lines = str(error).splitlines()
+        reason = next((line for line in lines if any(sign in line for sign in _LOSSES)), None)
+        if reason is None:
+            raise
+        raise lost_workers("Spark", reason) from None
 
 
 # What follows runs on workers.
