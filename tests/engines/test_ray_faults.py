@@ -36,23 +36,26 @@ BOUND_SECONDS = 120.0  # within which an error must come; the limit in these tes
 
 
 @contextmanager
-def two_nodes(head_cpus: int = 1) -> Iterator[Callable[[], None]]:
-    """A head and another node of one CPU; yields what kills the latter."""
+def head_node(cpus: int) -> Iterator[Any]:
+    """A cluster of one node, on which the driver's own objects are."""
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
-    options = {"num_cpus": head_cpus, "include_dashboard": False}
-    cluster = Cluster(
-        initialize_head=True, head_node_args=options | {"object_store_memory": STORE_BYTES}
-    )
-    node = cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES)
+    options = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": STORE_BYTES}
+    cluster = Cluster(initialize_head=True, head_node_args=options)
     try:
         ray.init(cluster.address, log_to_driver=False, logging_level="error")
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = False
         context.execution_options.preserve_order = True
-        yield lambda: cluster.remove_node(node, allow_graceful=False)
+        yield cluster
     finally:
         ray.shutdown()
         cluster.shutdown()
+
+
+def another_node(cluster: Any) -> Callable[[], None]:
+    """Add a node of one CPU, and return what kills it."""
+    node = cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES)
+    return lambda: cluster.remove_node(node, allow_graceful=False)
 
 
 def as_dataset(table: MarkedRows) -> Any:
@@ -75,20 +78,20 @@ def test_a_lost_node_changes_nothing(tmp_path: Path) -> None:
     X = table.all_values()
     local = ckm.sketch(X, sketch_size=60, random_state=0)
 
-    def losing(compute: Callable[[Any], Any], after: int = 27) -> Any:
-        with two_nodes() as lose, table.losing(lose, after):
-            return compute(as_dataset(table))
-
-    with two_nodes():
+    with head_node(cpus=1) as cluster:
         expected = CompressiveKMeans(3, random_state=0).fit(as_dataset(table))
-    assert_same(losing(lambda data: ckm.sketch(data, like=local.frequencies)), local)
-    # the pilot visits all blocks before
-    model = CompressiveKMeans(3, random_state=0)
-    losing(model.fit, after=77)
-    assert model.sketch_ == expected.sketch_
-    assert model.cluster_centers_.tobytes() == expected.cluster_centers_.tobytes()
-    assert np.array_equal(losing(lambda data: labels_of(model, data)), model.predict(X))
-    assert losing(model.score) == pytest.approx(model.score(X), rel=1e-12)
+        model = CompressiveKMeans(3, random_state=0)
+
+        def losing(compute: Callable[[Any], Any], after: int = 27) -> Any:
+            with table.losing(another_node(cluster), after):
+                return compute(as_dataset(table))
+
+        assert_same(losing(lambda data: ckm.sketch(data, like=local.frequencies)), local)
+        losing(model.fit, after=77)  # the pilot visits all blocks before
+        assert model.sketch_ == expected.sketch_
+        assert model.cluster_centers_.tobytes() == expected.cluster_centers_.tobytes()
+        assert np.array_equal(losing(lambda data: labels_of(model, data)), model.predict(X))
+        assert losing(model.score) == pytest.approx(model.score(X), rel=1e-12)
 
 
 def test_without_any_node_there_is_one_error(
@@ -96,7 +99,8 @@ def test_without_any_node_there_is_one_error(
 ) -> None:
     monkeypatch.setattr(engine, "NO_WORKERS_SECONDS", 2.0)
     table = MarkedRows(tmp_path, partitions=50, rows=5000, pause=0.2)
-    with two_nodes(head_cpus=0) as lose:
+    with head_node(cpus=0) as cluster:
+        lose = another_node(cluster)
         data = as_dataset(table)
         started = time.monotonic()
         with (

@@ -5,8 +5,10 @@ other kind.
 import os
 import pickle
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         allow_module_level=True,
     )
 
-from partitions import CUTS, NAMES, SIZE, assert_same, local_sketch, rows_in, values  # noqa: E402
+from partitions import CUTS, NAMES, SIZE, assert_same, first_time, local_sketch, rows_in, values  # noqa: E402
 from pyspark import TaskContext  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 from pyspark.sql import functions as F  # noqa: E402
@@ -211,6 +213,27 @@ def test_a_task_that_fails_its_first_attempt_counts_once(spark: Any) -> None:
         ),
         LOCAL,
     )
+
+
+def test_a_worker_killed_in_the_middle_counts_once(spark: Any, tmp_path: Path) -> None:
+    def pass_on(batches: Iterator[Any], marker: Path) -> Iterator[Any]:
+        yield from batches
+        # after its rows were handed on
+        if TaskContext.get().partitionId() == 2 and first_time(marker):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def losing(name: str) -> Any:
+        marker = tmp_path / name
+        return as_frame(spark, CUTS["even"]).mapInArrow(
+            lambda batches: pass_on(batches, marker), COLUMNS
+        )
+
+    assert_same(ckm.sketch(losing("sketch"), like=LOCAL.frequencies), LOCAL)
+    table = pa.table({name: X[:, i] for i, name in enumerate(NAMES)})
+    model = CompressiveKMeans(3, random_state=0).fit(table)
+    found = collected(model.predict(losing("labels")).select("cluster"))
+    assert np.array_equal(found["cluster"], model.predict(table))
+    assert {path.name for path in tmp_path.iterdir()} == {"sketch", "labels"}
 
 
 def test_a_missing_value_is_found_with_its_place(spark: Any) -> None:

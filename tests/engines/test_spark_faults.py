@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +72,12 @@ def two_executors(**settings: str) -> Iterator[Any]:
 
 def executors() -> list[Any]:
     """The processes of the executors that run now."""
-    return [
-        process
-        for process in psutil.Process().children(recursive=True)
-        if "CoarseGrainedExecutorBackend" in " ".join(process.cmdline())
-    ]
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):  # it may end in between
+            if "CoarseGrainedExecutorBackend" in " ".join(process.cmdline()):
+                found.append(process)
+    return found
 
 
 def lose_one() -> None:
@@ -141,7 +142,8 @@ def test_without_any_executor_there_is_one_error(tmp_path: Path) -> None:
         limit = time.monotonic() + WAIT_SECONDS
         while not over.wait(0.2) and time.monotonic() < limit:
             for process in executors():
-                process.kill()
+                with suppress(psutil.Error):
+                    process.kill()
 
     def sketch(frame: Any) -> None:
         try:
