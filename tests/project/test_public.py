@@ -32,6 +32,7 @@ ERRORS = {
     "ClustersWarning",
     "CkmError",
     "DataError",
+    "EngineError",
     "InputFileError",
     "MismatchError",
     "MissingFileError",

@@ -120,11 +120,12 @@ def open_files(paths: Sequence[str], reader: PartitionReader, address: str | Non
         # Without an address Ray would look for a cluster that was started here, and wait for it
         # even if it is gone.
         ray.init(address=address or os.environ.get("RAY_ADDRESS", "local"), log_to_driver=False)
-    return RaySource(_numbers(range(len(paths))), reader, Files(tuple(paths)))
+    numbers = ray.data.range(len(paths), override_num_blocks=len(paths))
+    return RaySource(numbers, reader, Files(tuple(paths)))
 
 
 def _numbers(numbers: Iterable[int]) -> Any:
-    """A dataset of blocks of one number each."""
+    """A dataset of blocks of one number each, made here: for a few of them."""
     rows = [{"id": number} for number in numbers]
     return ray.data.from_items(rows, override_num_blocks=len(rows))
 
