@@ -5,12 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from servers import Faults, WebFiles, proxy_of, running, s3_server, web_server
+from servers import SECRET, Faults, WebFiles, proxy_of, running, s3_server, web_server
 
 pytest.importorskip("moto")
 pytest.importorskip("aiohttp")
-
-SECRET = "wJalrXUtnFEMI-K7MDENG-SECRET"
 
 
 class Bucket:

@@ -14,12 +14,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 HOST = "127.0.0.1"
+# The secret key of the S3 server of the tests, which must not be shown.
+SECRET = "wJalrXUtnFEMI-K7MDENG-SECRET"
 # Headers that belong to one connection, not to what is sent.
 _OF_CONNECTION = {"connection", "keep-alive", "transfer-encoding", "content-length", "date"}
 _SLOW_DOWN = (
@@ -247,7 +250,7 @@ class WebFiles:
         content = self.files.get(name)
         if content is None:
             return Answer(404, [], b"none")
-        tags = [("ETag", f'"{hashlib.md5(content).hexdigest()}"')] if self.has_tags else []
+        tags = [("ETag", _tag(content))] if self.has_tags else []
         asked = re.fullmatch(r"bytes=(\d+)-(\d+)", headers.get("Range", ""))
         if asked is None or not self.has_ranges:
             return Answer(200, tags, content)
@@ -270,6 +273,11 @@ class WebFiles:
         links = ['<a href="?C=N;O=D">Name</a>', '<a href="../">..</a>']
         links += [f'<a href="{name}">{name}</a>' for name in sorted(inside)]
         return Answer(200, [("Content-Type", "text/html")], "\n".join(links).encode())
+
+
+@lru_cache
+def _tag(content: bytes) -> str:
+    return f'"{hashlib.md5(content).hexdigest()}"'
 
 
 def web_server(files: WebFiles) -> _Server:

@@ -3,7 +3,7 @@ lines.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from ckm._util.stores import (
     file_size,
     map_files,
     open_file,
+    open_seekable,
     require_unchanged,
 )
 from ckm.errors import InputFileError
@@ -70,6 +71,7 @@ class CsvSource(Source):
         # Places count bytes after decompression.
         self.n_bytes = None if self._is_compressed else sum(self._sizes)
         self.parts = tuple(map(str, paths))
+        self._opened: dict[int, Any] = {}
 
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
         chunk_rows = self.settings.rows_per_chunk(self.n_features)
@@ -154,10 +156,23 @@ class CsvSource(Source):
         # A run that begins within quotes must not be read far.
         max_bytes = _MAX_RUN_GROWTH * run_bytes
         # One byte earlier, since a line may begin at `byte` itself.
-        with _open_bytes(self._paths[i], start - is_inside) as file:
+        with self._open_run(i, start - is_inside) as file:
             for number, block in enumerate(self._split(file, i, run_bytes, max_bytes)):
                 is_cut = is_inside and number == 0
                 yield block[after_line(block) :] if is_cut else block
+
+    def _open_run(self, i: int, byte: int) -> Any:
+        """Open file number `i` at `byte`, for a run of lines.
+
+        An object is opened once for all its runs, since that takes a request.
+        """
+        path = self._paths[i]
+        if not isinstance(path, RemoteFile):
+            return _open_bytes(path, byte)
+        if i not in self._opened:
+            self._opened[i] = open_seekable(path)
+        self._opened[i].seek(byte)
+        return nullcontext(self._opened[i])
 
     def _runs_of_compressed(self, run_bytes: int, rng: np.random.Generator) -> Iterator[_Run]:
         """Keep runs of lines while files are decompressed.

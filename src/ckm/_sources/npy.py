@@ -6,7 +6,6 @@ the process.
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,24 +51,24 @@ class _RowsInObject:
     """
 
     def __init__(self, file: RemoteFile) -> None:
-        self._open = partial(open_remote, file)
-        with self._open() as opened:
-            self.shape, self._is_fortran, self.dtype = _read_header(opened, file.size)
-            self._offset = opened.tell()
+        # Open as long as the source is: opening it again for every slice would be a request more.
+        self._file = open_remote(file)
+        self.shape, self._is_fortran, self.dtype = _read_header(self._file, file.size)
+        self._offset = self._file.tell()
 
     def __getitem__(self, rows: slice) -> Array:
         width = self.shape[1]
         count = rows.stop - rows.start
+        if not self._is_fortran:
+            return self._values(rows.start * width, count * width).reshape(-1, width)
+        starts = [i * self.shape[0] + rows.start for i in range(width)]
+        return np.column_stack([self._values(start, count) for start in starts])
+
+    def _values(self, start: int, count: int) -> Array:
+        """Some values, in the order in which they are stored."""
         size = self.dtype.itemsize
-        with self._open() as opened:
-            if not self._is_fortran:
-                data = opened.read_at(
-                    count * width * size, self._offset + rows.start * width * size
-                )
-                return np.frombuffer(data, self.dtype).reshape(-1, width)
-            starts = [self._offset + (i * self.shape[0] + rows.start) * size for i in range(width)]
-            columns = [np.frombuffer(opened.read_at(count * size, at), self.dtype) for at in starts]
-            return np.column_stack(columns)
+        data = self._file.read_at(count * size, self._offset + start * size)
+        return np.frombuffer(data, self.dtype)
 
 
 def _read_header(file: Any, size: int) -> tuple[tuple[int, ...], bool, np.dtype]:

@@ -12,10 +12,12 @@ import pyarrow as pa
 
 from ckm._util.stores import ATTEMPTS
 
-# Bytes that are requested at a time where less is read; small reads follow one another.
-_BLOCK_BYTES = 2**20
+# Bytes of a read, at least, that is requested as it is. Smaller ones follow one another.
+_EXACT_BYTES = 2**14
+# Bytes that are requested at a time where less is read.
+_BLOCK_BYTES = 2**17
 # Blocks that are kept: metadata of HDF5 are all over a file, and read again and again.
-_KEPT_BLOCKS = 16
+_KEPT_BLOCKS = 64
 # Seconds before a request is repeated; doubled each time.
 _FIRST_WAIT = 0.2
 
@@ -23,7 +25,7 @@ _Result = TypeVar("_Result")
 
 
 class RangeFile(io.RawIOBase):
-    """A file whose bytes are requested from `read_at(offset, count)`, a block at a time.
+    """A file whose bytes are requested from `read_at(offset, count)`; small ones in blocks.
 
     Parameters
     ----------
@@ -78,7 +80,7 @@ class RangeFile(io.RawIOBase):
         """The bytes at a position: requested as they are, or of blocks that are kept."""
         if count == 0:
             return b""
-        if count >= _BLOCK_BYTES:
+        if count >= _EXACT_BYTES:
             return bytes(self._read_at(offset, count))
         with self._lock:
             numbers = range(offset // _BLOCK_BYTES, (offset + count - 1) // _BLOCK_BYTES + 1)
