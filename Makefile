@@ -2,13 +2,16 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
+OLDEST := .venv-oldest
 
-.PHONY: help demo test test-slow test-slow-sample test-engines test-engines-slow java test-torch test-gpu lint bench bench-quality bench-gpu reproduce reproduce-full clean
+.PHONY: help demo test test-slow test-slow-sample test-oldest test-oldest-engines test-newest test-engines test-engines-slow java test-torch test-gpu lint bench bench-quality bench-gpu reproduce reproduce-full clean
 
 help:
 	@echo "make demo   cluster a million rows and compare with k-means (under a minute once installed)"
 	@echo "make test   lint, then run the fast tests (four minutes on two cores)"
 	@echo "make test-slow   the slow tests: quality on large data, cold compilation, fuzzing"
+	@echo "make test-oldest   the fast tests with the oldest supported version of every dependency; test-oldest-engines: those of Dask, Spark and Ray"
+	@echo "make test-newest   upgrade every dependency to its newest version, then make test"
 	@echo "make test-engines   run the tests on local clusters of Dask, Spark and Ray"
 	@echo "make test-engines-slow   lose workers, nodes and drivers of such clusters in passes over ten million rows (ten minutes)"
 	@echo "make test-torch   the tests of what works with torch, on the CPU (installs torch unless it is there)"
@@ -64,6 +67,35 @@ test-engines: $(VENV)/installed-engines java
 # Clusters that lose workers, and drivers that are killed, in passes over ten million rows.
 test-engines-slow: $(VENV)/installed-engines java
 	$(BIN)/python -m pytest -m slow tests/engines
+
+# The lower bounds of pyproject.toml, in an environment of its own.
+$(OLDEST)/installed: pyproject.toml tools/oldest.py
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is not installed; name another with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv --clear $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check packaging
+	$(OLDEST)/bin/python tools/oldest.py > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(OLDEST)/constraints.txt --editable '.[dev]'
+	@touch $@
+
+$(OLDEST)/installed-engines: $(OLDEST)/installed
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(OLDEST)/constraints.txt --editable '.[dev,engines]'
+	@touch $@
+
+# Old packages may use what newer packages below them call deprecated.
+OLDEST_PYTEST := $(OLDEST)/bin/python -m pytest -W ignore::DeprecationWarning
+
+test-oldest: $(OLDEST)/installed
+	$(OLDEST_PYTEST) -n auto --dist loadgroup -m "not slow" --ignore tests/engines
+
+test-oldest-engines: $(OLDEST)/installed-engines java
+	$(OLDEST_PYTEST) -n 2 --dist loadfile tests/engines
+
+# A fresh clone gets the newest versions from `make test`; this is for an environment with older ones.
+test-newest:
+	rm -f $(VENV)/installed
+	$(MAKE) $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager --editable '.[dev]'
+	$(MAKE) test
 
 # Spark runs on Java 17; the tests of Dask and Ray do without.
 java:
@@ -122,5 +154,5 @@ reproduce-full: $(VENV)/installed-experiments
 	$(BIN)/python -m experiments.tables
 
 clean:
-	rm -rf $(VENV) demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(OLDEST) demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,11 +3,13 @@ opened.
 
 Numba's cache looks only at the file of a compiled function, not at the constants and intrinsics it
 takes from other files; so that a test never runs yesterday's arithmetic, the cache is kept in a
-folder named after the contents of every file that compiled code comes from."""
+folder named after the version of Numba and the contents of every file that compiled code comes
+from."""
 
 import hashlib
 import os
 import tempfile
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,7 +30,7 @@ _COMPILED = [
 ]
 _KEY = hashlib.sha256(b"".join(path.read_bytes() for path in _COMPILED)).hexdigest()[:16]
 os.environ["NUMBA_CACHE_DIR"] = str(
-    Path(tempfile.gettempdir()) / f"ckm-test-cache-{os.getuid()}" / _KEY
+    Path(tempfile.gettempdir()) / f"ckm-test-cache-{os.getuid()}" / f"{_KEY}-{version('numba')}"
 )
 os.environ["MPLBACKEND"] = "Agg"
 

@@ -337,7 +337,7 @@ def test_bad_rows(clusters: np.ndarray) -> None:
         model().fit(clusters[:2])
     for weights, message in (
         (-np.ones(len(clusters)), "[Nn]egative"),
-        (np.ones(3), "sample_weight.shape"),
+        (np.ones(3), "sample_weight has shape"),
         (np.full(len(clusters), np.nan), "NaN"),
     ):
         with pytest.raises(ValueError, match=message):

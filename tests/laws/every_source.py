@@ -18,6 +18,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from zarr_stores import write_array, write_arrays
 
 from ckm._core.frequencies import draw_frequencies
 from ckm._core.sketch import Sketch
@@ -147,7 +148,7 @@ def as_reader(table: pa.Table) -> pa.RecordBatchReader:
 
 def as_cursor(table: pa.Table) -> sqlite3.Cursor:
     def plain(value: Any) -> Any:
-        return float(value) if isinstance(value, Decimal) else value
+        return float(value) if isinstance(value, Decimal | np.floating) else value
 
     cursor = sqlite3.connect(":memory:").cursor()
     cursor.execute(f"create table rows ({', '.join(map(repr, table.column_names))})")
@@ -224,7 +225,7 @@ TABLES: dict[str, Callable[[pa.Table, Path], Any]] = {
     "dataset": lambda t, d: ds.dataset(parts(write_parquet, t, d, ".parquet")),
     "dataset, in memory": lambda t, d: ds.dataset(t),
     "scanner": lambda t, d: ds.dataset(t).scanner(),
-    "duckdb": lambda t, d: duckdb.connect().from_arrow(t),
+    "duckdb": lambda t, d: OPENED.append(duckdb.connect()) or OPENED[-1].from_arrow(t),
     "arrow protocol": lambda t, d: OnlyArrow(t),
     "cursor": lambda t, d: as_cursor(t),
     "list of frames": lambda t, d: [pandas_of(part) for part in cuts(t)],
@@ -253,12 +254,12 @@ def write_hdf5_chunks(X: np.ndarray, path: Path) -> Path:
 
 
 def write_zarr(X: np.ndarray, path: Path, chunk: int = 700) -> Path:
-    zarr.create_array(str(path), data=X, chunks=(chunk, 2))
+    write_array(path, X, (chunk, 2))
     return path
 
 
 def write_zarr_group(X: np.ndarray, path: Path) -> Path:
-    zarr.open_group(str(path), mode="w").create_array("in/it", data=X, chunks=(100, 3))
+    write_arrays(path, {"in/it": X})
     return path
 
 
@@ -294,7 +295,7 @@ ARRAYS: dict[str, Callable[[np.ndarray, Path], Any]] = {
     ),
     "hdf5, many": lambda X, d: parts(write_hdf5, X, d, ".hdf5"),
     "zarr": lambda X, d: write_zarr(X, d / "x.zarr"),
-    "zarr, open": lambda X, d: zarr.open(write_zarr(X, d / "x.zarr"), mode="r"),
+    "zarr, open": lambda X, d: zarr.open(str(write_zarr(X, d / "x.zarr")), mode="r"),
     "zarr, group": lambda X, d: write_zarr_group(X, d / "x.zarr"),
     "csr array": sparse("csr_array"),
     "csr matrix": sparse("csr_matrix"),

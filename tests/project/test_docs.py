@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-import zarr
 from every_source import OnlyArrow
+from zarr_stores import write_array
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "sources.md"
@@ -51,7 +51,7 @@ def rides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         file["run1/rows"] = file["run2/rows"] = X
     with h5py.File("single.h5", "w") as file:
         file["rows"] = X
-    zarr.create_array("experiment.zarr", data=X)
+    write_array(Path("experiment.zarr"), X, X.shape)
     with sqlite3.connect("rides.db") as database:
         frame.to_sql("rides", database, index=False)
     database.close()

@@ -10,7 +10,6 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-import zarr
 from every_source import (
     LIKE,
     NAMES,
@@ -22,6 +21,7 @@ from every_source import (
     write_csv,
     write_npy,
 )
+from zarr_stores import write_arrays
 
 import ckm
 from ckm._sources import ColumnRequest, open_source
@@ -94,9 +94,7 @@ def test_which_array_in_a_file(tmp_path: Path) -> None:
         file["b"] = 2 * X
         file["flat"] = X[:, 0]
         file["names"] = np.array([b"x", b"y"])
-    group = zarr.open_group(str(tmp_path / "x.zarr"), mode="w")
-    group.create_array("a/rows", data=X)
-    group.create_array("b", data=2 * X)
+    write_arrays(tmp_path / "x.zarr", {"a/rows": X, "b": 2 * X})
     for name, what in (("x.h5", "dataset"), ("x.zarr", "array")):
         assert np.array_equal(rows_of(f"{tmp_path / name}::a/rows"), X)
         assert np.array_equal(rows_of(f"{tmp_path / name}::/b"), 2 * X)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-import zarr
+from zarr_stores import write_array
 
 import ckm
 from ckm._sources import ReadSettings, open_source
@@ -57,7 +57,7 @@ def write_hdf5(X: np.ndarray, folder: Path) -> Path:
 
 
 def write_zarr(X: np.ndarray, folder: Path) -> Path:
-    zarr.create_array(str(folder / "x.zarr"), data=X, chunks=(5000, 1))
+    write_array(folder / "x.zarr", X, (5000, 1))
     return folder / "x.zarr"
 
 

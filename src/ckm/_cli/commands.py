@@ -89,8 +89,8 @@ def sketch(
     The size of the sketch comes from -k, -m or --like. With --like, which fixes the size, -k only
     checks that it is large enough for K clusters.
 
-    The file holds averages, the smallest and largest value of each column and, unless --pool asks
-    for them, no rows. To sketch data in parts,
+    The file holds averages, the smallest and largest value of each column, which are values of
+    rows, and, only if --pool asks for them, sampled rows. To sketch data in parts,
     sketch every part after the first with --like and the first sketch: the merged sketch is then
     bit-identical to the sketch of all the rows.
 

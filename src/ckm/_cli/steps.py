@@ -217,7 +217,7 @@ def data_arguments(
             "weight_column": request.weight,
             "nan": rows.nan,
         }
-    known_columns = None if like is None else ckm.load(like).columns
+    known_columns = None if like is None else ckm.load(like).columns or ()
     request = request._replace(like=known_columns)
     return {"data": _open_on_engine(cluster.engine, address, inputs, request, rows.nan)}
 

@@ -167,7 +167,7 @@ class Sketch(Frozen):
         Returns
         -------
         Sketch
-            The same sketch, holding no rows. Its bounds are still values of rows.
+            The same sketch without sampled rows. Its bounds are still values of rows.
 
         Examples
         --------
@@ -319,7 +319,8 @@ class Sketch(Frozen):
         if mine != theirs:
             raise MismatchError(
                 f"These sketches use different frequencies ({mine[:8]}... and {theirs[:8]}...: "
-                f"{_difference(self, other)}) and cannot be combined; sketch both with ",
+                f"{_difference(self, other)}) and cannot be combined; sketch the second again "
+                "with ",
                 Argument("like", Expression("first")),
                 ".",
             )

@@ -104,7 +104,7 @@ class Centroids:
 
         Errors call the centroids `name` and the data `data_name`.
         """
-        source = open_source(data, ColumnRequest(like=self.columns, like_name=name))
+        source = open_source(data, ColumnRequest(like=self.columns or (), like_name=name))
         n = self.values.shape[1]
         if source.n_features != n:
             raise MismatchError(

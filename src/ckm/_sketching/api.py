@@ -202,7 +202,8 @@ default="multiscale"
     model = resolve_like(like)
 
     # Open the data, and the checkpoint.
-    request = ColumnRequest(columns, weight_column, None if model is None else model.columns)
+    known = None if model is None else model.columns or ()
+    request = ColumnRequest(columns, weight_column, known)
     source = open_rows(data, request, sample_weight, nan)
     writer = None
     if checkpoint is not None:

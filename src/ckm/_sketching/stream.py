@@ -119,7 +119,7 @@ default="multiscale"
         self._like = resolve_like(like)
         self._nan = nan
         self._request = ColumnRequest(
-            columns, weight_column, None if self._like is None else self._like.columns
+            columns, weight_column, None if self._like is None else self._like.columns or ()
         )
         self._pass_options = PassOptions(
             check_whole_number(pool, "pool", 0),
@@ -185,7 +185,7 @@ default="multiscale"
             n_rows = sum(len(part.rows) for part in parts)
             request = self._request
             if request.like is None:
-                request = request._replace(like=source.columns, like_name="the first batch")
+                request = request._replace(like=source.columns or (), like_name="the first batch")
             if self._n_waiting + n_rows >= HEAD_ROWS:
                 self._sketch_rows([*self._waiting, *parts], request)
             else:
@@ -244,7 +244,7 @@ default="multiscale"
         if not parts and self._like is None:
             raise DataError("There are no rows to sketch, as no batch came yet; call update first.")
         rows, weights = self._joined(parts)
-        source = ArraySource(rows, request.like, weights)
+        source = ArraySource(rows, request.like or None, weights)
         n_head = 0
         if self._total is None:
             options = self._options if self._like is None else SketchOptions()

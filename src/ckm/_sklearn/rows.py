@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_array, validate_data
 from ckm._messages import Argument
 from ckm._sources import IN_MEMORY, ColumnRequest, Source, kind_of, open_rows, open_source
 from ckm._sources.arrays import ArraySource
+from ckm._sources.columns import ColumnChoice, is_count, listed, require_order
 from ckm._sources.frames import as_frame, frame_rows
 from ckm._sources.opening import checked_sample_weight
 from ckm._sources.sparse import SparseSource
@@ -55,6 +56,8 @@ def validate_rows(
     """
     kind = "source" if isinstance(X, Source) else kind_of(X)
     refuse_masked(sample_weight, Argument("sample_weight"))
+    if reset:
+        model._columns = ()
     if kind not in IN_MEMORY:
         return _open(model, X, sample_weight, reset)
     if kind == "tensors":
@@ -67,7 +70,7 @@ def validate_rows(
         N = rows.shape[0]
         is_single = isinstance(sample_weight, Number)
         weights = checked_sample_weight([sample_weight] * N if is_single else sample_weight, N)
-    names = tuple(model.feature_names_in_) if hasattr(model, "feature_names_in_") else None
+    names = fitted_columns(model) or None
     make_source = SparseSource if kind == "sparse" else ArraySource
     source = make_source(rows, names, weights)
     if require_finite:
@@ -83,8 +86,47 @@ def _validate_array(model: Any, X: Any, kind: str, reset: bool) -> Any:
     frame = as_frame(X)
     assert frame is not None
     rows = frame_rows(frame)
-    validate_data(model, X, reset=reset, skip_check_array=True)
+    if reset or not _has_names_of_fit(model, frame):
+        validate_data(model, X, reset=reset, skip_check_array=True)
+    if reset:
+        model._columns = ColumnChoice(frame.columns, None).columns or ()
     return check_array(rows, estimator=model, input_name="X", **checks)
+
+
+def fitted_columns(model: Any) -> tuple[str, ...]:
+    """The names of the columns that the model was fitted to, none if they had no names.
+
+    scikit-learn's `feature_names_in_` has only names that are text, ours have those of a data frame
+    with integers too.
+    """
+    if hasattr(model, "feature_names_in_"):
+        return tuple(model.feature_names_in_)
+    columns: tuple[str, ...] = getattr(model, "_columns", ())
+    return columns
+
+
+def _has_names_of_fit(model: Any, frame: Any) -> bool:
+    """Whether a frame has the names of fit, in that order, where not all of them are text.
+
+    False if scikit-learn is to compare them. Names in another order are an error, as there.
+    """
+    is_text = all(isinstance(name, str) for name in frame.columns)
+    if is_text and hasattr(model, "feature_names_in_"):
+        return False
+    found = tuple(map(str, frame.columns))
+    fitted = fitted_columns(model)
+    if not fitted:
+        require_order(found, "this model", "X")
+        return False
+    # Names that only count the columns are no names, unless the model has those.
+    if is_count(frame.columns) and set(found) != set(fitted):
+        return False
+    if found != fitted:
+        raise MismatchError(
+            f"X has the columns {listed(found)} where this model was fitted to {listed(fitted)}; "
+            "give the same columns in the same order."
+        )
+    return True
 
 
 def _require_finite(rows: Any, source: Source) -> None:
@@ -102,9 +144,7 @@ def _open(model: Any, X: Any, sample_weight: Any, reset: bool) -> ValidatedRows:
     """Open rows that are not in memory. The columns that the model was fitted to are found by name,
     in any order.
     """
-    names = None
-    if not reset and hasattr(model, "feature_names_in_"):
-        names = tuple(model.feature_names_in_)
+    names = None if reset else fitted_columns(model)
     source = open_rows(X, ColumnRequest(like=names, like_name="this model"), sample_weight)
     if reset:
         model.n_features_in_ = source.n_features

@@ -208,7 +208,7 @@ def matrix_batches(batches: Iterable[Any], choice: ColumnChoice, where: str) -> 
 
 def describe_schema(schema: Any) -> list[tuple[str, str | None]]:
     """The columns of an Arrow schema, each with what it holds: None for numbers."""
-    return [(field.name, _describe_type(field.type)) for field in schema]
+    return [(field.name, describe_type(field.type)) for field in schema]
 
 
 def index_of(schema: Any) -> list[str]:
@@ -217,7 +217,8 @@ def index_of(schema: Any) -> list[str]:
     return [name for name in index if isinstance(name, str)]
 
 
-def _describe_type(kind: Any) -> str | None:
+def describe_type(kind: Any) -> str | None:
+    """What a column of an Arrow type holds: None for numbers."""
     if any(is_numeric(kind) for is_numeric in _IS_NUMERIC):
         return None
     return "text" if any(is_text(kind) for is_text in _IS_TEXT) else str(kind)

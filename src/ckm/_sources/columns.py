@@ -23,12 +23,13 @@ class ColumnRequest(NamedTuple):
     Parameters
     ----------
     columns : sequence of str or None
-        The names of the columns to cluster, in this order; None for all that hold numbers.
+        The names of the columns to cluster, in this order; None for all that hold numbers. Names
+        that are not text, such as the integers of a data frame, are found by their text too.
     weight : str or None
         The name of the column of weights.
     like : tuple of str or None
         The columns of an earlier sketch or model, used if the data has column names, in whatever
-        order they are there.
+        order they are there. An empty tuple if those had no names.
     like_name : str
         What `like` belongs to, for messages.
     """
@@ -60,7 +61,7 @@ class ColumnChoice(NamedTuple):
     """The columns to read: the ones to cluster, in order, and the one of weights."""
 
     names: list[Any]
-    weight: str | None
+    weight: Any
 
     @property
     def all(self) -> list[Any]:
@@ -69,8 +70,17 @@ class ColumnChoice(NamedTuple):
 
     @property
     def columns(self) -> tuple[str, ...] | None:
-        """The names of the columns to cluster, if they are strings."""
-        return tuple(self.names) if all(isinstance(name, str) for name in self.names) else None
+        """The names of the columns to cluster, as text; None if they only count the columns."""
+        return None if is_count(self.names) else tuple(map(str, self.names))
+
+
+def is_count(names: Sequence[Any]) -> bool:
+    """Whether names are the integers from zero on, as data frames have them without names.
+
+    >>> is_count([0, 1, 2]), is_count([3, 1, 2]), is_count(["0", "1", "2"])
+    (True, False, False)
+    """
+    return list(names) == list(range(len(names)))
 
 
 def choose(
@@ -85,24 +95,29 @@ def choose(
     `extra` columns (keys in the names of folders), and those that are the `index` of a data frame,
     are used only if they are named.
     """
-    names = [name for name, _ in present]
     contents = dict(present) | dict(extra or {})
+    by_text = _by_text(list(contents), where)
     left_out: list[tuple[Any, str | None]] = []
+    weight = None
+    if request.weight is not None:
+        weight = require_columns([request.weight], by_text)[0]
     if request.columns is not None:
-        chosen = require_columns(request.columns, list(contents))
-    elif request.like is not None and all(isinstance(name, str) for name in names):
-        chosen = _columns_of_like(request, list(contents), where)
+        chosen = require_columns(request.columns, by_text)
+    elif request.like and _has_names_like(request.like, [name for name, _ in present]):
+        chosen = _columns_of_like(request, by_text, where)
     else:
-        numbers = [name for name, holds in present if holds is None and name != request.weight]
+        numbers = [name for name, holds in present if holds is None and name != weight]
         chosen = [name for name in numbers if name != "" and name not in index] or numbers
+        if request.like == ():
+            require_order(chosen, request.like_name, where)
         left_out += [_describe_index(name) for name in numbers if name not in chosen]
         left_out += [(name, holds) for name, holds in present if holds is not None]
         left_out += [(name, "a key of folders") for name in extra or {}]
-    _check_weight_column(request, list(contents), chosen)
+    _check_weight_column(weight, chosen)
     if not chosen:
         seen = ", ".join(f"{name}: {holds}" for name, holds in left_out) or "there are none"
         raise DataError(f"In {where} no column holds numbers ({seen}); convert one, or add one.")
-    choice = ColumnChoice(chosen, request.weight)
+    choice = ColumnChoice(chosen, weight)
     require_numbers(choice, present, where, contents)
     _warn_left_out(left_out, where)
     return choice
@@ -119,7 +134,7 @@ def choose_matrix(
         named = [request.columns] if isinstance(request.columns, str) else list(request.columns)
         return named[0] if len(named) == 1 and named[0] in matrices else None
     has_plain = any(holds is None and name != request.weight for name, holds in present)
-    is_only = len(matrices) == 1 and not has_plain and request.like is None
+    is_only = len(matrices) == 1 and not has_plain and not request.like
     return matrices[0] if is_only else None
 
 
@@ -151,15 +166,18 @@ def require_numbers(
             )
 
 
-def require_columns(named: Sequence[Any], present: Sequence[Any]) -> list[Any]:
-    """Return the named columns; raise `ParameterError` unless each is present and named once."""
+def require_columns(named: Sequence[Any], by_text: Mapping[str, Any]) -> list[Any]:
+    """Return the named columns; raise `ParameterError` unless each is present and named once.
+
+    `by_text` are the columns that are present, by their names as text.
+    """
     names = [named] if isinstance(named, str) else list(named)
-    missing = [name for name in names if name not in present]
+    missing = [name for name in names if str(name) not in by_text]
     if missing:
         raise ParameterError(
-            f"There is no column {missing[0]!r}; the columns are {listed(present)}."
+            f"There is no column {missing[0]!r}; the columns are {listed(by_text)}."
         )
-    if len(set(names)) != len(names):
+    if len(set(map(str, names))) != len(names):
         raise ParameterError(
             "A column is named twice in ", Argument("columns", names), "; name each once."
         )
@@ -167,7 +185,23 @@ def require_columns(named: Sequence[Any], present: Sequence[Any]) -> list[Any]:
         raise ParameterError(
             Argument("columns", []), " leaves nothing to cluster; name at least one column."
         )
-    return names
+    return [by_text[str(name)] for name in names]
+
+
+def require_order(names: Sequence[Any], like_name: str, where: str) -> None:
+    """Refuse columns whose names count them in another order, for a sketch without names.
+
+    Columns are matched by position then, which such names contradict.
+    """
+    words = list(map(str, names))
+    in_order = [str(i) for i in range(len(words))]
+    if words != in_order and sorted(words) == sorted(in_order):
+        raise MismatchError(
+            f"{where} has the columns {listed(words)}, and ",
+            like_name,
+            " has columns without names, which are matched by position; give the columns in the "
+            "order 0, 1, 2 ..., or as an array to keep this one.",
+        )
 
 
 def listed(names: Iterable[Hashable], most: int = 20) -> str:
@@ -206,35 +240,48 @@ def checked_weights(values: Any, what: str | Argument, row: int = 0) -> FloatArr
     return weights
 
 
-def _check_weight_column(
-    request: ColumnRequest, present: Sequence[Any], chosen: Sequence[Any]
-) -> None:
-    """Require that the column of weights exists and is not clustered."""
-    if request.weight is None:
-        return
-    require_columns([request.weight], present)
-    if request.weight in chosen:
+def _by_text(names: Sequence[Any], where: str) -> dict[str, Any]:
+    """The columns by their names as text, which those of data frames need not be."""
+    by_text = {str(name): name for name in names}
+    if len(by_text) < len(names):
+        twice = next(name for name in names if by_text[str(name)] != name)
+        raise DataError(
+            f"{where} has columns whose names read alike, {twice!r} and {by_text[str(twice)]!r}; "
+            "rename one."
+        )
+    return by_text
+
+
+def _has_names_like(like: Sequence[str], names: Sequence[Any]) -> bool:
+    """Whether names are to be looked up. Those that only count the columns are, if all of `like`
+    are among them.
+    """
+    return not is_count(names) or set(like) <= set(map(str, names))
+
+
+def _check_weight_column(weight: Any, chosen: Sequence[Any]) -> None:
+    """Require that the column of weights is not clustered."""
+    if weight is not None and weight in chosen:
         raise ParameterError(
-            f"Column {request.weight!r} holds the weights, so it cannot be clustered too; leave it "
-            f"out of ",
+            f"Column {weight!r} holds the weights, so it cannot be clustered too; leave it out of ",
             Argument("columns", ...),
             ".",
         )
 
 
-def _columns_of_like(request: ColumnRequest, present: list[str], where: str) -> list[str]:
+def _columns_of_like(request: ColumnRequest, by_text: Mapping[str, Any], where: str) -> list[Any]:
     """The columns of an earlier sketch, which must be present in any order."""
     assert request.like is not None
-    missing = [name for name in request.like if name not in present]
+    missing = [name for name in request.like if name not in by_text]
     if missing:
         raise MismatchError(
             f"{where} has no column {missing[0]!r}, which ",
             request.like_name,
-            f" was made with: the data has {listed(present)}, ",
+            f" was made with: the data has {listed(by_text)}, ",
             request.like_name,
             f" has {listed(request.like)}. Give the same columns.",
         )
-    return list(request.like)
+    return [by_text[name] for name in request.like]
 
 
 def _describe_index(name: Any) -> tuple[Any, str]:

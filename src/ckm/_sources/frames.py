@@ -44,7 +44,10 @@ def open_data(data: Any, request: ColumnRequest, settings: ReadSettings) -> Fram
 
 def choose_columns(frame: nw.DataFrame[Any], request: ColumnRequest) -> ColumnChoice:
     """Choose the columns of a frame that are asked for, otherwise all that hold numbers."""
-    present = [(name, _describe(dtype)) for name, dtype in frame.schema.items()]
+    present = [
+        (name, _describe_unknown(frame, i) if dtype == nw.Unknown else _describe(dtype))
+        for i, (name, dtype) in enumerate(frame.schema.items())
+    ]
     return choose(request, present, "the data frame", index=_index(frame))
 
 
@@ -64,6 +67,20 @@ def _describe(dtype: Any) -> str | None:
     if dtype in (nw.String, nw.Categorical):
         return "text"
     return "dates" if dtype in (nw.Date, nw.Datetime) else str(dtype)
+
+
+def _describe_unknown(frame: nw.DataFrame[Any], i: int) -> str | None:
+    """Describe column number i, of a type that narwhals does not know, as Arrow calls it.
+
+    One such type is float16, in versions of narwhals before it had a name.
+    """
+    from ckm._sources.arrow import ERRORS, describe_type
+
+    try:
+        column = frame.head(0).select(nw.nth(i)).to_arrow().column(0)
+    except ERRORS:
+        return "values of an unknown type"
+    return describe_type(column.type)
 
 
 def as_frame(data: Any) -> nw.DataFrame[Any] | None:

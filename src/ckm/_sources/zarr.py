@@ -32,10 +32,26 @@ def open_data(data: Any, request: ColumnRequest, settings: ReadSettings) -> Stor
 
 
 def _part(array: Any, name: str) -> Part:
+    _refuse_pickles(array, name)
     # A shard is several chunks that are written together.
     shards = getattr(array, "shards", None)
-    together = (shards or array.chunks)[0] if array.ndim else 1
+    # A chunk of an array without rows may have none either.
+    together = max(1, (shards or array.chunks)[0]) if array.ndim else 1
     return Part(array, name, int(array.nbytes), together)
+
+
+def _refuse_pickles(array: Any, name: str) -> None:
+    """Refuse an array whose chunks are pickles, which would run code when they are read.
+
+    Recent versions of zarr and numcodecs refuse them too.
+    """
+    compressors = array.compressors if hasattr(array, "compressors") else [array.compressor]
+    for codec in [*(array.filters or ()), *(compressors or ())]:
+        if "pickle" in str(getattr(codec, "codec_id", "")):
+            raise InputFileError(
+                f"{name} is stored as pickles, which can run code when they are read; write it "
+                "again with another codec."
+            )
 
 
 def _open_array(zarr: Any, path: FilePath) -> Any:

@@ -122,9 +122,11 @@ def _open_array(array: Any, request: ColumnRequest) -> DaskSource:
 
 
 def _open_frame(frame: Any, request: ColumnRequest) -> DaskSource:
+    from dask.dataframe.utils import make_meta
+
     from ckm._sources.frames import as_frame, choose_columns
 
-    empty = as_frame(frame._meta)
+    empty = as_frame(make_meta(frame))
     assert empty is not None
     choice = choose_columns(empty, request)
     return DaskSource(frame[choice.all].to_delayed(), PartitionReader(len(choice.names), choice))

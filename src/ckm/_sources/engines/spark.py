@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -57,12 +58,16 @@ class SparkSource(EngineTable):
         """The number of partitions; None for data of Spark Connect, which does not report it."""
         if self._files is not None:
             return len(self._files.paths)
-        return int(self._data.rdd.getNumPartitions()) if hasattr(self._data, "_jdf") else None
+        try:
+            return int(self._data.rdd.getNumPartitions())
+        except PySparkException:
+            return None
 
     def tasks_at_a_time(self) -> int:
-        if not hasattr(self._data, "_jdf"):
+        try:
+            return int(self._data.sparkSession.sparkContext.defaultParallelism)
+        except PySparkException:
             return FAN_IN  # Spark Connect does not report it
-        return int(self._data.sparkSession.sparkContext.defaultParallelism)
 
     def _run(self, job: Job, which: IntArray | None) -> Any:
         """Compute a result per partition; later stages merge about `FAN_IN` of them per task.

@@ -109,7 +109,8 @@ class FsspecStore(Store):
         return Entry(key, is_folder, state.size, state.tag)
 
     def _path(self, address: Address) -> str:
-        return str(self._fs._strip_protocol(address.complete))
+        core = import_fsspec(address.scheme).core
+        return str(core.strip_protocol(address.complete))
 
 
 def store_for(address: Address) -> FsspecStore:
