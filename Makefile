@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 OLDEST := .venv-oldest
 
-.PHONY: help demo test test-slow test-slow-sample test-oldest test-oldest-engines test-newest test-engines test-engines-slow java test-torch test-gpu lint bench bench-quality bench-gpu reproduce reproduce-full clean
+.PHONY: help demo test test-slow test-slow-sample soak test-oldest test-oldest-engines test-newest test-engines test-engines-slow java test-torch test-gpu lint bench bench-quality bench-gpu reproduce reproduce-full clean
 
 help:
 	@echo "make demo   cluster a million rows and compare with k-means (under a minute once installed)"
@@ -12,6 +12,7 @@ help:
 	@echo "make test-slow   the slow tests: quality on large data, cold compilation, fuzzing"
 	@echo "make test-oldest   the fast tests with the oldest supported version of every dependency; test-oldest-engines: those of Dask, Spark and Ray"
 	@echo "make test-newest   upgrade every dependency to its newest version, then make test"
+	@echo "make soak   random operations, kills and forged files against a model (an hour; OPERATIONS=, KILLS=, FILES= and SEED= set what is done)"
 	@echo "make test-engines   run the tests on local clusters of Dask, Spark and Ray"
 	@echo "make test-engines-slow   lose workers, nodes and drivers of such clusters in passes over ten million rows (ten minutes)"
 	@echo "make test-torch   the tests of what works with torch, on the CPU (installs torch unless it is there)"
@@ -60,6 +61,15 @@ test-slow: $(VENV)/installed
 # What continuous integration runs of the slow tests: about 90 seconds of them.
 test-slow-sample: $(VENV)/installed
 	$(PYTEST) -m sampled --ignore tests/engines
+
+# Each number is reached by one command: make soak OPERATIONS=1000000 KILLS=0 FILES=0, for example.
+OPERATIONS ?= 1000000
+KILLS ?= 1000
+FILES ?= 100000
+SEED ?= 0
+soak: $(VENV)/installed
+	CKM_SOAK_OPERATIONS=$(OPERATIONS) CKM_SOAK_KILLS=$(KILLS) CKM_SOAK_FILES=$(FILES) CKM_SOAK_SEED=$(SEED) \
+		$(BIN)/python -m pytest -s tests/slow/test_soak_memory.py tests/slow/test_soak_kills.py tests/slow/test_fuzz_files.py
 
 test-engines: $(VENV)/installed-engines java
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" tests/engines
