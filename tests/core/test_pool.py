@@ -267,3 +267,25 @@ def test_importance_is_half_uniform_and_half_by_squared_distance() -> None:
     assert s.min() > 0.5
     assert s == pytest.approx(0.5 + 0.5 * ((X - 4) ** 2).mean(axis=1) / spread)
     assert importance(X, draw_frequencies(2, 3)) is None
+
+
+def test_distinct_rows_are_those_of_numpy() -> None:
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 5):
+        for count in (1, 2, 60):
+            rows = rng.integers(-1, 2, size=(count, n)).astype(float)
+            expected, inverse = np.unique(rows, axis=0, return_inverse=True)
+            found, weights = distinct_rows(rows, np.arange(1.0, count + 1))
+            assert np.array_equal(found, expected)
+            assert np.array_equal(weights, np.bincount(inverse.ravel(), np.arange(1.0, count + 1)))
+
+
+def test_no_rows_are_compared_as_structures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy turns a Ctrl-C during such a comparison into a TypeError, and loading a checkpoint
+    then called it invalid.
+    """
+    monkeypatch.setattr(np, "unique", None)
+    rows = np.repeat(np.eye(3), 4, axis=0)
+    pool = Pool.draw(np.random.default_rng(0), rows, None, 6)
+    assert pool.estimate().size > 0
+    assert Pool.draw(np.random.default_rng(0), rows, None, 60).estimate().size > 0

@@ -31,17 +31,19 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import zarr
 
+import ckm
 from ckm._cli.app import main
 from ckm._sketching.checkpoint import from_bytes
 from ckm._sources.settings import DEFAULT_SETTINGS
 
-N_ROWS = 400_000
+N_ROWS = 300_000
 # Small chunks, so that a pass of a fraction of a second has many checkpoints. Rows are then joined
 # to chunks of 16384.
 CHUNK_BYTES = 2**18
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGKILL)
 # Kills of one file, at most: the next run is left to end.
 MAX_KILLS = 4
+PACKAGE = str(Path(ckm.__file__).parent)
 OUTPUT = Path("out.ckm")
 CHECKPOINT = Path("out.part")
 LOG = Path("log.txt")
@@ -195,8 +197,8 @@ def fork_command(arguments: tuple[str, ...], max_bytes: int | None = None) -> in
         # Nothing above catches SystemExit: the interpreter ends as that of any command does.
         main()
     except KeyboardInterrupt as error:
-        *_, last = traceback.walk_tb(error.__traceback__)
-        if last[0].f_code.co_filename != __file__:
+        places = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+        if any(place.startswith(PACKAGE) for place in places):
             raise
         os._exit(130)  # before the command began
     raise AssertionError("a command ends the process")

@@ -255,6 +255,31 @@ class Memory(RuleBasedStateMachine):
         assert nothing == ckm.Sketch.empty(a.sketch.frequencies, a.sketch.columns)
         Memory.operations += 1
 
+    @rule(first=Index, order=st.randoms(use_true_random=False))
+    def chain(self, first: int, order: random.Random) -> None:
+        """A hundred sums and differences: parts are added, and taken away in another order."""
+        item = self.at(first)
+        added: list[Item] = []
+        for _ in range(100):
+            if added and order.random() < 0.5:
+                part = added.pop(order.randrange(len(added)))
+                total = item.sketch - part.sketch
+                weights = item.weights - part.weights
+                is_tight = item.is_tight and part.sketch.count == 0
+            else:
+                part = self.alike(item, order.randrange(2**16))
+                if not (part.is_exact and item.is_exact) or part.weights.sum() > 1e6:
+                    continue
+                added.append(part)
+                total = item.sketch + part.sketch
+                weights = item.weights + part.weights
+                is_tight = item.is_tight and part.is_tight
+            item = Item(total, item.space, weights, item.is_exact, is_tight)
+            check(item)
+            Memory.operations += 1
+        if item.weights.sum() < 1e6:
+            self.keep(item, 0)
+
     @rule(first=Index, second=Index)
     def subtract(self, first: int, second: int) -> None:
         """Parts can be taken away; what was not added is refused, or its rest is possible."""

@@ -128,9 +128,9 @@ class Pool(Frozen):
         # The last row only marks where the pool ends: given its key, the others are independent.
         chances = -np.expm1(-self.odds[:-1] * self.keys[-1])
         weights = self.weights[:-1] / chances
-        rows, inverse = np.unique(self.rows[:-1], axis=0, return_inverse=True)
+        rows, inverse = _unique_rows(self.rows[:-1])
         largest_chances = np.zeros(len(rows))
-        np.maximum.at(largest_chances, inverse.ravel(), chances)
+        np.maximum.at(largest_chances, inverse, chances)
         return Estimate(
             rows,
             _sum_groups(inverse, weights, len(rows)),
@@ -170,8 +170,22 @@ def distinct_rows(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, Fl
     # Rows whose first values all differ are distinct, and sorted by the first column.
     if (first[1:] > first[:-1]).all():
         return np.ascontiguousarray(rows[order]), np.array(weights[order], np.float64)
-    unique, inverse = np.unique(rows, axis=0, return_inverse=True)
+    unique, inverse = _unique_rows(rows)
     return unique, _sum_groups(inverse, weights, len(unique))
+
+
+def _unique_rows(rows: FloatArray) -> tuple[FloatArray, IntArray]:
+    """The distinct rows, sorted, and which of them each row is.
+
+    `np.unique` compares whole rows as structures, where NumPy turns a Ctrl-C into a TypeError.
+    """
+    order = np.lexsort(rows.T[::-1])
+    ordered = rows[order]
+    is_first = np.ones(len(rows), bool)
+    is_first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    inverse = np.empty(len(rows), np.int64)
+    inverse[order] = np.cumsum(is_first) - 1
+    return ordered[is_first], inverse
 
 
 def _effective_size(weights: FloatArray) -> float:
@@ -184,7 +198,7 @@ def _effective_size(weights: FloatArray) -> float:
 
 def _sum_groups(groups: IntArray, weights: FloatArray, count: int) -> FloatArray:
     """The sum of the weights of each of `count` groups."""
-    return np.asarray(np.bincount(groups.ravel(), weights, minlength=count), np.float64)
+    return np.asarray(np.bincount(groups, weights, minlength=count), np.float64)
 
 
 def _smallest(keys: FloatArray, capacity: int) -> IntArray:

@@ -23,6 +23,10 @@ ERRORS = (
     pa.ArrowInvalid,
     pa.ArrowTypeError,
     pa.ArrowNotImplementedError,
+    pa.ArrowKeyError,
+    pa.ArrowIndexError,
+    pa.ArrowSerializationError,
+    pa.ArrowCapacityError,
     OSError,
     UnicodeDecodeError,
 )

@@ -11,6 +11,13 @@ import pyarrow as pa
 
 from ckm._sources.arrow import ERRORS, describe_schema, index_of, stream_source, unreadable
 from ckm._sources.base import Source
+from ckm._sources.batch_sizes import (
+    FileBatch,
+    batches_of_file,
+    batches_of_stream,
+    buffers_of,
+    require_small,
+)
 from ckm._sources.columns import ColumnChoice, ColumnRequest, choose, require_numbers
 from ckm._sources.settings import ReadSettings
 from ckm._sources.stdin import LimitedStream
@@ -41,16 +48,34 @@ class ArrowFile(TableFile):
             with open_file(path, mapped=True) as file:
                 reader = pa.ipc.open_file(file)
                 self._schema = reader.schema
+                # Of an object, looking at each buffer would be a request.
+                self._batches: list[FileBatch] | None = None
+                if not isinstance(path, RemoteFile):
+                    dictionaries, self._batches = batches_of_file(file)
+                    for dictionary in dictionaries:
+                        self._require_small(file, dictionary, None)
                 self.present = describe_schema(self._schema)
                 self.index = index_of(self._schema)
-                # One column is enough to see how many rows a batch has; as it is mapped, it is not
-                # even read. Of an object, the smallest is.
-                reader = pa.ipc.open_file(file, options=self._only([self._smallest()]))
-                self.group_rows = [
-                    reader.get_batch(i).num_rows for i in range(reader.num_record_batches)
-                ]
+                self.group_rows = self._count_rows(file, reader.num_record_batches)
         except ERRORS as error:
             raise unreadable(error, str(path)) from error
+
+    def _count_rows(self, file: Any, n_batches: int) -> list[int]:
+        """How many rows each batch has."""
+        if self._batches is not None:
+            return [found.batch.rows for found in self._batches]
+        # One column is enough to see it; the smallest is read.
+        reader = pa.ipc.open_file(file, options=self._only([self._smallest()]))
+        return [reader.get_batch(i).num_rows for i in range(n_batches)]
+
+    def _require_small(self, file: Any, found: FileBatch, kept: Sequence[int] | None) -> None:
+        """Refuse a batch that decompression would make too large for memory."""
+
+        def read_at(size: int, offset: int) -> bytes:
+            return bytes(file.read_at(size, found.body + offset))
+
+        n_bytes = found.batch.bytes_in_memory(read_at, kept)
+        require_small(n_bytes, str(self.path), self._settings.max_batch_bytes)
 
     def read(self, groups: Sequence[int], columns: list[str], size: int, row: int) -> Iterator[Any]:
         largest = max(self.group_rows, default=0) / max(1, sum(self.group_rows))
@@ -64,7 +89,10 @@ class ArrowFile(TableFile):
             # must be copied anyway.
             is_copied = not is_mapped or self._is_compressed()
             reader = pa.ipc.open_file(file, options=self._only(columns) if is_copied else None)
+            kept = buffers_of(self._schema, columns) if is_copied else None
             for group in groups:
+                if self._batches is not None:
+                    self._require_small(file, self._batches[group], kept)
                 yield reader.get_batch(group)
 
     def _require_small_batches(self, n_bytes: int) -> None:
@@ -139,6 +167,8 @@ def _open_streams(
         for path in paths:
             # Mapped, so that a large batch is not copied as a whole.
             with _open_in_order(path, settings) as file:
+                if not isinstance(path, RemoteFile):
+                    _require_small_stream(file, path, settings.max_batch_bytes)
                 reader = _open_stream(file, path)
                 require_numbers(choice, describe_schema(reader.schema), str(path))
                 yield from reader
@@ -146,6 +176,10 @@ def _open_streams(
 
     with _open_in_order(paths[0], settings) as file:
         schema = _open_stream(file, paths[0]).schema
+    try:
+        describe_schema(schema)
+    except ERRORS as error:  # names that are not UTF-8
+        raise unreadable(error, str(paths[0])) from error
     return stream_source(
         schema,
         read_batches,
@@ -165,6 +199,16 @@ def _open_in_order(path: FilePath, settings: ReadSettings) -> Any:
         return file
     buffered = pa.BufferedInputStream(file, settings.csv_block_bytes)
     return pa.PythonFile(LimitedStream(buffered, str(path), settings.max_batch_bytes), mode="r")
+
+
+def _require_small_stream(file: Any, path: FilePath, max_bytes: int) -> None:
+    """Refuse a stream with a batch that decompression would make too large for memory."""
+    for batch, body in batches_of_stream(file):
+
+        def read_at(size: int, offset: int, body: int = body) -> bytes:
+            return bytes(file.read_at(size, body + offset))
+
+        require_small(batch.bytes_in_memory(read_at), str(path), max_bytes)
 
 
 def _open_stream(file: Any, path: FilePath) -> Any:

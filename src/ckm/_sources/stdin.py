@@ -16,6 +16,8 @@ import pyarrow as pa
 
 from ckm._sources.arrow import ERRORS, stream_source, unreadable
 from ckm._sources.base import Source
+from ckm._sources.batch_sizes import Batch as AnnouncedBatch
+from ckm._sources.batch_sizes import parse_message, require_small
 from ckm._sources.columns import ColumnRequest, choose
 from ckm._sources.lines import layout_of_block, parse
 from ckm._sources.paths import STANDARD_INPUT
@@ -79,12 +81,17 @@ class _Prefixed:
 
 
 class LimitedStream(_Prefixed):
-    """An Arrow stream, each of whose batches is read at once: larger ones are refused."""
+    """An Arrow stream, each of whose batches is read at once: larger ones are refused.
+
+    Arrow reads the metadata of a batch and then its body, each in one call.
+    """
 
     def __init__(self, stream: Any, name: str, max_bytes: int) -> None:
         super().__init__(b"", stream)
         self._name = name
         self._max_bytes = max_bytes
+        # What the metadata that was read last announces.
+        self._batch: AnnouncedBatch | None = None
 
     def read(self, size: int) -> bytes:
         if size > self._max_bytes:
@@ -93,7 +100,18 @@ class LimitedStream(_Prefixed):
                 f"{self._max_bytes:,} are read at once; write smaller batches, with "
                 f"writer.write_table(table, max_chunksize=100_000), or a file."
             )
-        return super().read(size)
+        data = super().read(size)
+        batch = self._batch
+        if batch is not None and batch.body_bytes == size:
+            self._batch = None
+
+            def read_at(count: int, offset: int) -> bytes:
+                return data[offset : offset + count] if offset >= 0 else b""
+
+            require_small(batch.bytes_in_memory(read_at), self._name, self._max_bytes)
+        elif size > _MAGIC_BYTES:
+            self._batch = parse_message(data)
+        return data
 
 
 @dataclass(frozen=True)
