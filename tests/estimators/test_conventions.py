@@ -338,7 +338,7 @@ def test_bad_rows(clusters: np.ndarray) -> None:
     for weights, message in (
         (-np.ones(len(clusters)), "[Nn]egative"),
         (np.ones(3), "sample_weight has shape"),
-        (np.full(len(clusters), np.nan), "NaN"),
+        (np.full(len(clusters), np.nan), "weight 0 is nan"),
     ):
         with pytest.raises(ValueError, match=message):
             model().fit(clusters, sample_weight=weights)
