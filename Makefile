@@ -71,8 +71,9 @@ soak: $(VENV)/installed
 	CKM_SOAK_OPERATIONS=$(OPERATIONS) CKM_SOAK_KILLS=$(KILLS) CKM_SOAK_FILES=$(FILES) CKM_SOAK_SEED=$(SEED) \
 		$(BIN)/python -m pytest -s tests/slow/test_soak_memory.py tests/slow/test_soak_kills.py tests/slow/test_fuzz_files.py
 
+# A process per engine: while one waits for its cluster to start, the others use the cores.
 test-engines: $(VENV)/installed-engines java
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" tests/engines
+	$(BIN)/python -m pytest -n 3 --dist loadgroup -m "not slow" tests/engines
 
 # Clusters that lose workers, and drivers that are killed, in passes over ten million rows.
 test-engines-slow: $(VENV)/installed-engines java

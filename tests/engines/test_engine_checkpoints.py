@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from partitions import assert_same
 
 import ckm
 from ckm._sketching.checkpoint import from_bytes
+from ckm._sketching.resumable import check_checkpoint
+from ckm._sources import Place
 from ckm._sources.engines.base import PartitionedSource, PartitionReader
 from ckm.errors import CheckpointError, ParameterError
 
@@ -155,3 +158,23 @@ def test_steps_without_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             ckm.sketch(source, **options)
     assert from_bytes(part.read_bytes()).place.part == 4
     assert ckm.sketch(source, **options).count == 10
+
+
+def test_steps_that_no_pass_can_have_made_are_refused(
+    files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("dask")
+    from ckm._sources.engines.dask import DaskSource, open_files
+
+    monkeypatch.setattr(DaskSource, "tasks_at_a_time", lambda self: 3)
+    part = tmp_path / "a.part"
+    source = open_files(files, PartitionReader(3), None)
+    ckm.sketch(source, sketch_size=60, random_state=0, checkpoint=part)
+    found = from_bytes(part.read_bytes())
+    check_checkpoint(replace(found, place=Place(12)))
+    for place in (Place(0), Place(7), Place(24), Place(12, row=1), Place(12, byte=1)):
+        with pytest.raises(ValueError, match="no step of 12 files"):
+            check_checkpoint(replace(found, place=place))
+    for step in (0, -1, True, 2.5, None):
+        with pytest.raises(ValueError, match="cannot be the option partitions_per_step"):
+            check_checkpoint(replace(found, options=found.options | {"partitions_per_step": step}))

@@ -56,11 +56,9 @@ COLUMNS = ", ".join(f"{name} double" for name in NAMES)
 def spark() -> Iterator[Any]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {
-        "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.memory": "1g",
         "spark.log.level": "OFF",
-        "spark.python.daemon.module": "spark_daemon",
     }
     builder = SparkSession.builder.master("local[2,3]")  # a task may fail twice
     for name, value in settings.items():

@@ -55,11 +55,9 @@ def two_executors(**settings: str) -> Iterator[Any]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local-cluster[2,1,1024]")
     common = {
-        "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.memory": "2g",
         "spark.log.level": "OFF",
-        "spark.python.daemon.module": "spark_daemon",
     }
     for name, value in (common | settings).items():
         builder = builder.config(name, value)

@@ -11,17 +11,14 @@ from ckm._sources.base import require_numeric, require_table
 from ckm._sources.columns import ColumnRequest
 from ckm._sources.engines.base import (
     FAN_IN,
-    NO_WORKERS_SECONDS,
-    POLL_SECONDS,
     Description,
     Job,
     Labeller,
     PartitionedSource,
     PartitionReader,
-    Patience,
     describe,
-    lost_workers,
 )
+from ckm._sources.engines.losses import NO_WORKERS_SECONDS, POLL_SECONDS, Patience, lost_workers
 from ckm._sources.paths import import_optional
 from ckm._sources.settings import ReadSettings
 from ckm._util.arrays import IntArray, LabelArray

@@ -19,18 +19,15 @@ from ckm._sources.columns import ColumnChoice, ColumnRequest, choose, choose_mat
 from ckm._sources.engines.base import (
     FAN_IN,
     LABEL,
-    NO_WORKERS_SECONDS,
-    POLL_SECONDS,
     EngineTable,
     Files,
     Job,
     Labeller,
     PartitionReader,
-    Patience,
     from_bytes,
-    lost_workers,
     to_bytes,
 )
+from ckm._sources.engines.losses import NO_WORKERS_SECONDS, POLL_SECONDS, Patience, lost_workers
 from ckm._sources.settings import ReadSettings
 from ckm._util.arrays import IntArray
 from ckm.errors import CkmError, DataError

@@ -25,9 +25,9 @@ from ckm._sources.engines.base import (
     Labeller,
     PartitionReader,
     from_bytes,
-    lost_workers,
     to_bytes,
 )
+from ckm._sources.engines.losses import lost_workers
 from ckm._sources.settings import ReadSettings
 from ckm._util.arrays import IntArray
 from ckm.errors import DataError
