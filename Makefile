@@ -140,6 +140,7 @@ bench: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.structured
 	$(BIN)/python -m benchmarks.sources
+	$(BIN)/python -m benchmarks.remote
 	$(BIN)/python -m benchmarks.decoder
 	$(BIN)/python -m benchmarks.clompr_quality
 	$(BIN)/python -m benchmarks.draw_speed

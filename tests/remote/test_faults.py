@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from files_of_every_kind import rows, write_csv, write_npy, write_parquet
+from files_of_every_kind import KINDS, rows, write_csv, write_npy, write_parquet
 
 import ckm
 from ckm._core.storage import serialise
+from ckm._sources import open_source
 from ckm._util.stores import ATTEMPTS, arrow, ranges
 from ckm._util.stores import web as web_store
 from ckm.errors import InputFileError
 
-pytestmark = pytest.mark.xdist_group("remote")
+pytestmark = [pytest.mark.xdist_group("remote"), pytest.mark.slow]
 
 OPTIONS: dict[str, Any] = {"n_clusters": 3, "random_state": 0}
 ENDLESS = 10**6
@@ -75,3 +76,30 @@ def test_faults_that_stay(
     assert "\n" not in str(caught.value)
     assert f"tried {ATTEMPTS} times" in str(caught.value)
     assert server.faults.count("GET", name) <= 2 * ATTEMPTS
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("store", ["s3", "web"])
+@pytest.mark.parametrize("kind", ["503", "truncate"])
+def test_a_fault_that_passes(
+    store: str, kind: str, s3: Any, web: Any, impatient: None, tmp_path: Path
+) -> None:
+    test_faults_that_pass(store, kind, write_parquet, s3, web, impatient, tmp_path)
+
+
+@pytest.mark.parametrize("store", ["s3", "web"])
+@pytest.mark.parametrize("kind", ["arrow", "stream", "gzip", "hdf5", "zarr"])
+def test_every_kind_is_cut_short_with_an_error(
+    store: str, kind: str, s3: Any, web: Any, impatient: None, tmp_path: Path
+) -> None:
+    if (store, kind) == ("web", "zarr"):
+        pytest.skip("Zarr is read from stores only")
+    server = store_named(store, s3, web)
+    name = KINDS[kind](rows(30_000), tmp_path)
+    file, mark, inner = name.partition("::")
+    address = server.upload(tmp_path / file) + mark + inner
+    source = open_source(address)
+    server.faults.add("truncate", pattern=file, times=ENDLESS)
+    for action in (lambda: list(source.chunks()), lambda: open_source(address)):
+        with pytest.raises(InputFileError, match=rf"Cannot read .*{file}.*tried {ATTEMPTS} times"):
+            action()

@@ -31,7 +31,17 @@ def test_every_kind_of_object(kind: str, s3: Any, tmp_path: Path) -> None:
     assert sketched(address) == sketched(str(tmp_path / name))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "zarr"])
+QUICK = ("parquet", "csv", "npy", "hdf5")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=() if kind in QUICK else pytest.mark.slow)
+        for kind in KINDS
+        if kind != "zarr"
+    ],
+)
 def test_every_kind_of_file_on_a_web_server(kind: str, web: Any, tmp_path: Path) -> None:
     name = KINDS[kind](rows(), tmp_path)
     file, mark, inner = name.partition("::")
@@ -209,6 +219,8 @@ def test_a_path_that_was_an_address() -> None:
         ckm.sketch(Path("s3://bucket/rows.csv"), n_clusters=2)
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_commands(s3: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     address = s3.upload(tmp_path / write_parquet(rows(), tmp_path))

@@ -55,7 +55,8 @@ def stop_in_the_last(store: Any, addresses: list[str], **options: Any) -> None:
     store.faults.clear()
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv", "npy"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["csv", "npy", pytest.param("parquet", marks=pytest.mark.sampled)])
 def test_a_broken_pass_continues(kind: str, s3: Any, tmp_path: Path) -> None:
     addresses = upload_parts(s3, tmp_path, kind, count=6, size=10_000)
     like = ckm.sketch(rows(100), **OPTIONS)
@@ -116,7 +117,15 @@ def test_a_server_that_tells_no_changes_gets_no_checkpoint(web: Any, tmp_path: P
 
 
 @pytest.mark.parametrize("store", ["s3", "web"])
-@pytest.mark.parametrize("kind", ["parquet", "csv", "npy", "stream"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "parquet",
+        pytest.param("csv", marks=pytest.mark.slow),
+        "npy",
+        pytest.param("stream", marks=pytest.mark.slow),
+    ],
+)
 def test_an_object_that_changes_meanwhile(
     store: str, kind: str, s3: Any, web: Any, tmp_path: Path
 ) -> None:

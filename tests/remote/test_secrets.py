@@ -40,7 +40,7 @@ def secret_address(web: Any, key: str) -> str:
     return f"http://ann:{PASSWORD}@{host}/{key}?token={TOKEN}&X-Amz-Signature=hunter2"
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "zarr"])
+@pytest.mark.parametrize("kind", ["parquet", "hdf5"])
 def test_a_signed_address_is_read(kind: str, web: Any, tmp_path: Path) -> None:
     name = KINDS[kind](rows(), tmp_path)
     file, mark, inner = name.partition("::")
@@ -116,6 +116,8 @@ def test_keys_in_an_s3_address(
     assert "AKIAOTHER" not in shown
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_commands_show_no_credentials(web: Any, s3: Any, tmp_path: Path) -> None:
     web.upload(tmp_path / write_csv(rows(), tmp_path))
     address = secret_address(web, "rows.csv")

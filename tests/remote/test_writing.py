@@ -59,6 +59,8 @@ def _write_and_fail(address: str) -> None:
         raise ZeroDivisionError
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", ["503", "reset"])
 def test_a_failed_upload_leaves_the_old_object(kind: str, s3: Any, sketch: ckm.Sketch) -> None:
     address = s3.put("s.ckm", b"old")

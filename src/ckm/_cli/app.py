@@ -58,6 +58,7 @@ _COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
         "ckm sketch part-1.csv -m 2000 --pool 1000 -o part-1.ckm",
         "ckm sketch part-2.csv --like part-1.ckm --pool 1000 -o part-2.ckm",
         "ckm sketch 'logs/*.parquet' -k 50 --columns lat,lon -o logs.ckm",
+        "ckm sketch 's3://bucket/logs/*.parquet' -k 50 -o s3://bucket/logs.ckm",
         "ckm sketch logs/ -k 50 -o logs.ckm --checkpoint logs.part --resume",
         "ckm sketch /shared/ -k 50 -o logs.ckm --engine dask --scheduler HOST:8786",
     ),

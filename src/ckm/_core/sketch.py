@@ -189,7 +189,7 @@ class Sketch(Frozen):
         Parameters
         ----------
         path : str or path-like
-            The file; an existing one is replaced.
+            The file, or its address (`s3://bucket/s.ckm`); an existing one is replaced.
 
         Raises
         ------

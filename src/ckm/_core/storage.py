@@ -48,7 +48,7 @@ def load(path: str | PathLike[str]) -> Sketch:
     Parameters
     ----------
     path : str or path-like
-        The file. Its name is free; `.ckm` is customary.
+        The file, or its address (`s3://bucket/s.ckm`). Its name is free; `.ckm` is customary.
 
     Returns
     -------

@@ -72,7 +72,8 @@ def sketch(
         - a pandas, polars (also lazy), PyArrow or DuckDB table, or any object with
           ``__arrow_c_stream__``;
         - a file name, a glob pattern, a folder or a list of file names: ``.npy``, ``.csv`` (also
-          ``.gz`` and ``.zst``), ``.parquet``, ``.arrow``, ``.feather``, ``.h5`` and ``.zarr``;
+          ``.gz`` and ``.zst``), ``.parquet``, ``.arrow``, ``.feather``, ``.h5`` and ``.zarr``; on
+          this machine, or by address (``s3://``, ``gs://``, ``az://``, ``https://``);
         - ``"-"`` for standard input, an open file, or a database cursor;
         - an iterable of arrays, tensors or data frames, or a function that returns one;
         - a Dask array, data frame or bag of batches, a Spark data frame or a Ray dataset. The

@@ -37,7 +37,8 @@ from ckm._sketching.resumable import (
 )
 from ckm._sources import Place, Source
 from ckm._sources.engines.base import PartitionedSource
-from ckm._util.address import INNER, Address, as_path
+from ckm._sources.paths import resolve
+from ckm._util.address import INNER, Address, as_path, is_address
 from ckm._util.checks import check_whole_number
 from ckm._util.files import check_writable, write_atomically
 from ckm._util.locks import WriteLock
@@ -214,18 +215,27 @@ def _record_files(source: Source) -> tuple[FileRecord, ...]:
 
 def _record_file(name: str, file: str | Path | RemoteFile) -> FileRecord:
     """A part of a source as it is now: a file, or a folder; an object as it was opened."""
+    if isinstance(file, str) and is_address(file):
+        # Workers of an engine open it by its whole address, which must not be kept.
+        file = resolve([file])[0]
+        name = str(file)
     if isinstance(file, RemoteFile):
-        if not file.tag:
-            raise ParameterError(
-                f"A checkpoint needs files whose changes are noticed, and the server of {name} "
-                "tells neither an ETag nor a time of change; copy it to a file first."
-            )
-        return FileRecord(name, file.size, file.stamp)
+        return _record_object(name, file)
     path = name.partition(INNER)[0]
     if os.path.isdir(path):
         return FileRecord(name, *_summarise_folder(path))
     info = os.stat(path)
     return FileRecord(name, info.st_size, info.st_mtime_ns)
+
+
+def _record_object(name: str, file: RemoteFile) -> FileRecord:
+    """An object as it was opened; refused if nobody would notice that it changes."""
+    if not file.tag:
+        raise ParameterError(
+            f"A checkpoint needs files whose changes are noticed, and the server of {name} tells "
+            "neither an ETag nor a time of change; copy it to a file first."
+        )
+    return FileRecord(name, file.size, file.stamp)
 
 
 def _summarise_folder(folder: str) -> tuple[int, int]:

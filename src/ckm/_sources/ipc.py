@@ -148,8 +148,11 @@ def open_files(paths: Sequence[FilePath], request: ColumnRequest, settings: Read
 
 def _is_file(path: FilePath) -> bool:
     """Whether it is in the file format, not in the streaming format."""
-    with open_file(path) as file:
-        start = file.read(len(_FILE))
+    try:
+        with open_file(path) as file:
+            start = file.read(len(_FILE))
+    except ERRORS as error:
+        raise unreadable(error, str(path)) from error
     if start.startswith(_FEATHER_V1):
         raise InputFileError(
             f"{path} is in Feather's first version; write it again with "

@@ -248,7 +248,12 @@ def open_seekable(file: RemoteFile) -> Any:
     from ckm._util.stores.ranges import RangeFile
 
     opened = open_remote(file)
-    return RangeFile(lambda offset, count: opened.read_at(count, offset), file.size)
+
+    def read_at(offset: int, count: int) -> Any:
+        with _reading(file.address):
+            return opened.read_at(count, offset)
+
+    return RangeFile(read_at, file.size)
 
 
 def open_fsspec(file: RemoteFile) -> tuple[Any, str]:
