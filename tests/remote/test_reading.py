@@ -142,6 +142,7 @@ def test_an_endpoint_in_the_address(
     assert found == sketched(str(tmp_path / "rows.parquet"))
 
 
+@pytest.mark.slow
 def test_estimator(s3: Any, tmp_path: Path) -> None:
     local = tmp_path / write_parquet(rows(), tmp_path)
     address = s3.upload(local)

@@ -45,6 +45,18 @@ def test_the_columns_of_a_row_group_are_requested_together(s3: Any, tmp_path: Pa
     assert s3.faults.count("GET", "wide") <= 4 + 2, "row groups, and the footer"
 
 
+def test_small_record_batches_are_requested_together(s3: Any, tmp_path: Path) -> None:
+    path = tmp_path / "small.arrow"
+    table = wide_table(3000, 2)
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table, max_chunksize=100)
+    address = s3.upload(path)
+    s3.faults.clear()
+    source = open_source(address)
+    assert sum(len(chunk.rows) for chunk in source.chunks()) == 3000
+    assert s3.faults.count("GET", "small") <= 8, "not for each of thirty batches"
+
+
 def test_a_large_row_group_is_requested_in_pieces(
     s3: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -60,7 +72,8 @@ def test_a_large_row_group_is_requested_in_pieces(
     assert max(sizes) <= 2**20
 
 
-@pytest.mark.parametrize("store", [pytest.param("s3", marks=pytest.mark.slow), "web"])
+@pytest.mark.slow
+@pytest.mark.parametrize("store", ["s3", "web"])
 def test_a_pilot_reads_a_part(store: str, s3: Any, web: Any, tmp_path: Path) -> None:
     server = {"s3": s3, "web": web}[store]
     path = tmp_path / "long.npy"

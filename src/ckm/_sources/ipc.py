@@ -29,6 +29,7 @@ from ckm._util.stores import (
     file_size,
     map_files,
     open_file,
+    open_seekable,
     require_unchanged,
 )
 from ckm.errors import InputFileError, ParameterError
@@ -45,7 +46,7 @@ class ArrowFile(TableFile):
         self.path = path
         self._settings = settings
         try:
-            with open_file(path, mapped=True) as file:
+            with _open_anywhere(path, mapped=True) as file:
                 reader = pa.ipc.open_file(file)
                 self._schema = reader.schema
                 # Of an object, looking at each buffer would be a request.
@@ -84,7 +85,7 @@ class ArrowFile(TableFile):
         if is_remote:
             self._require_small_batches(batch_bytes)
         is_mapped = not is_remote and batch_bytes > self._settings.mapped_bytes
-        with open_file(self.path, is_mapped) as file:
+        with _open_anywhere(self.path, is_mapped) as file:
             # Arrow copies chosen columns, but not whole batches that are mapped. Compressed ones
             # must be copied anyway.
             is_copied = not is_mapped or self._is_compressed()
@@ -193,6 +194,13 @@ def _open_streams(
         can_prefetch=True,
         what=f"{paths[0]} and {len(paths) - 1} more",
     )
+
+
+def _open_anywhere(path: FilePath, mapped: bool) -> Any:
+    """Open a file that is read in any order; small reads of an object are requested together."""
+    if isinstance(path, RemoteFile):
+        return pa.PythonFile(open_seekable(path), mode="r")
+    return open_file(path, mapped)
 
 
 def _open_in_order(path: FilePath, settings: ReadSettings) -> Any:

@@ -48,10 +48,17 @@ class ArrowStore(Store):
         self._container = container
 
     def state(self, address: Address) -> State | None:
-        if self._fs.get_file_info(self._path(address)).type != pa_fs.FileType.File:
+        path = self._path(address)
+        try:
+            with self._fs.open_input_file(path) as file:
+                return _state_of(file)
+        except FileNotFoundError:
             return None
-        with self._fs.open_input_file(self._path(address)) as file:
-            return _state_of(file)
+        except OSError:
+            # Some stores call it an error to open a folder.
+            if self._fs.get_file_info(path).type == pa_fs.FileType.Directory:
+                return None
+            raise
 
     def children(self, address: Address) -> list[Entry]:
         return self._list(address, recursive=False)
