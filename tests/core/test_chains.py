@@ -210,3 +210,13 @@ def test_rows_that_were_not_added_are_still_refused() -> None:
         _ = s - other
     with pytest.raises(MismatchError, match="Cannot take 400 rows"):
         _ = s - (s + s)
+
+
+def test_rows_with_wider_outer_bounds_can_be_subtracted() -> None:
+    """Once rows were subtracted, bounds are outer ones: they say nothing about what is left."""
+    like = ckm.Sketch.empty(ckm.draw_frequencies(20, 2))
+    near = ckm.sketch(np.eye(2), like=like)
+    far = ckm.sketch(np.full((1, 2), 9.0), like=like)
+    again = near + far - far
+    assert (near - again).count == 0
+    assert near + near - again == near

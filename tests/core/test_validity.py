@@ -135,3 +135,11 @@ def test_sketches_with_some_extreme_weights_load(weight: float, pool: int) -> No
     s = sketched(rows(), sample_weight=weights, pool=pool)
     assert deserialise(serialise(s)) == s
     assert np.isfinite(ckm.decode(s, 2, random_state=0, n_jobs=1).centroids).all()
+
+
+@pytest.mark.parametrize("keys", [np.zeros(120), np.full(120, 5e-324), np.full(120, 1e-300)])
+def test_keys_of_a_complete_pool_are_checked_too(keys: np.ndarray) -> None:
+    """They decide what a sum with other rows keeps, and what those rows stand for."""
+    data = serialise(sketched(rows(), pool=200))
+    with pytest.raises(SketchFileError, match="keys do not fit its odds"):
+        deserialise(forge(data, tensors={"pool.keys": keys}))

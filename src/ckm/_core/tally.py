@@ -204,7 +204,9 @@ class Tally(Frozen):
 
     def _can_contain(self, other: "Tally", sums: Array, weight: float, count: int) -> bool:
         """Whether `other` may be part of these rows, given sums, weight and count of the rest."""
-        if other.count and ((other.lower < self.lower).any() or (other.upper > self.upper).any()):
+        # Outer bounds of the other rows may be wider than those of all.
+        has_bounds = other.count > 0 and other.tight
+        if has_bounds and ((other.lower < self.lower).any() or (other.upper > self.upper).any()):
             return False
         # Exact sums of the remaining rows are known exactly, others to the rounding of all rows.
         is_exact = sums.dtype.kind == "i"

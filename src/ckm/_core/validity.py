@@ -4,6 +4,8 @@ The checksum of a file can be forged, so everything that decoders rely on is che
 check raises ValueError (or a subclass) for values that this library cannot have made.
 """
 
+import math
+
 import numpy as np
 
 from ckm._core.frequencies import Frequencies
@@ -22,6 +24,9 @@ _LEAST_IMPORTANCE = 0.49
 _FLOAT32_WEIGHT = 1e-30
 # An exponential random number is the key of a row times its odds; larger ones are never drawn.
 _LARGEST_EXPONENTIAL = 1e3
+# Smaller ones are drawn for one row in a thousand at most, though some are rounded to zero.
+_SMALLEST_EXPONENTIAL = 1e-15
+_SMALL_SHARE = 1e-3
 
 
 def check_frequencies(f: Frequencies) -> None:
@@ -126,7 +131,12 @@ def _check_pool_keys(pool: Pool) -> None:
     """Refuse keys that are not exponential random numbers divided by the odds, in order."""
     if (pool.keys < 0).any() or (np.diff(pool.keys) < 0).any():
         raise ValueError("the pool is not in the order of its keys")
-    if (pool.keys * pool.odds > _LARGEST_EXPONENTIAL).any():
+    exponentials = pool.keys * pool.odds
+    if (exponentials > _LARGEST_EXPONENTIAL).any():
+        raise ValueError("the pool's keys do not fit its odds")
+    # A pool of all rows was not selected for small keys.
+    n_small = int((exponentials < _SMALLEST_EXPONENTIAL).sum())
+    if pool.is_complete and n_small > math.ceil(_SMALL_SHARE * len(pool)):
         raise ValueError("the pool's keys do not fit its odds")
     # The largest key tells how likely the other rows were sampled, and so what they represent.
     if len(pool) and not np.isfinite(pool.estimate().size):
