@@ -220,3 +220,46 @@ def test_errors_of_the_reader_are_errors_of_ckm(tmp_path: Path) -> None:
     path.write_bytes(data[:4] + b"\xff" * 40 + data[44:])
     with pytest.raises(CkmError, match=r"Cannot read .*x\.parquet"):
         ckm.sketch(path, like=ckm.draw_frequencies(4, 3))
+
+
+ENDING = """
+import sys, time
+import pyarrow as pa
+from ckm._sources.prefetch import prefetch
+
+class Slow:
+    closed = False
+    def read(self, size):
+        time.sleep({seconds})
+        return b""
+    def close(self):
+        self.closed = True
+
+def items():
+    yield 1
+    pa.PythonFile(Slow(), mode="r").read(5)
+    print("has read", flush=True)
+    yield 2
+
+kept = prefetch(items(), may_block={may_block})
+next(kept)
+time.sleep(0.2)
+if {closes}:
+    kept.close()
+sys.kept = kept
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("closes", [True, False])
+@pytest.mark.parametrize(("seconds", "may_block"), [(2.0, False), (600.0, True)])
+def test_the_interpreter_ends_after_its_readers(
+    closes: bool, seconds: float, may_block: bool
+) -> None:
+    """A thread that returns from Arrow to an interpreter that is ending aborts the process. Only
+    one that may wait forever is left alone.
+    """
+    code = ENDING.format(seconds=seconds, may_block=may_block, closes=closes)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == ("" if may_block else "has read\n")

@@ -1,6 +1,7 @@
 """From a source to the kernels: small chunks are joined, and a thread reads ahead."""
 
-from collections.abc import Generator, Iterable, Iterator
+import atexit
+from collections.abc import Callable, Generator, Iterable, Iterator
 from queue import SimpleQueue
 from threading import Semaphore, Thread
 from typing import NamedTuple, TypeVar
@@ -20,6 +21,8 @@ MIN_BYTES = 2**20
 _AHEAD = 2
 # Seconds to wait for a reading thread that is no longer needed. It may be waiting for a pipe.
 _JOIN_SECONDS = 1.0
+# Seconds that the interpreter waits for one when it ends, unless it may be waiting for a pipe.
+_EXIT_SECONDS = 60.0
 
 _Item = TypeVar("_Item")
 
@@ -36,7 +39,7 @@ def read(
     if block_rows is not None:
         least = block_rows // 2
     chunks = _join_small(map(_require_known_weights, source.chunks(start)), least)
-    return prefetch(chunks) if source.can_prefetch else chunks
+    return prefetch(chunks, may_block=not source.is_rereadable) if source.can_prefetch else chunks
 
 
 def _require_known_weights(chunk: Chunk) -> Chunk:
@@ -94,11 +97,25 @@ class _End(NamedTuple):
     error: BaseException | None
 
 
-def prefetch(items: Iterator[_Item], ahead: int = _AHEAD) -> Generator[_Item]:
+# How to stop each thread that is reading.
+_running: dict[Thread, Callable[[], None]] = {}
+
+
+@atexit.register
+def _stop_reading() -> None:
+    """Wait for threads that are inside Arrow: if the interpreter ended first, they would abort."""
+    for stop in list(_running.values()):
+        stop()
+
+
+def prefetch(
+    items: Iterator[_Item], ahead: int = _AHEAD, may_block: bool = False
+) -> Generator[_Item]:
     """Yield the same items, made by a thread that is at most `ahead` items ahead.
 
     Errors of the thread are raised here. Closing the generator ends the thread: it waits only for
-    a free slot, which closing provides, and for the item it is making.
+    a free slot, which closing provides, and for the item it is making. With `may_block`, an item
+    may keep it waiting forever.
     """
     ready = SimpleQueue[tuple[_Item] | _End]()
     free_slots = Semaphore(ahead)
@@ -117,8 +134,16 @@ def prefetch(items: Iterator[_Item], ahead: int = _AHEAD) -> Generator[_Item]:
         finally:
             if isinstance(items, Generator):
                 items.close()
+            _running.pop(thread, None)
+
+    def stop(seconds: float) -> None:
+        nonlocal is_needed
+        is_needed = False
+        free_slots.release()
+        thread.join(seconds)
 
     thread = Thread(target=produce, name="ckm-reader", daemon=True)
+    _running[thread] = lambda: stop(_JOIN_SECONDS if may_block else _EXIT_SECONDS)
     thread.start()
     try:
         while not isinstance(item := ready.get(), _End):
@@ -127,6 +152,4 @@ def prefetch(items: Iterator[_Item], ahead: int = _AHEAD) -> Generator[_Item]:
         if item.error is not None:
             raise item.error
     finally:
-        is_needed = False
-        free_slots.release()
-        thread.join(_JOIN_SECONDS)
+        stop(_JOIN_SECONDS)
