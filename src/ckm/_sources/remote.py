@@ -94,12 +94,24 @@ def _step(address: Address, segment: str, place: Entry) -> list[Entry]:
     """What one segment of a pattern matches in a folder."""
     if not place.is_folder:
         return []
-    entries = list_folder(address.at(_as_folder(address, place.key)))
+    folder = address.at(_as_folder(address, place.key))
     if segment == _ANY_FOLDERS:
-        inside = [entry for entry in entries if entry.is_folder and _name(entry)[0] != "."]
-        deeper = [found for entry in inside for found in _step(address, segment, entry)]
-        return [place, *inside, *deeper]
+        return [place, *_folders_in(folder)]
+    entries = list_folder(folder)
     return [entry for entry in entries if _matches(_name(entry), segment)]
+
+
+def _folders_in(address: Address) -> list[Entry]:
+    """All folders in a folder and in its folders, without hidden ones."""
+    above = [part for part in address.key.split("/") if part]
+    keys = set[str]()
+    for entry in walk_folder(address):
+        parts = [part for part in entry.key.split("/") if part]
+        for depth in range(len(above) + 1, len(parts)):
+            if parts[depth - 1].startswith("."):
+                break
+            keys.add("/".join(parts[:depth]))
+    return [Entry(key, is_folder=True) for key in sorted(keys)]
 
 
 def _matches(name: str, segment: str) -> bool:
