@@ -21,7 +21,7 @@ INNER = "::"  # between the name of a file and that of an array inside it
 WEB = frozenset({"http", "https"})
 # Stores of objects, in whose keys every character counts: `?` is part of a pattern there.
 _STORES = frozenset({"s3", "gs", "gcs", "az", "abfs", "abfss"})
-_AZURE = frozenset({"az", "abfs", "abfss"})
+AZURE = frozenset({"az", "abfs", "abfss"})
 # At least two letters, since one is a drive of Windows.
 _START = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 # The options that Arrow reads from the address of a store.
@@ -195,7 +195,7 @@ def parse_address(text: str) -> Address:
 
 def _split_user(scheme: str, place: str) -> tuple[str, str]:
     """Split what comes before the host, which for Azure is the container, not a user."""
-    if scheme in _AZURE:
+    if scheme in AZURE:
         return "", place
     user, _, host = place.rpartition("@")
     return user, host

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl
 import pyarrow as pa
 import pyarrow.fs as pa_fs
 
-from ckm._util.address import Address
+from ckm._util.address import AZURE, Address
 from ckm._util.stores import (
     ATTEMPTS,
     CONNECT_SECONDS,
@@ -150,8 +150,20 @@ def _keep_forever(stream: Any) -> None:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(stream))
 
 
-def store_for(address: Address) -> ArrowStore:
+def _has_azure() -> bool:
+    """Whether this version of Arrow reaches Azure."""
+    try:
+        return hasattr(pa_fs, "AzureFileSystem")
+    except ImportError:
+        return False
+
+
+def store_for(address: Address) -> Store:
     """The store of an address, with the credentials that are set now."""
+    if address.scheme in AZURE and not _has_azure():
+        from ckm._util.stores import fsspec
+
+        return fsspec.store_for(address)
     variables = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_VARIABLES)))
     return _store(address.scheme, address.host, address.user, address.query, variables)
 
@@ -184,22 +196,24 @@ def _s3(bucket: str, user: str, options: dict[str, str]) -> Any:
         with suppress(OSError):
             region = pa_fs.resolve_s3_region(bucket)
     key, _, secret = user.partition(":")
-    is_anonymous = user == _ANONYMOUS
-    return pa_fs.S3FileSystem(
-        access_key=key if secret else None,
-        secret_key=secret or None,
-        anonymous=is_anonymous,
-        region=region,
-        scheme=options.get("scheme"),
-        endpoint_override=endpoint,
-        connect_timeout=CONNECT_SECONDS,
-        request_timeout=READ_SECONDS,
+    settings = {
+        "access_key": key if secret else None,
+        "secret_key": secret or None,
+        "anonymous": user == _ANONYMOUS,
+        "region": region,
+        "scheme": options.get("scheme"),
+        "endpoint_override": endpoint,
+        "connect_timeout": CONNECT_SECONDS,
+        "request_timeout": READ_SECONDS,
         # One part of an upload in memory at a time.
-        background_writes=False,
-        # Small objects are written by one request.
-        allow_delayed_open=True,
-        retry_strategy=pa_fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
-    )
+        "background_writes": False,
+        "retry_strategy": pa_fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+    }
+    try:
+        # Small objects are then written by one request.
+        return pa_fs.S3FileSystem(**settings, allow_delayed_open=True)
+    except TypeError:  # before pyarrow 19
+        return pa_fs.S3FileSystem(**settings)
 
 
 def _gcs(is_anonymous: bool, limit: timedelta) -> Any:
