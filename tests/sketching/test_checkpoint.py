@@ -397,6 +397,12 @@ def test_changed_weights_are_named(folder: Path) -> None:
         ckm.sketch(name, sample_weight=weights, resume=True, **given)
 
 
+def test_weights_beside_several_files_have_no_checkpoint(folder: Path) -> None:
+    with pytest.raises(ParameterError, match=r"needs their weights in the files.*weight_column="):
+        ckm.sketch(PATTERN, sample_weight=np.ones(29_655), **OPTIONS, **CHECKPOINT)
+    assert not Path("s.part").exists()
+
+
 # Two processes
 
 

@@ -79,7 +79,7 @@ def test_forged_sketches(kind: str) -> None:
 @pytest.mark.sampled
 def test_some_forged_sketches() -> None:
     for kind in SKETCHES:
-        _forge_sketches(kind, 40)
+        _forge_sketches(kind, 15)
 
 
 def _forge_sketches(kind: str, count: int) -> None:
@@ -153,7 +153,7 @@ def test_forged_checkpoints(kind: str, tmp_path: Path, monkeypatch: pytest.Monke
 def test_some_forged_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for kind in PASSES:
-        _forge_checkpoints(kind, 60)
+        _forge_checkpoints(kind, 20)
 
 
 def _forge_checkpoints(kind: str, count: int) -> None:

@@ -208,6 +208,7 @@ default="multiscale"
     source = open_rows(data, request, sample_weight, nan)
     writer = None
     if checkpoint is not None:
+        _require_resumable_weights(source, sample_weight)
         recorded = record_options(options, execution, request, model, nan, sample_weight)
         if isinstance(source, PartitionedSource):
             recorded |= source.reader.record()
@@ -275,6 +276,17 @@ def _run_pass(
 
     state = this_pass.run(frequencies, state, on_state)
     return to_sketch(state), state
+
+
+def _require_resumable_weights(source: Source, sample_weight: Any) -> None:
+    """Refuse weights beside several files: a pass that stops after the first could not go on."""
+    if sample_weight is not None and len(source.parts) > 1:
+        raise ParameterError(
+            "A checkpoint of several files needs their weights in the files, so that reading can "
+            "continue in the middle; use ",
+            Argument("weight_column", ...),
+            ".",
+        )
 
 
 def record_options(
