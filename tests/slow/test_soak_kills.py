@@ -6,12 +6,17 @@ also runs as a program for one kind.
 
 import json
 import os
+import random
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from command import fail, run
 
 from ckm._sources.paths import READERS
 
@@ -76,3 +81,39 @@ def test_every_kind_of_file_is_killed() -> None:
         argument.split(".", 1)[1] for kind in KINDS.values() for argument in kind.arguments[:1]
     }
     assert {READERS[f".{ending}"] for ending in endings} == set(READERS.values())
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of half a megabyte."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(mounted, capture_output=True).returncode:
+        pytest.skip("only the superuser may mount a file system")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_disk_that_is_full_loses_nothing(tmp_path: Path, small_disk: Path, seed: int) -> None:
+    """Before the pass, while a checkpoint is written, or when the sketch is."""
+    chance = random.Random(SEED + seed)
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(200_000, 3)))
+    output = small_disk / "out.ckm"
+    output.write_bytes(b"old")
+    common = ("sketch", tmp_path / "x.npy", "-m", 3000, "--pool", 50, "-q")
+    files = ("-o", output, "--checkpoint", small_disk / "out.part", "--checkpoint-interval", 0)
+    run(*common, "-o", tmp_path / "whole.ckm")
+    whole = (tmp_path / "whole.ckm").read_bytes()
+    filler = small_disk / "filler"
+    # Room for less than a checkpoint, for one, or for two.
+    filler.write_bytes(bytes(512 * 1024 - 8192 - int(len(whole) * chance.uniform(0, 2))))
+    message = fail(*common, *files)
+    assert "No space left on device" in message
+    assert output.read_bytes() == b"old"
+    assert not list(small_disk.glob(".ckm-*")), "no unfinished file is left"
+    filler.unlink()
+    run(*common, *files, "--resume")
+    assert output.read_bytes() == whole
+    assert sorted(path.name for path in small_disk.iterdir()) == ["out.ckm"]
