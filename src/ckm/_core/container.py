@@ -11,8 +11,7 @@ import json
 import os
 import stat
 import struct
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn, TypeVar
@@ -24,7 +23,7 @@ from safetensors.numpy import save as _save_tensors
 
 from ckm._util.address import Address
 from ckm._util.arrays import Array
-from ckm._util.stores import describe_failure, open_remote, require_file
+from ckm._util.stores import open_seekable, require_file
 from ckm.errors import CkmError, MissingFileError, OutputError
 
 Metadata = dict[str, Any]
@@ -160,7 +159,7 @@ def read_container(kind: ContainerKind, path: Path | Address) -> bytes:
     """
     if isinstance(path, Address):
         found = require_file(path)
-        with open_remote(found) as remote, _refusing(kind, path):
+        with open_seekable(found) as remote:
             return _read_announced(kind, remote, found.size, str(path))
     try:
         # Opening a pipe would wait for somebody to write to it.
@@ -190,18 +189,6 @@ def _read_announced(kind: ContainerKind, file: BinaryIO, size: int, name: str) -
     if size > expected:
         kind.refuse(name, "is damaged: it is longer than its header says")
     return header + file.read(expected - len(header))
-
-
-@contextmanager
-def _refusing(kind: ContainerKind, address: Address) -> Iterator[None]:
-    """Around reading an object: errors of its store become those of the container."""
-    try:
-        yield
-    except CkmError:
-        raise
-    except (OSError, ValueError) as error:
-        reason = describe_failure(error, address)
-        raise kind.error(f"{address} cannot be read ({reason}); try again.") from None
 
 
 def _regular_file_size(kind: ContainerKind, file: BinaryIO, path: Path) -> int:

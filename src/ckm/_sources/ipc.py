@@ -150,7 +150,7 @@ def open_files(paths: Sequence[FilePath], request: ColumnRequest, settings: Read
 def _is_file(path: FilePath) -> bool:
     """Whether it is in the file format, not in the streaming format."""
     try:
-        with open_file(path) as file:
+        with _open_anywhere(path, mapped=False) as file:
             start = file.read(len(_FILE))
     except ERRORS as error:
         raise unreadable(error, str(path)) from error

@@ -22,7 +22,7 @@ from ckm._util.stores import (
     any_remote,
     file_size,
     map_files,
-    open_remote,
+    open_seekable,
 )
 from ckm.errors import InputFileError
 
@@ -52,7 +52,7 @@ class _RowsInObject:
 
     def __init__(self, file: RemoteFile) -> None:
         # Open as long as the source is: opening it again for every slice would be a request more.
-        self._file = open_remote(file)
+        self._file = open_seekable(file)
         self.shape, self._is_fortran, self.dtype = _read_header(self._file, file.size)
         self._offset = self._file.tell()
 
@@ -67,8 +67,8 @@ class _RowsInObject:
     def _values(self, start: int, count: int) -> Array:
         """Some values, in the order in which they are stored."""
         size = self.dtype.itemsize
-        data = self._file.read_at(count * size, self._offset + start * size)
-        return np.frombuffer(data, self.dtype)
+        self._file.seek(self._offset + start * size)
+        return np.frombuffer(self._file.read(count * size), self.dtype)
 
 
 def _read_header(file: Any, size: int) -> tuple[tuple[int, ...], bool, np.dtype]:

@@ -245,13 +245,13 @@ def open_file(file: FilePath, mapped: bool = False) -> Any:
 
 def open_seekable(file: RemoteFile) -> Any:
     """Open an object as a binary file of Python, which keeps some blocks of what it reads."""
-    from ckm._util.stores.ranges import RangeFile
+    from ckm._util.stores.ranges import RangeFile, read_patiently
 
     opened = open_remote(file)
 
     def read_at(offset: int, count: int) -> Any:
         with _reading(file.address):
-            return opened.read_at(count, offset)
+            return read_patiently(opened, offset, count)
 
     return RangeFile(read_at, file.size)
 

@@ -29,11 +29,14 @@ from ckm._util.stores import (
     changed,
 )
 from ckm._util.stores.fsspec import import_fsspec
+from ckm._util.stores.ranges import read_patiently
 
 # The user of an address that asks for no credentials, as in gs://anonymous@bucket/name.
 _ANONYMOUS = "anonymous"
 # Seconds for which Google's client repeats a request.
 _GCS_RETRY_SECONDS = 60.0
+# Bytes of an object, at most, that is requested as a whole.
+_SMALL_BYTES = 2**16
 # The variables that decide which file system an address gets.
 _VARIABLES = ("AWS_", "AZURE_", "GOOGLE_", "STORAGE_EMULATOR_HOST")
 # What identifies the contents of an object, the best first, as stores name it.
@@ -82,6 +85,8 @@ class ArrowStore(Store):
         if _state_of(opened) != State(file.size, file.tag):
             opened.close()
             raise changed(file)
+        if file.size <= _SMALL_BYTES:
+            return pa.BufferReader(read_patiently(opened, 0, file.size))
         return opened
 
     def upload(self, source: Path, address: Address) -> None:

@@ -21,6 +21,9 @@ _KEPT_BLOCKS = 64
 # Seconds before a request is repeated; doubled each time.
 _FIRST_WAIT = 0.2
 
+# Words of the message of an answer that did not fit into the bytes asked for.
+_UNRECOGNISED = "response stream"
+
 _Result = TypeVar("_Result")
 
 
@@ -103,6 +106,17 @@ class RangeFile(io.RawIOBase):
 def as_arrow_file(read_at: Callable[[int, int], bytes], size: int) -> Any:
     """A `pyarrow.NativeFile` of an object of which ranges are requested."""
     return pa.PythonFile(RangeFile(read_at, size), mode="r")
+
+
+def read_patiently(file: Any, offset: int, count: int) -> Any:
+    """Some bytes of a `pyarrow.NativeFile`, requested again where Arrow does not.
+
+    An answer of S3 that reports an error, and is longer than the bytes asked for, is not recognised
+    as one that may pass.
+    """
+    return with_retries(
+        lambda: file.read_at(count, offset), lambda error: _UNRECOGNISED not in str(error)
+    )
 
 
 def with_retries(request: Callable[[], _Result], is_final: Callable[[Exception], bool]) -> _Result:
