@@ -18,8 +18,8 @@ from ckm._util.address import Address, as_path
 if TYPE_CHECKING:
     FileName = Path | Address
 else:
-    # Typer takes no union; what a name means is decided by its parser.
-    FileName = Path
+    # Typer takes no union, and would make a path of what a parser returns for `Path`.
+    FileName = Address
 
 
 def _not_empty(value: str) -> str:
