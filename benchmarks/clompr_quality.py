@@ -33,7 +33,7 @@ def tight_error(n_samples: int, seed: int) -> float:
     gap = pdist(means).min()
     X = means[labels] + WIDTH * gap * rng.standard_normal((n_samples, N_FEATURES))
     sketch = ckm.sketch(
-        X, sketch_size=M, pool=POOL, distribution="adapted-radius", random_state=seed
+        X, sketch_size=M, pool=POOL, distribution="adapted-radius", random_state=seed, cells=0
     )
     centroids = ckm.decode(
         sketch, K, decoder="clompr", init="sample", n_init=5, random_state=seed
@@ -46,7 +46,7 @@ def relative_sse(n_samples: int, seed: int) -> dict[str, float]:
     """Return the SSE relative to k-means for each init, one replicate, on the paper's data."""
     X = ckm.datasets.gaussian_mixture(n_samples, K, N_FEATURES, random_state=seed).rows
     sketch = ckm.sketch(
-        X, sketch_size=M, pool=POOL, distribution="adapted-radius", random_state=seed
+        X, sketch_size=M, pool=POOL, distribution="adapted-radius", random_state=seed, cells=0
     )
     baseline = kmeans_sse(X, K, seed)
     found = {

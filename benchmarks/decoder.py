@@ -51,7 +51,7 @@ def decode_timed(decode: Decode, sketch: ckm.Sketch, seed: int) -> tuple[np.ndar
 def load_once() -> None:
     """Load compiled code, so that no measured time includes it."""
     X = ckm.datasets.gaussian_mixture(2000, 3, 2, random_state=0).rows
-    sketch = ckm.sketch(X, n_clusters=3, random_state=0)
+    sketch = ckm.sketch(X, n_clusters=3, random_state=0, cells=0)
     for name in TARGETS:
         ckm.decode(sketch, 3, decoder=name, random_state=0)
 
@@ -97,8 +97,8 @@ def peers(quick: bool, first_seed: int) -> None:
 
 def _compare(n_samples: int, seed: int, decoders: dict[str, Decode]) -> dict[str, dict[str, float]]:
     X = ckm.datasets.gaussian_mixture(n_samples, K, N_FEATURES, random_state=seed).rows
-    paper = ckm.sketch(X, sketch_size=M, distribution="adapted-radius", random_state=seed)
-    ours = ckm.sketch(X, n_clusters=K, sketch_size=M, random_state=seed)
+    paper = ckm.sketch(X, sketch_size=M, distribution="adapted-radius", random_state=seed, cells=0)
+    ours = ckm.sketch(X, n_clusters=K, sketch_size=M, random_state=seed, cells=0)
     best = kmeans_sse(X, K, seed)
     found = {}
     for name, decode in decoders.items():
@@ -143,7 +143,7 @@ def gradient(quick: bool, first_seed: int) -> None:
     """Measure one evaluation, ours and NumPy's by turns, and the difference of their values."""
     rounds, evaluations = (20, 20) if quick else (100, 100)
     X, _, C = ckm.datasets.gaussian_mixture(30_000, K, N_FEATURES, random_state=first_seed)
-    sketch = ckm.sketch(X, sketch_size=M, random_state=first_seed)
+    sketch = ckm.sketch(X, sketch_size=M, random_state=first_seed, cells=0)
     problem = Problem.of(sketch)
     C = (C - sketch.frequencies.origin) / np.sqrt(sketch.frequencies.scale)
     rng = np.random.default_rng(first_seed)
@@ -230,7 +230,11 @@ def _decoding_seconds(
 ) -> float:
     X = ckm.datasets.gaussian_mixture(n_samples, n_clusters, n_features, random_state=seed).rows
     sketch = ckm.sketch(
-        X, n_clusters=n_clusters, sketch_size=ratio * n_clusters * n_features, random_state=seed
+        X,
+        n_clusters=n_clusters,
+        sketch_size=ratio * n_clusters * n_features,
+        random_state=seed,
+        cells=0,
     )
     return decode_timed(partial(by_default, n_clusters), sketch, seed)[1]
 
@@ -247,7 +251,9 @@ def large(quick: bool, first_seed: int) -> None:
         X = ckm.datasets.gaussian_mixture(
             n_samples, n_clusters, LARGE_N, random_state=first_seed
         ).rows
-        sketch = ckm.sketch(X, n_clusters=n_clusters, sketch_size=m, random_state=first_seed)
+        sketch = ckm.sketch(
+            X, n_clusters=n_clusters, sketch_size=m, random_state=first_seed, cells=0
+        )
         centroids, seconds = decode_timed(partial(by_default, n_clusters), sketch, first_seed)
         best = KMeans(n_clusters, n_init=BASELINE_RUNS, random_state=first_seed).fit(X)
         runs.append(

@@ -28,7 +28,7 @@ LIMIT = DEFAULT.min_gpu_pairs  # K m from which on the GPU is used by default
 def compared(K: int, n: int, seed: int) -> dict[str, Any]:
     """Decode one sketch on both devices."""
     X = ckm.datasets.gaussian_mixture(N, K, n, random_state=seed).rows
-    sketch = ckm.sketch(X, n_clusters=K, random_state=seed)
+    sketch = ckm.sketch(X, n_clusters=K, random_state=seed, cells=0)
     run = Run("density", by_density, K, "auto", None, seed, threads=thread_count(None))
     here, cpu = timed(run.decode, sketch)
     there, gpu = timed(run.decode, sketch, torch.device("cuda", torch.cuda.current_device()))

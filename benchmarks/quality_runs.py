@@ -48,7 +48,7 @@ class Case:
     def pool_rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows of that pool, which do not depend on m, and their weights."""
         return ckm.sketch(
-            self.X, sketch_size=1, pool=POOL, random_state=self.seed, n_jobs=1
+            self.X, sketch_size=1, pool=POOL, random_state=self.seed, n_jobs=1, cells=0
         ).pool.estimate()[:2]
 
     def _sketch(self, **options: Any) -> ckm.Sketch:
@@ -59,6 +59,7 @@ class Case:
             random_state=self.seed,
             n_jobs=1,
             **options,
+            cells=0,
         )
 
     @cached_property

@@ -110,6 +110,7 @@ def _sketch(X: np.ndarray, K: int, seed: int, scale: float | str = "auto") -> ck
             scale=scale,
             random_state=seed,
             n_jobs=1,
+            cells=0,
         )
 
 

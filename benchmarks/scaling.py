@@ -32,9 +32,11 @@ def seconds_of(N: int, m: int, n: int, seed: int, repeats: int) -> dict[str, flo
     for _ in range(repeats):
         began = time.perf_counter()
         like = (
-            ckm.sketch(X[:0], sketch_size=m, scale=1.0, random_state=seed) if like is None else like
+            ckm.sketch(X[:0], sketch_size=m, scale=1.0, random_state=seed, cells=0)
+            if like is None
+            else like
         )
-        ckm.sketch(X, sketch_size=m, random_state=seed)
+        ckm.sketch(X, sketch_size=m, random_state=seed, cells=0)
         both = time.perf_counter()
         ckm.sketch(X, like=like)
         alone = time.perf_counter() - both

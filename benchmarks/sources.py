@@ -60,9 +60,10 @@ def measure_memory(folder: Path) -> dict[str, float]:
         np.random.default_rng(0).normal(size=(1000, N_COLUMNS)).astype(np.float32),
         sketch_size=M,
         random_state=0,
+        cells=0,
     )
     before = peak_memory()
-    s = ckm.sketch(folder, sketch_size=M, random_state=0)
+    s = ckm.sketch(folder, sketch_size=M, random_state=0, cells=0)
     return {"rows": s.count, "before_mb": before, "peak_mb": peak_memory()}
 
 
@@ -87,7 +88,7 @@ def measure_speed(folder: Path, rounds: int) -> dict[str, float]:
     the latter shows the cost of reading. The cost of a pilot, in the same units, is measured once.
     """
     X = np.random.default_rng(0).standard_normal((MEMORY_ROWS, N_COLUMNS), np.float32)
-    f = ckm.sketch(X, sketch_size=M, random_state=0).frequencies
+    f = ckm.sketch(X, sketch_size=M, random_state=0, cells=0).frequencies
     turns = [
         (timed(X, like=f), timed(file, like=f))
         for _ in range(rounds)
@@ -110,7 +111,7 @@ def measure_speed(folder: Path, rounds: int) -> dict[str, float]:
 def timed(data: Any, **options: Any) -> np.ndarray:
     """Return seconds per row, by the clock and of all threads."""
     began = np.array([time.perf_counter(), time.process_time()])
-    count = ckm.sketch(data, **options).count
+    count = ckm.sketch(data, **options, cells=0).count
     return (np.array([time.perf_counter(), time.process_time()]) - began) / count
 
 

@@ -207,7 +207,12 @@ def decode(arguments: argparse.Namespace) -> None:
             run: dict[str, Any] = {"n": n, "m": 2 * K * n, "seed": seed}
             for law in LAWS:
                 s = ckm.sketch(
-                    X, n_clusters=K, sketch_size=2 * K * n, distribution=law, random_state=seed
+                    X,
+                    n_clusters=K,
+                    sketch_size=2 * K * n,
+                    distribution=law,
+                    random_state=seed,
+                    cells=0,
                 )
                 with threadpool_limits(1):
                     began = time.process_time()
@@ -260,7 +265,9 @@ def work(quick: bool, task: Task) -> Outcome:
     best = baseline(data.key(seed), X, n_clusters, quick)
     values = {}
     for law in LAWS:
-        s = ckm.sketch(X, n_clusters=n_clusters, distribution=law, random_state=seed, n_jobs=1)
+        s = ckm.sketch(
+            X, n_clusters=n_clusters, distribution=law, random_state=seed, n_jobs=1, cells=0
+        )
         values[law] = (
             sse(X, ckm.decode(s, n_clusters, random_state=seed, n_jobs=1).centroids) / best
         )

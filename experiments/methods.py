@@ -55,12 +55,14 @@ def lloyd(X: np.ndarray, K: int, strategy: str, seed: int, replicates: int = 1) 
 
 def paper_sketch(X: np.ndarray, m: int, seed: int, **options: Any) -> ckm.Sketch:
     """Return the paper's sketch: its law of frequencies, at the scale that its rule gives."""
-    return ckm.sketch(X, sketch_size=m, distribution="adapted-radius", random_state=seed, **options)
+    return ckm.sketch(
+        X, sketch_size=m, distribution="adapted-radius", cells=0, random_state=seed, **options
+    )
 
 
 def our_sketch(X: np.ndarray, K: int, m: int, seed: int, **options: Any) -> ckm.Sketch:
     """Return a sketch of the same size with our law of frequencies."""
-    return ckm.sketch(X, n_clusters=K, sketch_size=m, random_state=seed, **options)
+    return ckm.sketch(X, n_clusters=K, sketch_size=m, cells=0, random_state=seed, **options)
 
 
 SKETCHES: dict[str, Callable[..., ckm.Sketch]] = {

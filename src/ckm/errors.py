@@ -287,6 +287,23 @@ class SmallSketchWarning(UserWarning):
     """
 
 
+class CellsWarning(UserWarning):
+    """Sketches of which only some have cells were combined, so that the result has none.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import ckm
+    >>> import numpy as np
+    >>> a = ckm.sketch(np.eye(3), sketch_size=5, scale=1.0, random_state=0)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     s = a + a.without_cells()
+    >>> caught[0].category.__name__
+    'CellsWarning'
+    """
+
+
 class ScaleWarning(UserWarning):
     """The scale was assumed, as there were no rows to estimate it from.
 

@@ -62,6 +62,9 @@ class CompressiveKMeans(
         uses sampled rows if there are any.
     n_init : int, default=1
         The number of decodings from different starts, of which the best is kept.
+    cells : "auto" or int, default="auto"
+        The number of anchors around which rows are counted and summed in the same pass, by which
+        centroids are placed; "auto" is 20 per cluster, 0 decodes the frequencies alone.
     pool : int, default=1000
         The number of sampled rows that decoding may start from. `fit` discards them at its end;
         `partial_fit` keeps them between calls.
@@ -133,6 +136,7 @@ class CompressiveKMeans(
         decoder: str = "auto",
         init: str = "auto",
         n_init: int = 1,
+        cells: int | str = "auto",
         pool: int = DEFAULT_POOL,
         polish: int = 0,
         device: str = "auto",
@@ -148,6 +152,7 @@ class CompressiveKMeans(
         self.decoder = decoder
         self.init = init
         self.n_init = n_init
+        self.cells = cells
         self.pool = pool
         self.polish = polish
         self.device = device

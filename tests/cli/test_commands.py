@@ -116,7 +116,7 @@ def test_sketch_agrees_with_the_library(folder: Path) -> None:
     assert s == ckm.sketch("data.csv", n_clusters=3, distribution="gaussian", random_state=2)
     assert s.pool is not None
     assert len(s.pool) == 50
-    assert json.loads(out)["fingerprint"] == s.frequencies.fingerprint
+    assert json.loads(out)["fingerprint"] == s.design.fingerprint
     assert err == "Sketched 3,000 rows of 2 columns into 30 frequencies: s.ckm\n"
 
 
@@ -232,7 +232,7 @@ def test_inspect_shows_what_the_sketch_holds(folder: Path, X: np.ndarray) -> Non
         "40",
         "640",
         "multiscale",
-        s.frequencies.fingerprint,
+        s.design.fingerprint,
         "10 sampled rows",
         "east",
         f"{X[:, 1].mean():.6g}",

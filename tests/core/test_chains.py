@@ -21,7 +21,7 @@ def assert_possible(s: ckm.Sketch) -> None:
     """The sketch has variances, can be saved, and loads unchanged."""
     assert deserialise(serialise(s)) == s
     if s.count == 0:
-        assert s == ckm.Sketch.empty(s.frequencies)
+        assert s.without_cells() == ckm.Sketch.empty(s.frequencies)
         return
     assert s.count >= 1
     assert s.weight >= MIN_WEIGHT

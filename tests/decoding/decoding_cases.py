@@ -65,7 +65,7 @@ def problem_and_mixture(n: int, seed: int) -> tuple[Problem, np.ndarray, np.ndar
     """A problem, with a diagonal covariance if n is large, and a mixture of four atoms."""
     rng = np.random.default_rng(seed)
     problem = Problem.of(
-        ckm.sketch(rng.gamma(2, size=(2000, n)), sketch_size=300, random_state=seed)
+        ckm.sketch(rng.gamma(2, size=(2000, n)), sketch_size=300, random_state=seed, cells=0)
     )
     assert problem.covariance.is_full == (n < 20)
     return (

@@ -141,7 +141,7 @@ def test_every_init_finds_well_separated_clusters(
 
 @pytest.mark.parametrize("init", ["sample", "k++"])
 def test_rows_may_be_passed_instead_of_a_pool(clusters: np.ndarray, init: str) -> None:
-    pooled = ckm.sketch(clusters[:300], sketch_size=60, pool=300, random_state=0)
+    pooled = ckm.sketch(clusters[:300], sketch_size=60, pool=300, random_state=0, cells=0)
     bare = pooled.without_pool()
     from_pool = ckm.decode(pooled, 3, decoder="clompr", init=init, random_state=1)
     from_rows = ckm.decode(
@@ -158,7 +158,7 @@ def test_rows_may_be_passed_instead_of_a_pool(clusters: np.ndarray, init: str) -
 def test_distinct_rows_are_found_exactly_though_more_clusters_were_asked_for() -> None:
     corners = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
     s = ckm.sketch(
-        np.repeat(corners, 20, axis=0), sketch_size=60, pool=30, scale=1.0, random_state=0
+        np.repeat(corners, 20, axis=0), sketch_size=60, pool=30, scale=1.0, random_state=0, cells=0
     )
     found = ckm.decode(s, 5, decoder="clompr", init="k++", n_init=3, random_state=0)
     assert found.cost < 1e-8

@@ -11,8 +11,8 @@ from sklearn.cluster import KMeans
 
 import ckm
 from ckm._decoding.api import Run
+from ckm._decoding.candidate import Candidate
 from ckm._decoding.diagnosis import Status
-from ckm._decoding.solution import Candidate
 from ckm.errors import DataError
 
 
@@ -97,6 +97,7 @@ def test_columns_are_passed_on(clusters: np.ndarray) -> None:
         pl.DataFrame({"east": clusters[:, 0], "north": clusters[:, 1]}),
         sketch_size=30,
         random_state=0,
+        cells=0,
     )
     assert ckm.decode(s, 2, random_state=0).columns == ("east", "north")
 
@@ -105,7 +106,9 @@ def test_the_centroid_of_one_cluster_is_its_mean() -> None:
     X = 5 + np.random.default_rng(0).normal(size=(5000, 2))
     for seed in range(3):
         found = ckm.decode(
-            ckm.sketch(X, sketch_size=100, pool=50, random_state=seed), 1, random_state=seed
+            ckm.sketch(X, sketch_size=100, pool=50, random_state=seed, cells=0),
+            1,
+            random_state=seed,
         )
         # Moments are rounded before decoding, to 2^-10 of what the covariance is rounded to: about
         # 1e-6 of a standard deviation.
@@ -115,7 +118,7 @@ def test_the_centroid_of_one_cluster_is_its_mean() -> None:
 
 def test_one_point() -> None:
     found = ckm.decode(
-        ckm.sketch(np.full((5, 2), 3.0), sketch_size=20, scale=1.0, random_state=0),
+        ckm.sketch(np.full((5, 2), 3.0), sketch_size=20, scale=1.0, random_state=0, cells=0),
         1,
         random_state=0,
     )
@@ -141,7 +144,10 @@ def corners(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def decoded(X: np.ndarray, seed: int, pool: int = 1000) -> np.ndarray:
     return ckm.decode(
-        ckm.sketch(X, sketch_size=240, pool=pool, random_state=seed), 4, n_init=3, random_state=seed
+        ckm.sketch(X, sketch_size=240, pool=pool, random_state=seed, cells=0),
+        4,
+        n_init=3,
+        random_state=seed,
     ).centroids
 
 
@@ -185,7 +191,7 @@ def test_scaling_by_a_power_of_two_is_exact(seed: int, exponent: int, pool: int)
 
 def test_the_order_and_split_of_rows_do_not_change_a_decoding() -> None:
     X, _ = corners(0)
-    whole = ckm.sketch(X, sketch_size=100, random_state=0)
+    whole = ckm.sketch(X, sketch_size=100, random_state=0, cells=0)
     parts = ckm.merge(ckm.sketch(part, like=whole) for part in np.split(X[::-1], [10, 500]))
     a, b = (ckm.decode(s, 4, random_state=0) for s in (whole, parts))
     assert a.centroids.tobytes() == b.centroids.tobytes()
@@ -199,7 +205,7 @@ def test_means_of_tight_clusters_are_found(seed: int) -> None:
     X = mixture.means[mixture.labels] + 0.05 * gap * np.random.default_rng(seed).standard_normal(
         (20_000, n)
     )
-    s = ckm.sketch(X, sketch_size=1000, pool=1000, random_state=seed)
+    s = ckm.sketch(X, sketch_size=1000, pool=1000, random_state=seed, cells=0)
     found = ckm.decode(s, K, init="sample", n_init=5, random_state=seed)
     assert matched_error(mixture.means, found.centroids) <= 0.03 * gap
     assert found.status is Status.OK
@@ -209,7 +215,7 @@ def test_sse_on_the_papers_data() -> None:
     K = n = 10
     X = ckm.datasets.gaussian_mixture(50_000, K, n, random_state=0).rows
     found = ckm.decode(
-        ckm.sketch(X, sketch_size=1000, pool=1000, random_state=0), K, random_state=0
+        ckm.sketch(X, sketch_size=1000, pool=1000, random_state=0, cells=0), K, random_state=0
     )
     baseline = KMeans(K, n_init=3, random_state=0).fit(X).inertia_
     assert cdist(X, found.centroids, "sqeuclidean").min(axis=1).sum() <= 1.6 * baseline

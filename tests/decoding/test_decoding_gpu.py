@@ -13,10 +13,10 @@ import pytest
 
 import ckm
 from ckm._decoding.api import Run, choose_device, resolve_decoder
+from ckm._decoding.candidate import Candidate
 from ckm._decoding.problem import Problem
 from ckm._decoding.sample import SampledRows
 from ckm._decoding.settings import DEFAULT
-from ckm._decoding.solution import Candidate
 from ckm._util.device import current_gpu
 from ckm.errors import ParameterError
 
@@ -39,7 +39,9 @@ def make_sketch(
     K: int = 6, n: int = 3, distribution: str = "multiscale", pool: int = 0, separation: float = 2.5
 ) -> ckm.Sketch:
     X = ckm.datasets.gaussian_mixture(5000, K, n, separation=separation, random_state=0).rows
-    return ckm.sketch(X, n_clusters=K, distribution=distribution, pool=pool, random_state=0)
+    return ckm.sketch(
+        X, n_clusters=K, distribution=distribution, pool=pool, random_state=0, cells=0
+    )
 
 
 @pytest.mark.parametrize("K", [1, 7, 40])

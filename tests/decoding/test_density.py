@@ -39,7 +39,9 @@ from ckm._sources.arrays import ArraySource
 @pytest.mark.parametrize("pool", [0, 500])
 def test_the_sse_of_k_means_from_the_sketch(K: int, n: int, bound: float, pool: int) -> None:
     X = ckm.datasets.gaussian_mixture(50_000, K, n, random_state=K + n).rows
-    found = ckm.decode(ckm.sketch(X, n_clusters=K, pool=pool, random_state=1), K, random_state=1)
+    found = ckm.decode(
+        ckm.sketch(X, n_clusters=K, pool=pool, random_state=1, cells=0), K, random_state=1
+    )
     assert found.decoder == "density"
     assert found.cost < 2 * found.noise_floor
     assert relative_sse(X, found.centroids) < bound
@@ -48,7 +50,7 @@ def test_the_sse_of_k_means_from_the_sketch(K: int, n: int, bound: float, pool: 
 @pytest.mark.slow
 def test_density_is_better_than_clompr() -> None:
     X = ckm.datasets.gaussian_mixture(50_000, random_state=3).rows
-    s = ckm.sketch(X, sketch_size=1000, random_state=0)
+    s = ckm.sketch(X, sketch_size=1000, random_state=0, cells=0)
     ours, papers = (
         relative_sse(X, ckm.decode(s, 10, decoder=name, random_state=0).centroids)
         for name in ("density", "clompr")
@@ -66,23 +68,25 @@ def test_clusters_that_are_not_gaussian() -> None:
     angle = np.where(which < 2, angle / 2, angle)
     X = np.stack([np.cos(angle), np.sin(angle)], axis=1) * np.where(which == 2, 2.0, 4.0)[:, None]
     X += np.where(which == 1, 6.0, 0.0)[:, None] + 0.1 * rng.normal(size=X.shape)
-    found = ckm.decode(ckm.sketch(X, sketch_size=200, random_state=0), 6, random_state=0)
+    found = ckm.decode(ckm.sketch(X, sketch_size=200, random_state=0, cells=0), 6, random_state=0)
     assert relative_sse(X, found.centroids) < 1.08
     with_rows = ckm.decode(
-        ckm.sketch(X, sketch_size=200, pool=500, random_state=0), 6, random_state=0
+        ckm.sketch(X, sketch_size=200, pool=500, random_state=0, cells=0), 6, random_state=0
     )
     assert relative_sse(X, with_rows.centroids) < 1.05
 
 
 def test_a_complete_pool_is_clustered_directly() -> None:
     X = np.random.default_rng(0).normal(size=(300, 2))
-    found = ckm.decode(ckm.sketch(X, n_clusters=4, pool=300, random_state=0), 4, random_state=0)
+    found = ckm.decode(
+        ckm.sketch(X, n_clusters=4, pool=300, random_state=0, cells=0), 4, random_state=0
+    )
     assert relative_sse(X, found.centroids) == pytest.approx(1, abs=0.02)
 
 
 def test_the_mixture_finds_the_width_of_clusters() -> None:
     mixture = ckm.datasets.gaussian_mixture(100_000, 6, 5, separation=4, random_state=2)
-    s = ckm.sketch(mixture.rows, n_clusters=6, random_state=0)
+    s = ckm.sketch(mixture.rows, n_clusters=6, random_state=0, cells=0)
     problem = Problem.of(s)
     prior = make_prior(problem, None)
     rng = np.random.default_rng(0)
@@ -99,7 +103,7 @@ def test_particles_match_the_sketch_and_the_moments(n: int) -> None:
     """In 40 dimensions the sketch keeps only the diagonal of the second moment."""
     rng = np.random.default_rng(0)
     X = rng.exponential(size=(20_000, n)) * np.linspace(1, 2, n)
-    problem = Problem.of(ckm.sketch(X, sketch_size=200, random_state=0))
+    problem = Problem.of(ckm.sketch(X, sketch_size=200, random_state=0, cells=0))
     assert problem.covariance.is_full == (n == 2)
     start = make_prior(problem, None)(rng, 400)
     points = descend_particles(problem, start, np.full(len(start), 1 / len(start)), 200)
@@ -125,6 +129,7 @@ def test_threads_of_libraries_do_not_change_the_result() -> None:
         ckm.datasets.gaussian_mixture(20_000, 5, 4, random_state=0).rows,
         n_clusters=5,
         random_state=0,
+        cells=0,
     )
     found = []
     for limit in (1, 2):
@@ -136,7 +141,7 @@ def test_threads_of_libraries_do_not_change_the_result() -> None:
 @pytest.mark.slow
 def test_one_replicate_is_enough() -> None:
     X = ckm.datasets.gaussian_mixture(50_000, 10, 5, random_state=4).rows
-    s = ckm.sketch(X, n_clusters=10, random_state=0)
+    s = ckm.sketch(X, n_clusters=10, random_state=0, cells=0)
     ratios = [relative_sse(X, ckm.decode(s, 10, random_state=seed).centroids) for seed in range(5)]
     assert np.std(ratios) < 0.01
 
@@ -144,7 +149,9 @@ def test_one_replicate_is_enough() -> None:
 def test_repeated_rows_keep_their_multiplicity() -> None:
     """A pool of whole numbers holds few distinct rows, each with the number of its repetitions."""
     X = np.random.default_rng(0).poisson(1.0, size=(20_000, 2)).astype(float)
-    found = ckm.decode(ckm.sketch(X, n_clusters=5, pool=3000, random_state=0), 5, random_state=0)
+    found = ckm.decode(
+        ckm.sketch(X, n_clusters=5, pool=3000, random_state=0, cells=0), 5, random_state=0
+    )
     shares = np.bincount(Centroids(found.centroids).label(ArraySource(X)), minlength=5) / len(X)
     np.testing.assert_allclose(found.weights, shares, atol=0.05)
 
@@ -152,7 +159,10 @@ def test_repeated_rows_keep_their_multiplicity() -> None:
 @pytest.mark.slow
 def test_decodings_may_overlap() -> None:
     s = ckm.sketch(
-        ckm.datasets.gaussian_mixture(5000, 3, 2, random_state=0).rows, n_clusters=3, random_state=0
+        ckm.datasets.gaussian_mixture(5000, 3, 2, random_state=0).rows,
+        n_clusters=3,
+        random_state=0,
+        cells=0,
     )
     limits = [library["num_threads"] for library in threadpool_info()]
     with ThreadPoolExecutor(4) as executor:
@@ -179,7 +189,7 @@ def test_the_number_of_threads_does_not_change_the_result(
     products.
     """
     X = np.random.default_rng(0).gamma(2, size=(5000, n))
-    s = ckm.sketch(X, n_clusters=3, pool=pool, random_state=0)
+    s = ckm.sketch(X, n_clusters=3, pool=pool, random_state=0, cells=0)
     with caplog.at_level("INFO", logger="ckm._decoding.ensemble"):
         found = [
             ckm.decode(s, 3, random_state=0, n_jobs=n_jobs).centroids.tobytes()
@@ -206,7 +216,9 @@ def test_members_that_end_in_a_poor_minimum_are_left_out() -> None:
         return made[-1]
 
     problem = Problem.of(
-        ckm.sketch(np.random.default_rng(0).gamma(2, size=(5000, 2)), n_clusters=3, random_state=0)
+        ckm.sketch(
+            np.random.default_rng(0).gamma(2, size=(5000, 2)), n_clusters=3, random_state=0, cells=0
+        )
     )
     measure = recover_measure(
         problem, 3, make_prior(problem, None), None, np.random.default_rng(0), 1, member
@@ -234,7 +246,7 @@ def test_small_clusters_of_unequal_widths_among_scattered_rows(seed: int) -> Non
     i, j = rng.integers(K, size=(2, scattered.sum()))
     along = rng.random((scattered.sum(), 1))
     X[scattered] = along * means[i] + (1 - along) * means[j]
-    sketch = ckm.sketch(X, n_clusters=K, random_state=seed)
+    sketch = ckm.sketch(X, n_clusters=K, random_state=seed, cells=0)
     # Four members are enough here, and take less time.
     run = Run("density", by_density, K, "auto", None, seed)
     found = run.decode(sketch, settings=replace(DEFAULT, max_members=4))
@@ -245,7 +257,9 @@ def test_small_clusters_of_unequal_widths_among_scattered_rows(seed: int) -> Non
 def test_a_small_pool_does_not_raise_the_sse(pool: int) -> None:
     """A few sampled rows have little weight."""
     X = np.random.default_rng(0).gamma(2, size=(20_000, 3))
-    found = ckm.decode(ckm.sketch(X, n_clusters=4, pool=pool, random_state=0), 4, random_state=0)
+    found = ckm.decode(
+        ckm.sketch(X, n_clusters=4, pool=pool, random_state=0, cells=0), 4, random_state=0
+    )
     assert relative_sse(X, found.centroids) < 1.02
 
 
@@ -255,7 +269,7 @@ def test_clusters_that_are_small_beside_the_data(width: float) -> None:
     rng = np.random.default_rng(0)
     means = rng.normal(size=(5, 3))
     X = means[rng.integers(5, size=20_000)] + width * rng.normal(size=(20_000, 3))
-    found = ckm.decode(ckm.sketch(X, n_clusters=5, random_state=0), 5, random_state=0)
+    found = ckm.decode(ckm.sketch(X, n_clusters=5, random_state=0, cells=0), 5, random_state=0)
     assert found.status is Status.OK
     assert relative_sse(X, found.centroids) < 1.01
 
@@ -268,9 +282,9 @@ def test_a_few_outliers_do_not_change_the_other_centroids(seed: int) -> None:
     """
     bulk = ckm.datasets.gaussian_mixture(30_000, 5, 3, random_state=0).rows
     X = np.vstack([bulk, [[3000.0, 0, 0], [-2500.0, 100, 0]]])
-    s = ckm.sketch(X, n_clusters=7, random_state=seed)
+    s = ckm.sketch(X, n_clusters=7, random_state=seed, cells=0)
     assert not Problem.of(s).has_trusted_moments
-    assert Problem.of(ckm.sketch(bulk, n_clusters=7, random_state=0)).has_trusted_moments
+    assert Problem.of(ckm.sketch(bulk, n_clusters=7, random_state=0, cells=0)).has_trusted_moments
     found = ckm.decode(s, 7, random_state=seed)
     near = found.centroids[np.abs(found.centroids[:, 0]) < 1000]
     assert len(near) == 5
@@ -284,9 +298,11 @@ def test_a_few_outliers_do_not_change_the_other_centroids(seed: int) -> None:
 @pytest.mark.sampled
 def test_a_pool_keeps_the_outliers_that_decide_the_sse() -> None:
     X = far_clusters()
-    alone = ckm.decode(ckm.sketch(X, n_clusters=6, random_state=1), 6, random_state=0)
+    alone = ckm.decode(ckm.sketch(X, n_clusters=6, random_state=1, cells=0), 6, random_state=0)
     assert alone.status is Status.FAR_OUT
-    pooled = ckm.decode(ckm.sketch(X, n_clusters=6, pool=500, random_state=1), 6, random_state=0)
+    pooled = ckm.decode(
+        ckm.sketch(X, n_clusters=6, pool=500, random_state=1, cells=0), 6, random_state=0
+    )
     assert relative_sse(X, pooled.centroids) < 1.01
     assert pooled.status is Status.OK, "its smallest clusters are known from the pool"
     assert np.sort(pooled.weights)[:2] * len(X) == pytest.approx([6, 10], rel=0.1)
@@ -294,7 +310,7 @@ def test_a_pool_keeps_the_outliers_that_decide_the_sse() -> None:
 
 def test_the_problem_without_known_rows_is_that_of_the_others() -> None:
     X = far_clusters()
-    s = ckm.sketch(X, n_clusters=6, random_state=1)
+    s = ckm.sketch(X, n_clusters=6, random_state=1, cells=0)
     bulk = X[16:]
     rest = ckm.sketch(bulk, like=s)
     expected = Problem.of(rest)
@@ -317,7 +333,7 @@ def test_the_problem_without_known_rows_is_that_of_the_others() -> None:
 @pytest.mark.slow
 def test_many_clusters() -> None:
     X = ckm.datasets.gaussian_mixture(50_000, 60, 2, random_state=0).rows
-    found = ckm.decode(ckm.sketch(X, n_clusters=60, random_state=0), 60, random_state=0)
+    found = ckm.decode(ckm.sketch(X, n_clusters=60, random_state=0, cells=0), 60, random_state=0)
     assert relative_sse(X, found.centroids) < 1.03
 
 
@@ -331,7 +347,9 @@ def test_a_heavy_cluster_is_split_if_that_lowers_the_sse() -> None:
     assert (
         relative_sse(
             X,
-            ckm.decode(ckm.sketch(X, n_clusters=10, random_state=5), 10, random_state=5).centroids,
+            ckm.decode(
+                ckm.sketch(X, n_clusters=10, random_state=5, cells=0), 10, random_state=5
+            ).centroids,
         )
         < 1.01
     )

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 import ckm
+from ckm._decoding.candidate import Candidate
 from ckm._decoding.diagnosis import Status, diagnose
 from ckm._decoding.problem import Problem
 from ckm.errors import SmallSketchWarning
 
 
 def test_more_clusters_than_distinct_rows_starve() -> None:
-    s = ckm.sketch(np.full((5, 2), 3.0), sketch_size=20, scale=1.0, random_state=0)
+    s = ckm.sketch(np.full((5, 2), 3.0), sketch_size=20, scale=1.0, random_state=0, cells=0)
     found = ckm.decode(s, 3, random_state=0)
     assert found.status is Status.STARVED
     assert found.weights.tolist() == [1.0, 0.0, 0.0]
@@ -23,7 +24,7 @@ def test_more_clusters_than_distinct_rows_starve() -> None:
 def test_centroids_of_hardly_any_weight_are_reported() -> None:
     """Of eight centroids from a sketch made for five clusters, some may have hardly any weight."""
     X = ckm.datasets.gaussian_mixture(20_000, 5, 3, separation=30, random_state=0).rows
-    s = ckm.sketch(X, n_clusters=5, random_state=0)
+    s = ckm.sketch(X, n_clusters=5, random_state=0, cells=0)
     found = [ckm.decode(s, K, random_state=0) for K in (5, 8)]
     assert found[0].status is Status.OK
     starved = int((found[1].weights < 0.01 / 8).sum())
@@ -34,13 +35,17 @@ def test_centroids_of_hardly_any_weight_are_reported() -> None:
     )
 
 
+def found(C: np.ndarray, weights: list[float]) -> Candidate:
+    return Candidate(C, np.array(weights), cost=0.0)
+
+
 @pytest.mark.parametrize(("gap", "alike"), [(0.05, True), (1.0, False)])
 def test_centroids_that_the_sketch_cannot_separate_are_merged(
     sketch: ckm.Sketch, gap: float, alike: bool
 ) -> None:
     """The gap is in units of sigma, the width of a cluster."""
     C = np.array([[0.0, 0.0], [gap, 0.0], [9.0, 9.0]])
-    findings = diagnose(Problem.of(sketch), C, np.array([0.3, 0.3, 0.4]), None)
+    findings = diagnose(Problem.of(sketch), found(C, [0.3, 0.3, 0.4]), None)
     assert [finding.status for finding in findings] == ([Status.MERGED] if alike else [])
     assert all(
         "2 of 3 centroids are so close to another" in finding.sentence for finding in findings
@@ -51,16 +56,15 @@ def test_centroids_that_the_sketch_cannot_separate_are_merged(
 def test_light_centroids_far_away_are_not_merged(sketch: ckm.Sketch, weights: list[float]) -> None:
     C = np.array([[0.0, 0.0], [4.0, 0.0], [9.0, 9.0]])
     assert Status.MERGED not in [
-        finding.status for finding in diagnose(Problem.of(sketch), C, np.array(weights), None)
+        finding.status for finding in diagnose(Problem.of(sketch), found(C, weights), None)
     ]
 
 
 def test_a_measure_that_does_not_explain_the_sketch_is_a_finding(sketch: ckm.Sketch) -> None:
     problem = Problem.of(sketch)
     C = np.array([[0.0, 0.0], [9.0, 9.0]])
-    weights = np.array([0.5, 0.5])
-    assert diagnose(problem, C, weights, problem.noise) == ()
-    (finding,) = diagnose(problem, C, weights, 0.01 * problem.m)
+    assert diagnose(problem, found(C, [0.5, 0.5]), problem.noise) == ()
+    (finding,) = diagnose(problem, found(C, [0.5, 0.5]), 0.01 * problem.m)
     assert finding.status is Status.UNEXPLAINED
     assert "RMS residual 0.1 per frequency; sampling noise explains 0.0" in finding.sentence
     assert "pool=1000" in finding.sentence
@@ -73,7 +77,7 @@ def test_a_measure_that_does_not_explain_the_sketch_is_a_finding(sketch: ckm.Ske
 def test_frequencies_chosen_for_another_scale_are_a_finding(factor: float, status: str) -> None:
     """For example if units changed between a sketch and one made like it."""
     X = ckm.datasets.gaussian_mixture(5000, 4, 3, separation=3, random_state=0).rows
-    sketch = ckm.sketch(factor * X, like=ckm.sketch(X, n_clusters=4, random_state=0))
+    sketch = ckm.sketch(factor * X, like=ckm.sketch(X, n_clusters=4, random_state=0, cells=0))
     found = ckm.decode(sketch, 4, random_state=0)
     assert found.status == status
     if status != "ok":
@@ -86,7 +90,7 @@ def test_a_column_of_large_variance_makes_no_other_column_suspect() -> None:
     has outliers.
     """
     X = np.column_stack([np.arange(5000.0), 0.1 * np.random.default_rng(0).normal(size=(5000, 2))])
-    sketch = ckm.sketch(X, n_clusters=4, random_state=0)
+    sketch = ckm.sketch(X, n_clusters=4, random_state=0, cells=0)
     assert Problem.of(sketch).has_trusted_moments
     assert Status.FAR_OUT not in [
         finding.status for finding in ckm.decode(sketch, 4, random_state=0).findings
@@ -97,7 +101,7 @@ def test_one_centroid_is_the_mean_without_findings() -> None:
     X = np.random.default_rng(0).gamma(1, size=(5000, 2))
     X[:3] += 1000
     for sketch in (
-        ckm.sketch(X, n_clusters=3, random_state=0),
+        ckm.sketch(X, n_clusters=3, random_state=0, cells=0),
         ckm.sketch(X, like=ckm.draw_frequencies(20, 2, spread=1e-3, seed=0)),
     ):
         found = ckm.decode(sketch, 1)
@@ -111,13 +115,15 @@ def test_one_centroid_is_the_mean_without_findings() -> None:
 def test_a_complete_pool_has_no_findings() -> None:
     """The scale of the frequencies does not matter if all rows are in the pool."""
     X = ckm.datasets.gaussian_mixture(300, 3, 2, separation=5, random_state=0).rows
-    like = ckm.sketch(0.01 * X, n_clusters=3, random_state=0)
+    like = ckm.sketch(0.01 * X, n_clusters=3, random_state=0, cells=0)
     assert ckm.decode(ckm.sketch(X, like=like, pool=300), 3, random_state=0).status is Status.OK
     assert ckm.decode(ckm.sketch(X, like=like), 3, random_state=0).status is Status.OTHER_SPREAD
 
 
 def test_a_sketch_too_small_is_a_finding_and_a_warning() -> None:
-    s = ckm.sketch(np.random.default_rng(0).normal(size=(2000, 4)), sketch_size=30, random_state=0)
+    s = ckm.sketch(
+        np.random.default_rng(0).normal(size=(2000, 4)), sketch_size=30, random_state=0, cells=0
+    )
     with pytest.warns(SmallSketchWarning, match=r"fewer than 2 K n = 40 .* sketch_size=100"):
         found = ckm.decode(s, 5, random_state=0)
     assert found.status is Status.SMALL_SKETCH

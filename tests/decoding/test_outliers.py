@@ -25,7 +25,7 @@ def bulk_rows(n: int = 3) -> np.ndarray:
 
 def reconstructed(X: np.ndarray, bulk: np.ndarray, m: int = 200) -> tuple[np.ndarray, np.ndarray]:
     """Rows in the data's coordinates and their number, given a perfect measure of the bulk."""
-    s = ckm.sketch(X, n_clusters=5, sketch_size=m, random_state=0)
+    s = ckm.sketch(X, n_clusters=5, sketch_size=m, random_state=0, cells=0)
     rows, shares = reconstruct_outliers(
         Problem.of(s), Problem.of(s).without_outliers(), s.frequencies.relative(bulk)
     )
@@ -70,7 +70,7 @@ def test_a_tail_of_the_bulk_continues() -> None:
 
 def test_nothing_is_reconstructed_where_no_variance_is_missing() -> None:
     X = bulk_rows()
-    s = ckm.sketch(X, n_clusters=5, random_state=0)
+    s = ckm.sketch(X, n_clusters=5, random_state=0, cells=0)
     problem = Problem.of(s)
     assert problem.without_outliers() is problem
     assert len(reconstruct_outliers(problem, problem, s.frequencies.relative(X))[0]) == 0
@@ -79,7 +79,9 @@ def test_nothing_is_reconstructed_where_no_variance_is_missing() -> None:
 def test_outliers_in_several_columns_need_mixed_moments() -> None:
     """Whether they are the same rows, variances alone do not say."""
     X = bulk_rows()
-    s = ckm.sketch(np.vstack([X, [[900.0, 0, 0], [0, 900.0, 0]]]), n_clusters=5, random_state=0)
+    s = ckm.sketch(
+        np.vstack([X, [[900.0, 0, 0], [0, 900.0, 0]]]), n_clusters=5, random_state=0, cells=0
+    )
     whole = Problem.of(s)
     variances = replace(whole, covariance=SecondMoment(whole.covariance.diagonal))
     points = s.frequencies.relative(X)
@@ -90,7 +92,7 @@ def test_outliers_in_several_columns_need_mixed_moments() -> None:
 def test_a_group_below_the_detection_limit_gets_its_centroid() -> None:
     """Without any of its rows in a pool: for example a code for missing values."""
     X = np.vstack([bulk_rows(), np.tile([0.0, -999, 0], (6, 1))])
-    s = ckm.sketch(X, n_clusters=6, random_state=0)
+    s = ckm.sketch(X, n_clusters=6, random_state=0, cells=0)
     found = ckm.decode(s, 6, random_state=0)
     assert found.status is Status.FAR_OUT
     assert np.abs(found.centroids[:, 1]).max() == pytest.approx(999, rel=0.15)
@@ -99,7 +101,7 @@ def test_a_group_below_the_detection_limit_gets_its_centroid() -> None:
 
 def test_the_misfit_of_some_columns_has_its_gradient() -> None:
     rng = np.random.default_rng(0)
-    whole = Problem.of(ckm.sketch(bulk_rows(), n_clusters=5, random_state=0))
+    whole = Problem.of(ckm.sketch(bulk_rows(), n_clusters=5, random_state=0, cells=0))
     problem = replace(whole, trusted=np.array([True, False, True]))
     x = rng.uniform(0.5, 2, (2, 3, 4))
     step = 1e-6

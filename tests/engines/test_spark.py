@@ -171,7 +171,7 @@ def test_frequencies_come_from_the_data_and_the_seed(spark: Any) -> None:
 
 
 def test_a_survey_reads_only_some_partitions(spark: Any) -> None:
-    job = SketchJob(LOCAL.frequencies)
+    job = SketchJob(LOCAL.design)
     found = open_source(as_frame(spark, CUTS["skewed"])).run(job, np.array([1, 3]))
     assert job.state_of(found).rows == 2 + 100
 

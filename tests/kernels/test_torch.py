@@ -17,6 +17,7 @@ import pytest
 from test_kernels import assert_same_bits, make_frequencies, make_rows
 
 import ckm
+from ckm._core.cells import Design
 from ckm._kernels import Kernel, kernel_for, load_kernel
 from ckm._kernels.cpu.kernel import importance
 from ckm._kmeans.assign import Centroids
@@ -277,8 +278,8 @@ def state_of(kernel: Kernel, f: ckm.Frequencies, X: np.ndarray, n_threads: int) 
     """What `ckm.sketch` adds up with that kernel."""
     plan = kernel.plan(X.shape[1], n_threads)
     blocks = split_blocks(ArraySource(X).chunks(), size=plan.block_rows)
-    sketch_block = BlockSketcher(kernel, f)
-    return accumulate(sketch_block, blocks, State.empty(f, 0), n_threads=plan.threads)
+    sketch_block = BlockSketcher(kernel, Design(f))
+    return accumulate(sketch_block, blocks, State.empty(Design(f), 0), n_threads=plan.threads)
 
 
 def test_several_gpus_share_the_blocks(two_gpus: Gpus) -> None:
@@ -372,4 +373,6 @@ def test_workers_without_a_gpu_refuse_to_be_one(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     f, X = make_frequencies(3, 20, 0), make_rows(3, 5000, 0, np.float32)
     with pytest.raises(ParameterError, match="torch finds none here"):
-        SketchJob(f, "cuda").of_partition(0, iter([Chunk(X, None, Place(), Place(row=len(X)))]))
+        SketchJob(Design(f), "cuda").of_partition(
+            0, iter([Chunk(X, None, Place(), Place(row=len(X)))])
+        )

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 import ckm
+from ckm._core.cells import Design
 from ckm._core.tally import Tally
 from ckm._kernels import load_kernel
 from ckm._sketching.accumulate import BlockSketcher, State, accumulate
@@ -15,8 +16,8 @@ from ckm._sources.blocks import split_blocks
 def sketch_by(kernel: str, X: np.ndarray, frequencies: ckm.Frequencies) -> ckm.Sketch:
     """The sketch of these rows by the kernel called `kernel`."""
     blocks = split_blocks(ArraySource(X).chunks())
-    sketch_block = BlockSketcher(load_kernel(kernel), frequencies)
-    state = accumulate(sketch_block, blocks, State.empty(frequencies, 0))
+    sketch_block = BlockSketcher(load_kernel(kernel), Design(frequencies))
+    state = accumulate(sketch_block, blocks, State.empty(Design(frequencies), 0))
     return ckm.Sketch(frequencies, state.tally)
 
 

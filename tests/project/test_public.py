@@ -25,6 +25,7 @@ PUBLIC = {
 
 ERRORS = {
     "CheckpointError",
+    "CellsWarning",
     "ColumnsWarning",
     "HeadWarning",
     "MissingPackageError",

@@ -7,6 +7,7 @@ import pytest
 from by_kernel import FailingKernel
 
 import ckm
+from ckm._core.cells import Design
 from ckm._core.frequencies import draw_frequencies
 from ckm._kernels import Kernel, load_kernel
 from ckm._sketching.accumulate import BlockSketcher, State, accumulate
@@ -30,9 +31,11 @@ def chunks(rows: np.ndarray = X, weights: np.ndarray | None = None, size: int = 
 def run(
     kernel: Kernel | None = None, *, data: Any = None, capacity: int = 10, **options: Any
 ) -> State:
-    sketch_block = BlockSketcher(kernel or load_kernel("cpu"), FREQUENCIES, capacity, seed=3)
+    sketch_block = BlockSketcher(
+        kernel or load_kernel("cpu"), Design(FREQUENCIES), capacity, seed=3
+    )
     blocks = split_blocks(chunks() if data is None else data, size=ROWS_PER_BLOCK)
-    return accumulate(sketch_block, blocks, State.empty(FREQUENCIES, capacity), **options)
+    return accumulate(sketch_block, blocks, State.empty(Design(FREQUENCIES), capacity), **options)
 
 
 def assert_same(a: State, b: State) -> None:
@@ -68,7 +71,7 @@ def test_a_pass_that_fails_can_be_resumed_from_its_last_state(
         run(FailingKernel(8, error), n_threads=n_threads, on_state=states.append)
     last = states[-1]
     assert 0 < last.rows < 1000
-    sketch_block = BlockSketcher(load_kernel("cpu"), FREQUENCIES, 10, seed=3)
+    sketch_block = BlockSketcher(load_kernel("cpu"), Design(FREQUENCIES), 10, seed=3)
     rest = (chunk for chunk in chunks() if chunk.start.row >= last.place.row)
     blocks = split_blocks(rest, last.blocks, ROWS_PER_BLOCK)
     assert_same(accumulate(sketch_block, blocks, last, n_threads=n_threads), run())

@@ -35,7 +35,7 @@ from ckm._sketching.checkpoint import (
     from_bytes,
     to_bytes,
 )
-from ckm._sketching.choose import choose_frequencies
+from ckm._sketching.choose import choose_design
 from ckm._sketching.options import PassOptions, SketchOptions
 from ckm._sketching.run import plan_pass
 from ckm._sources import BEGINNING, Chunk, ColumnRequest, Place, Source, open_rows, open_source
@@ -145,17 +145,17 @@ def test_a_pass_whose_kernel_fails_resumes_bit_for_bit(folder: Path, n_jobs: int
     source = open_rows(PATTERN, request, nan="drop")
     options = SketchOptions(sketch_size=40, scale=1.0)
     execution = PassOptions(30, 3, n_jobs, "auto", progress=False)
-    frequencies = choose_frequencies(source, options, None, execution.seed)
+    design = choose_design(source, options, None, execution.seed)
     recorded = record_options(options, execution, request, None, "drop")
     writer = CheckpointWriter("s.part", recorded, source, interval=math.inf)
 
     def on_state(state: State) -> None:
-        s = ckm.Sketch(frequencies, state.tally, source.columns, state.pool)
+        s = ckm.Sketch(design.frequencies, state.tally, source.columns, state.pool, state.cells)
         writer.update(s, state)
 
     failing = replace(plan_pass(source, execution), kernel=FailingKernel(3, Stop()))
     with pytest.raises(Stop), writer:
-        failing.run(frequencies, State.empty(frequencies, execution.capacity), on_state)
+        failing.run(design, State.empty(design, execution.capacity), on_state)
     assert from_bytes(Path("s.part").read_bytes()).rows > 0
     assert serialise(resume(n_jobs=n_jobs)) == serialise(ckm.sketch(PATTERN, **OPTIONS))
 
@@ -507,7 +507,7 @@ def test_a_sketch_is_not_a_checkpoint() -> None:
         {"checkpoint": {name: SECTION[name] for name in SECTION if name != "place"}},
         {"sketch": LEFT_OUT},
         {"sketch": METADATA["sketch"] | {"count": 7}},
-        {"sketch": METADATA["sketch"] | {"version": 3}},
+        {"sketch": METADATA["sketch"] | {"version": 4}},
     ],
 )
 def test_forged_metadata_with_a_valid_checksum_are_refused(metadata: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import ckm
 from ckm._cli.app import app
+from ckm._core.cells import Design
 from ckm._sketching.jobs import PilotJob, SketchJob
 from ckm._sketching.options import SketchOptions
 from ckm._sources.base import Chunk, Place
@@ -94,7 +95,7 @@ def test_wrong_engine_options_are_refused(
 def test_results_of_partitions_merge_to_the_sketch_of_all_rows(pool: int) -> None:
     X = np.random.default_rng(0).normal(size=(1000, 4))
     expected = ckm.sketch(X, sketch_size=100, random_state=0)
-    job = SketchJob(expected.frequencies, capacity=pool)
+    job = SketchJob(expected.design, capacity=pool)
     parts = [
         job.of_partition(i, iter(chunks(part))) for i, part in enumerate(np.split(X, [0, 1, 900]))
     ]
@@ -109,7 +110,7 @@ def test_results_of_partitions_merge_to_the_sketch_of_all_rows(pool: int) -> Non
 def test_sums_for_other_frequencies_are_refused() -> None:
     a, b = (ckm.draw_frequencies(20, 2, scale=1.0, seed=seed) for seed in (0, 1))
     with pytest.raises(MismatchError, match="same version of ckm"):
-        SketchJob(b).state_of(SketchJob(a).of_partition(0, iter(chunks(np.eye(2)))))
+        SketchJob(Design(b)).state_of(SketchJob(Design(a)).of_partition(0, iter(chunks(np.eye(2)))))
 
 
 def test_a_pilot_sends_no_row_back() -> None:

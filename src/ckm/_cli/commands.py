@@ -90,7 +90,8 @@ def sketch(
     checks that it is large enough for K clusters.
 
     The file holds averages, the smallest and largest value of each column, which are values of
-    rows, and, only if --pool asks for them, sampled rows. To sketch data in parts,
+    rows, counts and sums of the rows around some anchors (--cells; a cell of one row is that row),
+    and, only if --pool asks for them, sampled rows. To sketch data in parts,
     sketch every part after the first with --like and the first sketch: the merged sketch is then
     bit-identical to the sketch of all the rows.
 

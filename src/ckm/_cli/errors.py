@@ -34,6 +34,7 @@ _SHOWN_WARNINGS = (
 OPTIONS = {
     "checkpoint": "--checkpoint",
     "checkpoint_interval": "--checkpoint-interval",
+    "cells": "--cells",
     "columns": "--columns",
     "decoder": "--decoder",
     "device": "--device",

@@ -295,6 +295,16 @@ class FrequencyOptions:
             ),
         ),
     ] = DEFAULT_DISTRIBUTION
+    cells: Annotated[
+        str,
+        _value(
+            "auto|N",
+            (
+                "Anchors around which rows are counted and summed beside the frequencies; auto is "
+                "20 per cluster, 0 for none. A cell of one row is that row."
+            ),
+        ),
+    ] = "auto"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

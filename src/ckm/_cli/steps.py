@@ -114,11 +114,21 @@ def sketching_arguments(
         "scale": _parse_scale(frequencies.scale),
         "distribution": frequencies.distribution,
         "standardize": frequencies.standardize,
+        "cells": _parse_cells(frequencies.cells),
         "random_state": compute.seed,
         "n_jobs": compute.jobs,
         "device": compute.device,
         "progress": not report.quiet,
     }
+
+
+def _parse_cells(text: str) -> int | str:
+    """Return the number of cells, or "auto"."""
+    if text == "auto" or text.isdecimal():
+        return text if text == "auto" else int(text)
+    raise typer.BadParameter(
+        f"It must be auto or a whole number from 0 on; got {text!r}.", param_hint="--cells"
+    )
 
 
 def _parse_scale(text: str) -> float | str:

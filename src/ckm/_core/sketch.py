@@ -1,19 +1,22 @@
 """`Sketch`: the characteristic function of a data set at m frequencies, with bounds and moments."""
 
-from collections.abc import Iterable
+import operator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 
 import numpy as np
 
+from ckm._core.cells import Cells, Design
 from ckm._core.frequencies import Frequencies
 from ckm._core.moments import SecondMoment
 from ckm._core.pool import Pool
 from ckm._core.tally import UNIT, Tally
 from ckm._messages import Argument, Expression
 from ckm._util.arrays import ComplexArray, FloatArray, Frozen, read_only
-from ckm.errors import DataError, MismatchError, ParameterError
+from ckm._util.warn import warn_user
+from ckm.errors import CellsWarning, DataError, MismatchError, ParameterError
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +42,8 @@ class Sketch(Frozen):
         The names of the data's columns.
     pool : Pool, optional
         A random sample of rows, if one was requested.
+    cells : Cells, optional
+        Counts, sums and squared lengths of the rows nearest to each of some anchors.
 
     See Also
     --------
@@ -64,6 +69,7 @@ class Sketch(Frozen):
     tally: Tally
     columns: tuple[str, ...] | None = None
     pool: Pool | None = None
+    cells: Cells | None = None
 
     def __post_init__(self) -> None:
         self.tally.require_capacity()
@@ -158,8 +164,37 @@ class Sketch(Frozen):
 
     @property
     def nbytes(self) -> int:
-        """The size of the sketch proper in bytes: 16 for each of its m complex numbers."""
-        return 16 * self.frequencies.m
+        """The size of the sketch proper in bytes: 16 for each of its m complex numbers, and, if it
+        has cells, what they and their anchors take.
+        """
+        size = 16 * self.frequencies.m
+        if self.cells is None:
+            return size
+        anchors = self.cells.anchors
+        return size + anchors.values.nbytes + 8 * len(anchors) * (anchors.n + 2)
+
+    @property
+    def design(self) -> Design:
+        """The frequencies and the anchors, which ``like=`` passes on."""
+        return Design(self.frequencies, None if self.cells is None else self.cells.anchors)
+
+    def without_cells(self) -> "Sketch":
+        """Remove the cells.
+
+        Returns
+        -------
+        Sketch
+            The same sketch without cells. A cell of a single row is that row.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ckm
+        >>> s = ckm.sketch(np.eye(4), sketch_size=8, scale=1.0, random_state=0)
+        >>> s.without_cells().cells is None
+        True
+        """
+        return self if self.cells is None else replace(self, cells=None)
 
     def without_pool(self) -> "Sketch":
         """Remove the pool of sampled rows.
@@ -213,7 +248,9 @@ class Sketch(Frozen):
         if not isinstance(other, Sketch):
             return NotImplemented
         columns = self._agreed_columns(other)
-        return Sketch(self.frequencies, self.tally + other.tally, columns, self._joint_pool(other))
+        pool = self._joint_pool(other)
+        cells = self._joint_cells(other, operator.add)
+        return Sketch(self.frequencies, self.tally + other.tally, columns, pool, cells)
 
     def __radd__(self, other: object) -> "Sketch":
         """Let `sum` add sketches: it begins with 0."""
@@ -225,7 +262,10 @@ class Sketch(Frozen):
             return NotImplemented
         columns = self._agreed_columns(other)
         rest = (self.tally - other.tally).with_possible_moments(self.frequencies.origin)
-        return Sketch(self.frequencies, rest, columns)
+        cells = self._joint_cells(other, operator.sub)
+        if cells is not None and rest.count == 0:
+            cells = Cells.empty(cells.anchors)
+        return Sketch(self.frequencies, rest, columns, cells=cells)
 
     def scaled(self, factor: float) -> "Sketch":
         """Multiply the weights of all rows by a factor.
@@ -272,7 +312,11 @@ class Sketch(Frozen):
         if self.pool is not None:
             is_forgotten = tally.count == 0
             pool = self.pool.emptied() if is_forgotten else self.pool.scaled(float(factor))
-        return replace(self, tally=tally, pool=pool)
+        cells = None
+        if self.cells is not None:
+            is_forgotten = tally.count == 0
+            cells = Cells.empty(self.cells.anchors) if is_forgotten else self.cells.scaled(factor)
+        return replace(self, tally=tally, pool=pool, cells=cells)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sketch) and self._identity() == other._identity()
@@ -284,15 +328,17 @@ class Sketch(Frozen):
         """What equality compares: everything that is exact. Moments and the pool are left out."""
         t = self.tally
         arrays = (t.sums.dtype.kind, t.sums.tobytes(), t.lower.tobytes(), t.upper.tobytes())
-        return (self.frequencies.fingerprint, self.columns, t.weight, t.count, *arrays)
+        cells = () if self.cells is None else self.cells.identity()
+        return (self.frequencies.fingerprint, self.columns, t.weight, t.count, *arrays, *cells)
 
     def __repr__(self) -> str:
         f = self.frequencies
         pool_size = 0 if self.pool is None else len(self.pool)
+        n_cells = 0 if self.cells is None else len(self.cells.anchors)
         return (
             f"Sketch(m={f.m}, n={f.n}, count={self.count}, weight={self.weight:.12g}, "
             f"exact={self.exact}, distribution={f.distribution!r}, scale={f.scale:.6g}, "
-            f"pool={pool_size}, frequencies={f.fingerprint[:8]})"
+            f"pool={pool_size}, cells={n_cells}, frequencies={f.fingerprint[:8]})"
         )
 
     def _require_rows(self, consequence: str) -> None:
@@ -311,6 +357,24 @@ class Sketch(Frozen):
         if other.count == 0:
             return self.pool
         return other.pool if self.count == 0 else None
+
+    def _joint_cells(
+        self, other: "Sketch", combine: Callable[[Cells, Cells], Cells]
+    ) -> Cells | None:
+        """The cells of a combination; none, with a warning, if one has rows without cells."""
+        if self.cells is not None and other.cells is not None:
+            return combine(self.cells, other.cells)
+        if other.count == 0:
+            return self.cells
+        if self.count == 0:
+            return other.cells
+        if self.cells is not None or other.cells is not None:
+            warn_user(
+                "One of these sketches has cells and the other has none, so that their combination "
+                "has none; sketch both alike to keep them.",
+                CellsWarning,
+            )
+        return None
 
     def _agreed_columns(self, other: "Sketch") -> tuple[str, ...] | None:
         """The column names of a combination; MismatchError if the sketches cannot be combined."""

@@ -4,6 +4,7 @@ from os import PathLike
 
 import numpy as np
 
+from ckm._core.cells import Anchors, Cells, from_limbs, to_limbs
 from ckm._core.container import (
     ContainerKind,
     Metadata,
@@ -16,7 +17,7 @@ from ckm._core.frequencies import Frequencies
 from ckm._core.pool import Pool
 from ckm._core.sketch import Sketch
 from ckm._core.tally import Tally
-from ckm._core.validity import check_frequencies, check_pool, check_tally
+from ckm._core.validity import check_cells, check_frequencies, check_pool, check_tally
 from ckm._util.address import as_path
 from ckm._util.checks import check_whole_number
 from ckm._util.files import check_name, write_atomically
@@ -24,17 +25,31 @@ from ckm._util.random import seed_of
 from ckm.errors import SketchFileError
 
 # Version 2 added the variance of the data (`spread`), the units of columns, the signs of structured
-# frequencies, and the odds of the pool.
+# frequencies, and the odds of the pool; version 3 added cells. Sketches without cells are written
+# as version 2.
 SKETCH = ContainerKind(
     key="ckm",
     noun="sketch",
-    version=2,
+    version=3,
     error=SketchFileError,
     remedy="make it again with ckm.sketch(...).save or `ckm sketch -o`.",
 )
 
 # The types of tensors that are not float64.
-_DTYPES = {"turns": ("<f4",), "signs": ("|i1",), "sums": ("<i8", "<f8")}
+_SUMS = ("<i8", "<f8")
+_DTYPES = {
+    "turns": ("<f4",),
+    "signs": ("|i1",),
+    "sums": _SUMS,
+    "cells.anchors": ("<f4",),
+    "cells.exponents": ("<i8",),
+    "cells.mass": _SUMS,
+    "cells.sums": _SUMS,
+    "cells.squares": _SUMS,
+}
+
+
+_CELL_SUMS = ("cells.mass", "cells.sums", "cells.squares")
 
 
 def save(sketch: Sketch, path: str | PathLike[str]) -> None:
@@ -83,9 +98,15 @@ def load(path: str | PathLike[str]) -> Sketch:
     return deserialise(read_container(SKETCH, place), str(place))
 
 
-def serialise(sketch: Sketch, version: int = SKETCH.version) -> bytes:
+def serialise(sketch: Sketch, version: int | None = None) -> bytes:
     """The bytes of a sketch file."""
+    version = _version_of(sketch) if version is None else version
     return pack_container(SKETCH, *sketch_to_parts(sketch, version), version)
+
+
+def _version_of(sketch: Sketch) -> int:
+    """The oldest version that holds everything that this library writes of a sketch."""
+    return 2 if sketch.cells is None else 3
 
 
 def deserialise(data: bytes, name: str = "these bytes") -> Sketch:
@@ -93,8 +114,9 @@ def deserialise(data: bytes, name: str = "these bytes") -> Sketch:
     return restore(SKETCH, data, name, sketch_from_parts, serialise)
 
 
-def sketch_to_parts(sketch: Sketch, version: int = SKETCH.version) -> tuple[Metadata, Tensors]:
+def sketch_to_parts(sketch: Sketch, version: int | None = None) -> tuple[Metadata, Tensors]:
     """Metadata and tensors from which `sketch_from_parts` makes the same sketch."""
+    version = _version_of(sketch) if version is None else version
     return _metadata(sketch, version), _tensors(sketch, version)
 
 
@@ -112,7 +134,11 @@ def sketch_from_parts(metadata: Metadata, tensors: Tensors) -> Sketch:
         if metadata["pool"] is not None:
             pool = _pool(metadata["pool"], tensors)
             check_pool(pool, f.n, t)
-    return Sketch(f, t, columns, pool)
+        cells = None
+        if metadata["version"] > 2:
+            cells = _cells(metadata["cells"], tensors, f)
+            check_cells(cells, f, t)
+    return Sketch(f, t, columns, pool, cells)
 
 
 def _tensors(sketch: Sketch, version: int) -> Tensors:
@@ -138,6 +164,12 @@ def _tensors(sketch: Sketch, version: int) -> Tensors:
         tensors["pool.keys"] = pool.keys
         if version > 1:
             tensors["pool.odds"] = pool.odds
+    if sketch.cells is not None and version > 2:
+        cells = sketch.cells
+        tensors["cells.anchors"] = cells.anchors.values
+        tensors["cells.exponents"] = cells.anchors.exponents
+        for name, numbers in zip(_CELL_SUMS, cells.arrays, strict=True):
+            tensors[name] = to_limbs(numbers) if numbers.dtype.kind == "O" else numbers
     return tensors
 
 
@@ -158,6 +190,9 @@ def _metadata(sketch: Sketch, version: int) -> Metadata:
     }
     if version > 1:
         metadata["spread"] = f.spread
+    if sketch.cells is not None and version > 2:
+        anchors = sketch.cells.anchors
+        metadata["cells"] = {"square_exponent": anchors.square_exponent, "spread": anchors.spread}
     return metadata
 
 
@@ -215,3 +250,26 @@ def _pool(metadata: Metadata, tensors: Tensors) -> Pool:
         check_whole_number(metadata["capacity"], "capacity", 1),
         check_whole_number(metadata["seen"], "seen", 0),
     )
+
+
+def _cells(metadata: Metadata, tensors: Tensors, f: Frequencies) -> Cells:
+    anchors = Anchors(
+        tensors["cells.anchors"],
+        np.ones(f.n) if f.units is None else 1 / f.units,
+        tensors["cells.exponents"],
+        _whole(metadata["square_exponent"]),
+        float(metadata["spread"]),
+    )
+    numbers = []
+    for name, ndim in zip(_CELL_SUMS, (1, 2, 1), strict=True):
+        tensor = tensors[name]
+        # Numbers beyond int64 have one more dimension.
+        numbers.append(from_limbs(tensor) if tensor.ndim == ndim + 1 else tensor)
+    return Cells(anchors, *numbers)
+
+
+def _whole(number: object) -> int:
+    """An integer of either sign; ValueError for anything else."""
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise ValueError(f"{number!r} is not a whole number")
+    return number

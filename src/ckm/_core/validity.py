@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from ckm._core.cells import MAX_EXPONENT, VARIANCE_BITS, Cells
 from ckm._core.frequencies import Frequencies
 from ckm._core.laws import find_law
 from ckm._core.moments import moment_violation, second_moment_shape
@@ -18,6 +19,8 @@ from ckm._util.arrays import FloatArray
 # The share of the squared range of the data by which moments may violate its bounds: ten times what
 # `Sketch.__sub__` leaves.
 _MOMENT_TOLERANCE = 1e-6
+# The same for cells, of which a large number may have been subtracted in float64.
+_CELL_TOLERANCE = 1e-4
 # Weights and odds are sums and products of a few numbers, on a GPU in float32.
 _WEIGHT_TOLERANCE = 1e-6
 _LEAST_IMPORTANCE = 0.49
@@ -141,3 +144,58 @@ def _check_pool_keys(pool: Pool) -> None:
     # The largest key tells how likely the other rows were sampled, and so what they represent.
     if len(pool) and not np.isfinite(pool.estimate().size):
         raise ValueError("the pool's keys do not fit its odds")
+
+
+def check_cells(cells: Cells, f: Frequencies, t: Tally) -> None:
+    """Refuse cells that are not those of the rows of this tally."""
+    anchors = cells.anchors
+    s = len(anchors)
+    shapes = (anchors.values.shape, anchors.exponents.shape, *(a.shape for a in cells.arrays))
+    if s == 0 or shapes != ((s, f.n), (f.n,), (s,), (s, f.n), (s,)):
+        raise ValueError(f"shapes {shapes} do not fit cells in dimension {f.n}")
+    if not np.isfinite(anchors.values).all() or not np.isfinite(anchors.halves).all():
+        raise ValueError("the anchors must be finite")
+    exponents = [*map(int, anchors.exponents), anchors.square_exponent]
+    if max(map(abs, exponents)) > MAX_EXPONENT + VARIANCE_BITS:
+        raise ValueError("the grids of the cells are out of range")
+    if not 0 <= anchors.spread < np.inf:
+        raise ValueError("the spread of the anchors must be a finite mean of squares")
+    _check_cell_mass(cells, t)
+    _check_cell_sums(cells, f, t)
+
+
+def _check_cell_mass(cells: Cells, t: Tally) -> None:
+    """Refuse cells that do not share out the rows of this tally."""
+    if len({array.dtype.kind == "f" for array in cells.arrays}) > 1:
+        raise ValueError("the cells must be all whole numbers, or none")
+    if not cells.exact and not all(np.isfinite(array).all() for array in cells.arrays):
+        raise ValueError("the cells must be finite")
+    if (cells.mass < 0).any() or (cells.squares < 0).any():
+        raise ValueError("the cells must not be negative")
+    total = cells.mass.sum()
+    if t.exact and not (cells.exact and total == t.count):
+        raise ValueError("the cells do not hold all rows")
+    if abs(float(total) - t.weight) > _WEIGHT_TOLERANCE * t.weight:
+        raise ValueError("the cells do not weigh what all rows do")
+
+
+def _check_cell_sums(cells: Cells, f: Frequencies, t: Tally) -> None:
+    """Refuse sums that rows within the bounds cannot have."""
+    is_empty = cells.mass == 0
+    if (cells.sums[is_empty] != 0).any() or (cells.squares[is_empty] != 0).any():
+        raise ValueError("cells without rows must be empty")
+    if is_empty.all():
+        return
+    anchors = cells.anchors
+    mass, means, _ = cells.statistics()
+    lower = t.lower - f.origin
+    upper = t.upper - f.origin
+    slack = anchors.steps + _CELL_TOLERANCE * np.maximum(np.abs(lower), np.abs(upper))
+    if (means < lower - slack).any() or (means > upper + slack).any():
+        raise ValueError("the means of the cells are not within the bounds")
+    lengths = cells.squares[~is_empty].astype(np.float64) / mass * anchors.square_step
+    least = ((means * anchors.metric) ** 2).sum(axis=1)
+    most = ((np.maximum(np.abs(lower), np.abs(upper)) * anchors.metric) ** 2).sum()
+    room = anchors.square_step + _CELL_TOLERANCE * most
+    if (lengths < least - room).any() or (lengths > most + room).any():
+        raise ValueError("the squares of the cells do not fit their means and the bounds")

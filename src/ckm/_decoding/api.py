@@ -17,13 +17,14 @@ from threadpoolctl import ThreadpoolController
 
 from ckm._core.laws import require_enough_frequencies
 from ckm._core.sketch import Sketch
+from ckm._decoding.candidate import Candidate
 from ckm._decoding.clompr import by_clompr
 from ckm._decoding.density import by_density
 from ckm._decoding.diagnosis import diagnose, find_small_sketch
 from ckm._decoding.problem import Problem
 from ckm._decoding.sample import SampledRows
 from ckm._decoding.settings import DEFAULT, Settings
-from ckm._decoding.solution import Candidate, Solution
+from ckm._decoding.solution import Solution
 from ckm._messages import Argument, Aside
 from ckm._util.checks import check_whole_number
 from ckm._util.device import current_gpu, resolve_device
@@ -192,7 +193,7 @@ class Run:
             raw_weights=best.alpha,
             cost=best.cost,
             noise_floor=problem.noise,
-            findings=diagnose(problem, best.C, best.weights, cost, best.known_weights),
+            findings=diagnose(problem, best, cost),
             columns=sketch.columns,
             decoder=self.name,
             units=sketch.frequencies.units,

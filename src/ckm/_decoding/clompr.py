@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from ckm._decoding.candidate import Candidate
 from ckm._decoding.lbfgs import Limits, descend
 from ckm._decoding.mixture import descend_diracs
 from ckm._decoding.objective import correlation
 from ckm._decoding.problem import Problem
 from ckm._decoding.sample import SampledRows
-from ckm._decoding.solution import Candidate
 from ckm._decoding.starts import Start, make_start
 from ckm._util.arrays import ComplexArray, FloatArray
 

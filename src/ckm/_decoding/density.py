@@ -4,6 +4,8 @@ The branches, in order:
 
 - all rows of the data are in the pool: k-means on them;
 - one cluster: the mean;
+- the sketch has cells that explain it: k-means on points drawn from them, and on outliers that are
+  known from the pool;
 - outliers are known from the pool: they are taken out of the sketch, the ensemble recovers the
   measure of the other rows;
 - outliers are below the sketch's detection limit: the ensemble recovers the measure of the bulk,
@@ -13,20 +15,23 @@ The branches, in order:
 """
 
 import logging
+from functools import partial
+from operator import itemgetter
 
 import numpy as np
 
+from ckm._decoding.candidate import Candidate
+from ckm._decoding.cells import CellMeasure
 from ckm._decoding.ensemble import recover_measure
 from ckm._decoding.outliers import reconstruct_outliers
 from ckm._decoding.problem import Problem
 from ckm._decoding.sample import SampledRows
 from ckm._decoding.search import Prior, initialise_mixture, make_prior, recover_mixture
-from ckm._decoding.solution import Candidate
 from ckm._decoding.starts import require_init
 from ckm._kmeans.assign import Centroids
 from ckm._kmeans.breathing import place
 from ckm._sources.arrays import ArraySource
-from ckm._util.arrays import BoolArray
+from ckm._util.arrays import BoolArray, FloatArray
 
 _log = logging.getLogger(__name__)
 
@@ -49,6 +54,91 @@ def by_density(
         return _cluster_rows(problem, K, rows, rng)
     if K == 1:
         return _take_mean(problem)
+    if problem.cells is None:
+        return _decode_sketch(problem, K, rows, rng, threads)
+    found = _decode_cells(problem, problem.cells, K, rows, rng)
+    if found is not None:
+        return found
+    return _decode_sketch(problem, K, rows, rng, threads)._replace(has_stale_cells=True)
+
+
+def _decode_cells(
+    problem: Problem,
+    cells: CellMeasure,
+    K: int,
+    rows: SampledRows | None,
+    rng: np.random.Generator,
+) -> Candidate | None:
+    """Centroids placed on the measure of the cells, if the sketch certifies it."""
+    settings = problem.settings
+    outliers = None
+    if rows is not None:
+        is_known = rows.probabilities >= settings.known_probability
+        if is_known.any() and rows.weights[is_known].sum() <= settings.max_known_share:
+            # Rows that they would stand for are still in the cells.
+            outliers = rows.only(is_known).themselves()
+            cells = cells.without(outliers)
+    cost = cells.cost(problem.objective, outliers)
+    if not _are_certified(problem, cells, cost):
+        return None
+    # The few means show where centroids belong; many points then refine and compare them.
+    means = _joined(cells.means, cells.shares, outliers)
+    starts = [place(*means, K, rng, n_init=2)[0] for _ in range(settings.cell_starts)]
+    count = max(settings.cell_points, settings.cell_points_per_cluster * K)
+    points, weights = _joined(*cells.draw(rng, count), outliers)
+    refine = partial(place, points, weights, K, rng, 0, search=False, device=problem.device)
+    C, alpha, mean_square = min((refine(C) for C in starts), key=itemgetter(2))
+    known_weights = None
+    beyond = cells.variance_beyond(settings.wide_cell * cells.variance_within)
+    if beyond <= settings.max_wide_share * mean_square:
+        known_weights = _weights_of_known(C, outliers)
+    return Candidate(C, alpha, cost, mean_square, known_weights=known_weights, is_counted=True)
+
+
+def _joined(
+    points: FloatArray, weights: FloatArray, outliers: SampledRows | None
+) -> tuple[FloatArray, FloatArray]:
+    """Points and their weights, with those of outliers."""
+    if outliers is None:
+        return points, weights
+    return np.vstack([points, outliers.values]), np.concatenate([weights, outliers.weights])
+
+
+def _are_certified(problem: Problem, cells: CellMeasure, cost: float) -> bool:
+    """Whether the measure of the cells, of this cost, explains the sketch well enough that nothing
+    is left to search for.
+    """
+    settings = problem.settings
+    excess = max(0.0, cost - settings.cell_noise_ratio * problem.noise)
+    residual = np.sqrt(excess / problem.m)
+    _log.info(
+        "%d cells: residual %.2g per frequency beyond noise, %.2f times as wide as at first",
+        len(cells.shares),
+        residual,
+        cells.widening,
+    )
+    if residual <= settings.suspect_residual:
+        return True
+    is_as_before = cells.widening <= settings.max_widening
+    return bool(residual <= settings.certified_residual and is_as_before)
+
+
+def _weights_of_known(C: FloatArray, outliers: SampledRows | None) -> FloatArray:
+    """The weight of each centroid that is due to known outliers."""
+    if outliers is None:
+        return np.zeros(len(C))
+    labels = Centroids(C).label(ArraySource(outliers.values), n_jobs=1)
+    return np.bincount(labels, outliers.weights, minlength=len(C)).astype(np.float64)
+
+
+def _decode_sketch(
+    problem: Problem,
+    K: int,
+    rows: SampledRows | None,
+    rng: np.random.Generator,
+    threads: int,
+) -> Candidate:
+    """Centroids from the sketch, and from sampled rows if there are some."""
     if rows is not None:
         is_known = _find_known_outliers(problem, K, rows)
         if is_known.any():
@@ -158,8 +248,7 @@ def _decode_beside_known(
     points = np.vstack([measure.points, outliers.values])
     starts = problem.settings.outlier_starts
     C, alpha, _ = place(points, weights, K, rng, starts, device=problem.device)
-    labels = Centroids(C).label(ArraySource(outliers.values), n_jobs=1)
-    known_weights = np.bincount(labels, outliers.weights, minlength=K).astype(np.float64)
+    known_weights = _weights_of_known(C, outliers)
     cost = left**2 * measure.cost
     return Candidate(C, alpha, cost, is_doubtful=True, known_weights=known_weights)
 

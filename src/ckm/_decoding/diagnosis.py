@@ -7,6 +7,7 @@ import numpy as np
 
 from ckm._core.defaults import DEFAULT_POOL
 from ckm._core.laws import FREQUENCIES_PER_PARAMETER
+from ckm._decoding.candidate import Candidate
 from ckm._decoding.objective import atoms
 from ckm._decoding.problem import Problem
 from ckm._decoding.settings import DEFAULT, Settings
@@ -28,6 +29,8 @@ class Status(StrEnum):
         The recovered measure does not have the data's sketch.
     SMALL_SKETCH
         The sketch has too few frequencies for so many clusters.
+    STALE_CELLS
+        The cells do not explain the sketch, and were not used.
     OTHER_SPREAD
         The frequencies were chosen for data of another scale.
     FAR_OUT
@@ -41,6 +44,7 @@ class Status(StrEnum):
     OK = "ok"
     UNEXPLAINED = "unexplained"
     SMALL_SKETCH = "small-sketch"
+    STALE_CELLS = "stale-cells"
     OTHER_SPREAD = "other-spread"
     FAR_OUT = "far-out"
     MERGED = "merged"
@@ -62,30 +66,26 @@ class Finding(NamedTuple):
     sentence: Message
 
 
-def diagnose(
-    problem: Problem,
-    C: FloatArray,
-    weights: FloatArray,
-    cost: float | None,
-    known_weights: FloatArray | None = None,
-) -> tuple[Finding, ...]:
-    """What is wrong with these centroids (K, n), in the problem's coordinates, and their weights
-    (K,), which sum to one.
+def diagnose(problem: Problem, found: Candidate, cost: float | None) -> tuple[Finding, ...]:
+    """What is wrong with the centroids that a decoder found.
 
     `cost` is that of the measure they were placed on; None if it is expected to be large, as for
-    Diracs that stand for wide clusters. `known_weights` (K,) is the part of each weight that is due
-    to rows known from the pool; None if outliers may have been missed. If all the weight is known,
-    no search was needed and none is doubted.
+    Diracs that stand for wide clusters. If all the weight is that of known rows, no search was
+    needed and none is doubted.
     """
+    C = found.C
+    weights = found.weights
+    known_weights = found.known_weights
     was_searched = known_weights is None or known_weights.sum() < _ALL_WEIGHT
     K, n = C.shape
     findings = (
         find_small_sketch(problem.m, K, n, problem.settings),
+        _find_stale_cells() if found.has_stale_cells else None,
         _find_other_spread(problem) if was_searched else None,
         _find_unexplained(problem, cost) if was_searched else None,
         _find_far_out(problem) if known_weights is None else None,
         _find_merged(problem, C, weights),
-        _find_starved(weights, known_weights, problem.settings),
+        _find_starved(found, problem.settings),
     )
     return tuple(finding for finding in findings if finding)
 
@@ -102,6 +102,16 @@ def find_small_sketch(m: int, K: int, n: int, settings: Settings = DEFAULT) -> F
         f" ({FREQUENCIES_PER_PARAMETER} K n), or ask for fewer clusters.",
     )
     return Finding(Status.SMALL_SKETCH, sentence)
+
+
+def _find_stale_cells() -> Finding:
+    sentence = Message(
+        "The cells do not explain the sketch, as if the rows had moved since their anchors were "
+        "chosen: centroids come from the frequencies alone. Sketch the rows anew, without ",
+        Argument("like", ...),
+        ", or shuffle data that is read in order.",
+    )
+    return Finding(Status.STALE_CELLS, sentence)
 
 
 def _find_merged(problem: Problem, C: FloatArray, weights: FloatArray) -> Finding | None:
@@ -183,11 +193,12 @@ def _is_light(weights: FloatArray, settings: Settings) -> BoolArray:
     return np.asarray(weights < settings.starved_share / len(weights))
 
 
-def _find_starved(
-    weights: FloatArray, known_weights: FloatArray | None, settings: Settings
-) -> Finding | None:
+def _find_starved(found: Candidate, settings: Settings) -> Finding | None:
+    weights = found.weights
+    known_weights = found.known_weights
     K = len(weights)
-    is_starved = _is_light(weights, settings)
+    # Rows that were counted are there, however few.
+    is_starved = weights <= 0 if found.is_counted else _is_light(weights, settings)
     if known_weights is not None:
         is_starved &= known_weights <= settings.max_starved_known_share * weights
     count = int(is_starved.sum())

@@ -13,6 +13,7 @@ import numpy as np
 from ckm._core.laws import COARSE_RATIO
 from ckm._core.moments import SecondMoment
 from ckm._core.sketch import Sketch
+from ckm._decoding.cells import CellMeasure
 from ckm._decoding.moments import detectable_columns, min_rows_of_variance, round_moments
 from ckm._decoding.objective import Objective, atoms, blur
 from ckm._decoding.objective_cpu import CpuObjective
@@ -48,6 +49,8 @@ class Problem:
         The GPU that evaluates mixtures; None for the CPU.
     settings : Settings
         The decoder's tuned constants.
+    cells : CellMeasure or None
+        What the sketch's cells say, if it has some.
     """
 
     omega: Omega
@@ -61,6 +64,7 @@ class Problem:
     pilot_variance: float | None = None
     device: Any = None
     settings: Settings = DEFAULT
+    cells: CellMeasure | None = None
 
     @classmethod
     def of(
@@ -94,6 +98,7 @@ class Problem:
             pilot_variance=None if spread is None else spread / frequencies.scale,
             device=device,
             settings=settings,
+            cells=CellMeasure.of(sketch),
         )
 
     @property

@@ -58,6 +58,10 @@ class SampledRows(NamedTuple):
         """The weights as shares of their sum."""
         return np.asarray(self.weights / self.weights.sum())
 
+    def themselves(self) -> "SampledRows":
+        """The rows with the weight that they have in the data, where they stand for no others."""
+        return self._replace(weights=self.weights * self.probabilities)
+
     def only(self, kept: BoolArray) -> "SampledRows":
         """The rows under a mask."""
         return SampledRows(

@@ -218,6 +218,28 @@ class Settings:
     # Distance of a group of outliers from the mean, in units of that of its farthest row.
     group_mean: float = 0.9
 
+    # --- Cells -----------------------------------------------------------------------------------
+
+    # RMS residual per frequency, above what noise explains, up to which the sketch certifies the
+    # cells. Anchors that suited the rows left 0.001 to 0.018, those of the first fifth of sorted
+    # rows 0.02 to 0.16 (and 0.009 and 0.013 where that did no harm).
+    certified_residual: float = 0.03
+    # From this residual on, cells must not be much wider than those of the rows that chose the
+    # anchors: rows that have moved are far from all anchors. Heavy tails widen cells too.
+    suspect_residual: float = 0.008
+    max_widening: float = 1.2
+    # Multiple of the noise floor that is no part of the residual.
+    cell_noise_ratio: float = 1.5
+    # Points drawn from the cells, at least in all and per cluster.
+    cell_points: int = 16_000
+    cell_points_per_cluster: int = 200
+    # Runs of breathing k-means on the means of the cells, of which there are few.
+    cell_starts: int = 5
+    # Multiple of the variance within cells, above which a cell holds outliers...
+    wide_cell: float = 30.0
+    # ... and the share of the SSE in such cells that is reported.
+    max_wide_share: float = 0.05
+
     # --- Diagnosis -------------------------------------------------------------------------------
 
     # Share of the average weight of a centroid, below which one counts as starved.

@@ -1,53 +1,13 @@
 """What a decoder found: a `Candidate` in the problem's coordinates, a `Solution` for users."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ckm._decoding.diagnosis import Finding, Status
 from ckm._kmeans.assign import Centroids
 from ckm._util.arrays import FloatArray, Frozen, read_only
-
-
-class Candidate(NamedTuple):
-    """What one run of a decoder found, in the problem's coordinates.
-
-    Parameters
-    ----------
-    C : float64 array (K, n)
-        Centroids.
-    alpha : float64 array (K,)
-        Their weights, as fitted.
-    cost : float
-        |z - A p|^2 of the measure p that they were placed on.
-    mean_square : float
-        The mean squared distance of that measure to them, which decides among equal costs.
-    is_doubtful : bool
-        Whether other measures would explain the sketch as well.
-    known_weights : float64 array (K,) or None
-        The weight of each centroid that is due to known rows; None if outliers may have been
-        missed.
-    """
-
-    C: FloatArray
-    alpha: FloatArray
-    cost: float
-    mean_square: float = 0.0
-    is_doubtful: bool = False
-    known_weights: FloatArray | None = None
-
-    @property
-    def rank(self) -> tuple[bool, float, float]:
-        """What runs are compared by; smaller is better."""
-        return self.is_doubtful, self.cost, self.mean_square
-
-    @property
-    def weights(self) -> FloatArray:
-        """The weights, made to sum to one (equation 2); all equal if none is positive."""
-        K = len(self.alpha)
-        total = self.alpha.sum()
-        return np.asarray(self.alpha / total) if total > 0 else np.full(K, 1 / K)
 
 
 @dataclass(frozen=True, eq=False)

@@ -127,9 +127,10 @@ def sketch_record(sketch: Sketch) -> dict[str, Any]:
         "distribution": f.distribution,
         "scale": f.scale,
         "seed": f.seed,
-        "fingerprint": f.fingerprint,
+        "fingerprint": sketch.design.fingerprint,
         "exact": sketch.exact,
         "bounds": "tight" if sketch.tally.tight else "outer",
+        "cells": 0 if sketch.cells is None else len(sketch.cells.anchors),
         "pool": 0 if sketch.pool is None else len(sketch.pool),
         "columns": None if sketch.columns is None else list(sketch.columns),
         **{name: None if values is None else values.tolist() for name, values in columns.items()},
@@ -160,19 +161,24 @@ def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
     80 characters.
     """
     pool = record["pool"]
+    cells = record["cells"]
     is_tight = record["bounds"] == "tight"
     return [
         ("rows", f"{record['rows']:,}"),
         ("weight", f"{record['weight']:,.12g}"),
         ("dimension", str(record["dimension"])),
         ("frequencies", f"{record['sketch_size']:,}"),
-        ("bytes", f"{record['bytes']:,} of sums (16 per frequency)"),
+        (
+            "bytes",
+            f"{record['bytes']:,}{' with cells' if record['cells'] else ' (16 per frequency)'}",
+        ),
         ("distribution", record["distribution"]),
         ("scale", f"{record['scale']:.6g} (variance)"),
         ("seed", "-" if record["seed"] is None else str(record["seed"])),
         ("fingerprint", record["fingerprint"]),
         ("exact sums", "yes" if record["exact"] else "no"),
         ("bounds", "smallest and largest values" if is_tight else "outer (rows were subtracted)"),
+        ("cells", f"{cells:,} (one of a single row is that row)" if cells else "none"),
         ("pool", f"{pool:,} sampled rows" if pool else "none (but bounds are values of rows)"),
         ("columns", "named" if record["columns"] else "not named"),
     ]

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ckm._core.cells import Anchors, Cells
 from ckm._core.frequencies import Frequencies
 from ckm._core.pool import Pool
 from ckm._core.tally import Tally
@@ -45,6 +46,19 @@ class Kernel(Protocol):
     ) -> Tally:
         """The sums of equation (3) over these rows, with their bounds and moments."""
         ...
+
+    def tally_cells(
+        self,
+        anchors: Anchors,
+        origin: FloatArray,
+        rows: Any,
+        weights: FloatArray | None = None,
+    ) -> Cells:
+        """The cells of these rows, which are finite. By default they are computed on the CPU."""
+        from ckm._kernels.cpu.cells import tally_cells
+        from ckm._kernels.cpu.kernel import on_host
+
+        return tally_cells(anchors, origin, on_host(rows), weights)
 
     def plan(self, n_features: int, n_threads: int, on_device: bool = False) -> Plan | None:
         """How blocks of rows should be cut; None if the kernel has no preference.

@@ -14,10 +14,14 @@ from scipy.sparse import csr_array
 from ckm._kmeans.index import CentroidIndex
 from ckm._kmeans.init import SeedablePoints, draw_in_proportion
 from ckm._kmeans.nearest import find_nearest
-from ckm._util.arrays import FloatArray, IntArray, LabelArray
+from ckm._util.arrays import FloatArray, IntArray, LabelArray, read_only_view
+from ckm._util.jit import entry, leaf
 
 # Points whose distances to all centroids are in memory at a time.
 POINTS_AT_ONCE = 8192
+# Products of all points and centroids, N K n, up to which plain distances take less time than to
+# prepare the search of the nearest.
+MAX_DIRECT_PRODUCTS = 4 * 10**5
 
 
 class Points(SeedablePoints):
@@ -70,18 +74,36 @@ class WeightedPoints(Points):
         """The label of each point, and its squared distance."""
         labels = np.empty(len(self), np.int32)
         squares = np.empty(len(self))
-        find_nearest(self.values, CentroidIndex(C), labels, squares)
+        if len(self) * C.size <= MAX_DIRECT_PRODUCTS:
+            self._add_directly(C, labels, squares)
+        else:
+            find_nearest(self.values, CentroidIndex(C), labels, squares)
         return labels, squares
 
     def sums(self, C: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The weighted sum of the points nearest to each centroid, and their weight."""
         N = len(self)
         labels = np.empty(N, np.int32)
+        if N * C.size <= MAX_DIRECT_PRODUCTS:
+            return self._add_directly(C, labels, np.empty(N))
         find_nearest(self.values, CentroidIndex(C), labels)
         # Row l of this matrix (N, K) holds the weight of point l in the column of its centroid.
         members = csr_array((self.weights, labels, np.arange(N + 1)), shape=(N, len(C)))
         mass: FloatArray = np.bincount(labels, self.weights, minlength=len(C)).astype(float)
         return members.T @ self.values, mass
+
+    def _add_directly(
+        self, C: FloatArray, labels: LabelArray, squares: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """`sums` by plain distances; writes labels and squared distances too."""
+        sums = np.zeros(C.shape)
+        mass = np.zeros(len(C))
+        transposed = np.ascontiguousarray(C.T, np.float64)
+        points = read_only_view(self.values)
+        beta = read_only_view(self.weights)
+        distances = np.empty(len(C))
+        _add_to_nearest(points, beta, transposed, distances, labels, squares, sums, mass)
+        return sums, mass
 
     def two_nearest(self, C: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
         """The label of each point, and its squared distances to the two nearest centroids."""
@@ -132,3 +154,34 @@ class WeightedPoints(Points):
     def _norms(self) -> FloatArray:
         norms: FloatArray = (self.values**2).sum(axis=1)
         return norms
+
+
+@entry
+def _add_to_nearest(points, weights, transposed, distances, labels, squares, sums, mass):  # type: ignore[no-untyped-def]
+    """Add each point to the sums of its nearest centroid, the first of equals."""
+    for i in range(len(points)):
+        point = points[i]
+        for k in range(len(distances)):
+            distances[k] = 0.0
+        for d in range(len(point)):
+            _add_squares(point[d], transposed[d], distances)
+        nearest = 0
+        for k in range(1, len(distances)):
+            if distances[k] < distances[nearest]:
+                nearest = k
+        labels[i] = nearest
+        squares[i] = distances[nearest]
+        mass[nearest] += weights[i]
+        _add_scaled(point, weights[i], sums[nearest])
+
+
+@leaf
+def _add_squares(x, centroids, distances):  # type: ignore[no-untyped-def]
+    for k in range(len(distances)):
+        distances[k] += (x - centroids[k]) * (x - centroids[k])
+
+
+@leaf
+def _add_scaled(point, weight, total):  # type: ignore[no-untyped-def]
+    for d in range(len(total)):
+        total[d] += weight * point[d]

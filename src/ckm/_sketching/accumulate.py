@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ckm._core.frequencies import Frequencies
+from ckm._core.cells import Cells, Design
 from ckm._core.pool import Pool
 from ckm._core.tally import Tally
 from ckm._kernels import Kernel
@@ -43,6 +43,8 @@ class State:
         The number of rows left out because of missing values.
     place : Place
         Where reading continues.
+    cells : Cells or None
+        The cells of these rows, if there are anchors.
     """
 
     tally: Tally
@@ -51,52 +53,60 @@ class State:
     rows: int = 0
     dropped: int = 0
     place: Place = BEGINNING
+    cells: Cells | None = None
 
     @classmethod
-    def empty(cls, frequencies: Frequencies, capacity: int) -> "State":
+    def empty(cls, design: Design, capacity: int) -> "State":
         """The state before the first row; it has no pool if the capacity is zero."""
-        pool = Pool.empty(capacity, frequencies.n) if capacity else None
-        return cls(Tally.empty(frequencies.m, frequencies.n), pool)
+        n = design.frequencies.n
+        pool = Pool.empty(capacity, n) if capacity else None
+        cells = None if design.anchors is None else Cells.empty(design.anchors)
+        return cls(Tally.empty(design.frequencies.m, n), pool, cells=cells)
 
-    def after(self, block: Block, tally: Tally, sample: Pool | None) -> "State":
-        """The state after the next block, given its tally and its sample of rows."""
+    def after(
+        self, block: Block, tally: Tally, sample: Pool | None, cells: Cells | None
+    ) -> "State":
+        """The state after the next block, given its tally, its sample of rows and its cells."""
         chunk = block.chunk
         n_read = chunk.after.row - chunk.start.row if block.ends_chunk else 0
         n_dropped = n_read - len(chunk.rows) if block.ends_chunk else 0
         return State(
             self.tally + tally,
-            _merge_pools(self.pool, sample),
+            _joined(self.pool, sample),
             block.number + 1,
             self.rows + n_read,
             self.dropped + n_dropped,
             chunk.after if block.ends_chunk else self.place,
+            _joined(self.cells, cells),
         )
 
     def __add__(self, other: "State") -> "State":
         """The sums over two parts of the data; the place of neither is kept."""
         return State(
             self.tally + other.tally,
-            _merge_pools(self.pool, other.pool),
+            _joined(self.pool, other.pool),
             self.blocks + other.blocks,
             self.rows + other.rows,
             self.dropped + other.dropped,
+            cells=_joined(self.cells, other.cells),
         )
 
 
-def _merge_pools(a: Pool | None, b: Pool | None) -> Pool | None:
+def _joined(a: Any, b: Any) -> Any:
+    """The sum of two pools, or of two tables of cells; None if one of them is."""
     return None if a is None or b is None else a + b
 
 
 @dataclass(frozen=True)
 class BlockSketcher:
-    """Turns one block of rows into its tally, and into its part of the pool.
+    """Turns one block of rows into its tally, its part of the pool, and its cells.
 
     Parameters
     ----------
     kernel : Kernel
         Computes the sums.
-    frequencies : Frequencies
-        The frequencies of the sketch.
+    design : Design
+        The frequencies and the anchors of the sketch.
     capacity : int
         The size of the pool; zero for none.
     seed : int
@@ -106,12 +116,12 @@ class BlockSketcher:
     """
 
     kernel: Kernel
-    frequencies: Frequencies
+    design: Design
     capacity: int = 0
     seed: int = 0
     columns: tuple[str, ...] | None = None
 
-    def __call__(self, block: Block) -> tuple[Tally, Pool | None]:
+    def __call__(self, block: Block) -> tuple[Tally, Pool | None, Cells | None]:
         rows = to_floats(block.rows)
         weights = block.weights
         # A row of weight zero counts as absent.
@@ -119,14 +129,19 @@ class BlockSketcher:
             is_present = weights > 0
             rows = rows[is_present]
             weights = weights[is_present]
+        frequencies = self.design.frequencies
+        anchors = self.design.anchors
         try:
-            tally = self.kernel.tally(self.frequencies, rows, weights)
+            tally = self.kernel.tally(frequencies, rows, weights)
         except NonFiniteError as error:
             if block.weights is not None:
                 error.row = int(np.flatnonzero(block.weights > 0)[error.row])
             raise block.locate_error(error, self.columns) from None
         sample = self._sample(block.number, rows, weights) if self.capacity else None
-        return tally, sample
+        cells = None
+        if anchors is not None:
+            cells = self.kernel.tally_cells(anchors, frequencies.origin, rows, weights)
+        return tally, sample, cells
 
     def _sample(self, number: int, rows: Any, weights: FloatArray | None) -> Pool:
         """Draw the pool of one block."""
@@ -134,7 +149,7 @@ class BlockSketcher:
         # seldom keep the same positions, and changing the units or the origin changes nothing.
         order = np.argsort(rows[:_FINGERPRINT_ROWS], axis=0, kind="stable").astype(np.int64)
         rng = stream(self.seed, "pool", number, zlib.crc32(order.tobytes()))
-        return self.kernel.draw_pool(rng, rows, weights, self.capacity, self.frequencies)
+        return self.kernel.draw_pool(rng, rows, weights, self.capacity, self.design.frequencies)
 
 
 def accumulate(
@@ -156,8 +171,8 @@ def accumulate(
     tasks = group_tasks(blocks, n_threads, n_rows)
     done = ordered_map(lambda task: list(map(sketch_block, task)), tasks, n_threads)
     for task, results in done:
-        for block, (tally, sample) in zip(task, results, strict=True):
-            state = state.after(block, tally, sample)
+        for block, parts in zip(task, results, strict=True):
+            state = state.after(block, *parts)
             if on_state is not None and block.ends_chunk:
                 on_state(state)
             on_rows(len(block.rows), block.n_bytes)

@@ -16,7 +16,7 @@ from ckm._kernels.spec import MAX_TURNS
 from ckm._messages import Argument, Message
 from ckm._sketching.accumulate import State
 from ckm._sketching.checkpoint import CheckpointWriter
-from ckm._sketching.choose import choose_frequencies, resolve_like
+from ckm._sketching.choose import choose_design, design_like, resolve_like
 from ckm._sketching.options import PassOptions, SketchOptions
 from ckm._sketching.run import plan_pass
 from ckm._sources import ColumnRequest, Source, open_rows
@@ -42,6 +42,7 @@ def sketch(
     weight_column: str | None = None,
     nan: str = "error",
     standardize: bool = False,
+    cells: int | str = "auto",
     pool: int = 0,
     random_state: RandomState = None,
     n_jobs: int | None = None,
@@ -116,6 +117,11 @@ default="multiscale"
         Divide each column by its standard deviation in a sample of the rows. Distances and SSEs
         are then in these units, which the sketch records; centroids are returned in the units of
         the data. With `like`, its units are used.
+    cells : "auto" or int, default="auto"
+        The number of anchors, which a sample of the rows decides. In the same pass each row goes to
+        the nearest one, and the sketch keeps count, sum and squared length of the rows of each
+        cell: centroids are then placed faster and better. A cell of one row is that row. "auto" is
+        20 per cluster, 0 keeps the frequencies alone. With `like`, its anchors are used.
     pool : int, default=0
         The number of sampled rows to keep in the sketch, from which the decoder can start and
         place centroids. A hundred per cluster are worth as much as the sketch itself. Rows far
@@ -196,7 +202,7 @@ default="multiscale"
     >>> (first + second) == ckm.sketch(X, like=first)
     True
     """
-    options = SketchOptions(n_clusters, sketch_size, scale, distribution, standardize)
+    options = SketchOptions(n_clusters, sketch_size, scale, distribution, standardize, cells)
     execution = PassOptions(
         check_whole_number(pool, "pool", 0), seed_of(random_state), n_jobs, device, progress
     )
@@ -260,21 +266,21 @@ def _run_pass(
     if writer is not None:
         this_pass = replace(this_pass, step=writer.step)
     if writer is not None and writer.resumed_from is not None:
-        frequencies = writer.resumed_from.sketch.frequencies
+        design = writer.resumed_from.sketch.design
         state = writer.resumed_from.state
     else:
-        frequencies = choose_frequencies(source, options, model, execution.seed)
-        state = State.empty(frequencies, execution.capacity)
+        design = choose_design(source, options, model, execution.seed)
+        state = State.empty(design, execution.capacity)
     names = source.columns or (None if model is None else model.columns)
 
     def to_sketch(state: State) -> Sketch:
-        return Sketch(frequencies, state.tally, names, state.pool)
+        return Sketch(design.frequencies, state.tally, names, state.pool, state.cells)
 
     def on_state(state: State) -> None:
         if writer is not None:
             writer.update(to_sketch(state), state)
 
-    state = this_pass.run(frequencies, state, on_state)
+    state = this_pass.run(design, state, on_state)
     return to_sketch(state), state
 
 
@@ -310,7 +316,7 @@ def record_options(
         "scale": options.given_scale or "auto",
         "standardize": bool(options.standardize),
         "sample_weight": digest,
-        "like": None if model is None else model.frequencies.fingerprint,
+        "like": None if model is None else design_like(model, options).fingerprint,
         "columns": None if columns is None else list(columns),
         "weight_column": request.weight,
         "nan": nan,

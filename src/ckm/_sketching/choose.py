@@ -1,9 +1,12 @@
-"""Which frequencies a sketch gets: those of an earlier sketch, or new ones drawn for a pilot."""
+"""Which frequencies and anchors a sketch gets: those of an earlier sketch, or new ones that a pilot
+decides.
+"""
 
 import logging
 import os
 from typing import Any
 
+from ckm._core.cells import Design
 from ckm._core.defaults import DEFAULT_DISTRIBUTION
 from ckm._core.frequencies import Frequencies, draw_frequencies
 from ckm._core.sketch import Sketch
@@ -12,7 +15,7 @@ from ckm._messages import Argument, Message
 from ckm._sketching.jobs import PilotJob, summarise_partitions
 from ckm._sketching.options import SketchOptions, resolve_size
 from ckm._sketching.pilot import draw_pilot
-from ckm._sketching.scale import PilotSummary, summarise_pilot
+from ckm._sketching.scale import PilotSummary, pilot_rows, summarise_pilot
 from ckm._sources import Source
 from ckm._sources.engines.base import PartitionedSource
 from ckm._util.random import stream
@@ -38,18 +41,18 @@ def resolve_like(like: Sketch | Frequencies | str | os.PathLike[str] | None) -> 
     )
 
 
-def choose_frequencies(
+def choose_design(
     source: Source, options: SketchOptions, model: Sketch | None, seed: int
-) -> Frequencies:
-    """The frequencies of `model`, if there is one; otherwise new ones, drawn for a pilot of the
-    rows.
+) -> Design:
+    """The frequencies and anchors of `model`, if there is one; otherwise new ones, for a pilot of
+    the rows.
     """
     if model is not None:
         frequencies = model.frequencies
         _check_columns(model, source)
-        check_agreement(frequencies, options)
+        check_agreement(model, options)
         resolve_size(options.n_clusters, frequencies.m, frequencies.n)
-        return frequencies
+        return design_like(model, options)
     n = source.n_features
     m = options.check(n)
     summary = _summarise(source, options, n, m, seed)
@@ -71,7 +74,7 @@ def choose_frequencies(
         summary.scale,
         summary.variance or 0,
     )
-    return draw_frequencies(
+    frequencies = draw_frequencies(
         m,
         n,
         scale=summary.scale,
@@ -81,13 +84,19 @@ def choose_frequencies(
         units=summary.units,
         seed=seed,
     )
+    return Design(frequencies, summary.anchors)
+
+
+def design_like(model: Sketch, options: SketchOptions) -> Design:
+    """The design of `model`, without its anchors if no cells are asked for."""
+    return model.design if options.cells else Design(model.frequencies)
 
 
 def _summarise(source: Source, options: SketchOptions, n: int, m: int, seed: int) -> PilotSummary:
     """The summary of a pilot of the rows, drawn here or by the workers that hold them."""
     if isinstance(source, PartitionedSource):
         return summarise_partitions(source, PilotJob(options, n, m, seed, source.columns))
-    pilot = draw_pilot(source, stream(seed, "pilot"))
+    pilot = draw_pilot(source, stream(seed, "pilot"), pilot_rows(options, n, m))
     return summarise_pilot(pilot, options, n, m, seed)
 
 
@@ -109,8 +118,13 @@ def _check_columns(model: Sketch, source: Source) -> None:
         )
 
 
-def check_agreement(frequencies: Frequencies, options: SketchOptions) -> None:
-    """Refuse options that contradict the frequencies of `like`."""
+def check_agreement(model: Sketch, options: SketchOptions) -> None:
+    """Refuse options that contradict the design of `like`."""
+    frequencies, anchors = model.design
+    if isinstance(options.cells, int) and options.cells:
+        count = 0 if anchors is None else len(anchors)
+        if options.cells != count:
+            raise _contradiction("cells", options.cells, f"has {count or 'no'} cells")
     size = options.sketch_size
     if size is not None and size != frequencies.m:
         raise _contradiction("sketch_size", size, f"has {frequencies.m} frequencies")

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ckm._core.frequencies import Frequencies
+from ckm._core.cells import Design
 from ckm._core.pool import Pool
 from ckm._kernels import kernel_for
 from ckm._sketching.accumulate import BlockSketcher, State, accumulate
 from ckm._sketching.options import SketchOptions
-from ckm._sketching.pilot import PILOT_ROWS, pilot_from_rows
-from ckm._sketching.scale import PilotSummary, summarise_pilot
+from ckm._sketching.pilot import pilot_from_rows
+from ckm._sketching.scale import PilotSummary, pilot_rows, summarise_pilot
 from ckm._sources.base import Chunk, Place
 from ckm._sources.blocks import split_blocks
 from ckm._sources.engines.base import Job, PartitionedSource
@@ -46,10 +46,11 @@ class PilotJob(Job):
     def of_partition(self, number: int, chunks: Iterator[Chunk]) -> Pool:
         """A sample of one partition; raises if a value is not finite."""
         rng = stream(self.seed, "pilot", number)
-        pool = Pool.empty(PILOT_ROWS, self.n)
+        size = pilot_rows(self.options, self.n, self.m)
+        pool = Pool.empty(size, self.n)
         for chunk in chunks:
             chunk.require_finite(self.columns, values=chunk.rows, ignore_weightless=True)
-            pool = pool + Pool.draw(rng, *chunk.rows_with_weight(), PILOT_ROWS)
+            pool = pool + Pool.draw(rng, *chunk.rows_with_weight(), size)
         return pool
 
     def merge(self, parts: Sequence[Pool]) -> Pool:
@@ -74,7 +75,8 @@ def summarise_partitions(source: PartitionedSource, job: PilotJob) -> PilotSumma
     else:
         which = pick_evenly(count, PILOT_PARTITIONS, stream(job.seed, "pilot"))
     summary: PilotSummary = source.run(job, which)
-    if count is not None and count > PILOT_PARTITIONS and summary.n_rows < PILOT_ROWS:
+    wanted = pilot_rows(job.options, job.n, job.m)
+    if count is not None and count > PILOT_PARTITIONS and summary.n_rows < wanted:
         summary = source.run(job)
     return summary
 
@@ -83,7 +85,7 @@ def summarise_partitions(source: PartitionedSource, job: PilotJob) -> PilotSumma
 class PartitionSums:
     """The sums over a partition, or over several: what workers send back.
 
-    `fingerprint` is that of the frequencies, and `partition` the (smallest) number of the
+    `fingerprint` is that of the design, and `partition` the (smallest) number of the
     partition.
     """
 
@@ -99,7 +101,7 @@ class SketchJob(Job):
     `n_threads` is the number of threads per task; by default engines give a task one core.
     """
 
-    frequencies: Frequencies
+    design: Design
     device: str = "auto"
     capacity: int = 0
     seed: int = 0
@@ -112,15 +114,15 @@ class SketchJob(Job):
         if self.capacity:
             seed = int(stream(self.seed, "pool", number).integers(2**63))
         kernel = kernel_for(resolve_device(self.device))
-        plan = kernel.plan(self.frequencies.n, self.n_threads)
+        plan = kernel.plan(self.design.frequencies.n, self.n_threads)
         blocks = split_blocks(chunks, size=BLOCK_ROWS if plan is None else plan.block_rows)
         state = accumulate(
-            BlockSketcher(kernel, self.frequencies, self.capacity, seed, self.columns),
+            BlockSketcher(kernel, self.design, self.capacity, seed, self.columns),
             blocks,
-            State.empty(self.frequencies, self.capacity),
+            State.empty(self.design, self.capacity),
             n_threads=self.n_threads,
         )
-        return PartitionSums(self.frequencies.fingerprint, number, state)
+        return PartitionSums(self.design.fingerprint, number, state)
 
     def merge(self, parts: Sequence[PartitionSums]) -> PartitionSums:
         """Add up results in the order of their partition numbers.
@@ -131,14 +133,14 @@ class SketchJob(Job):
         total = self.state_of(ordered[0])
         for part in ordered[1:]:
             total = total + self.state_of(part)
-        return PartitionSums(self.frequencies.fingerprint, ordered[0].partition, total)
+        return PartitionSums(self.design.fingerprint, ordered[0].partition, total)
 
     def state_of(self, part: PartitionSums) -> State:
         """The sums in a result, once it is known to be for the frequencies of this job."""
-        if part.fingerprint != self.frequencies.fingerprint:
+        if part.fingerprint != self.design.fingerprint:
             raise MismatchError(
-                "A worker sent back sums for other frequencies; run the same version of ckm on "
-                "every worker."
+                "A worker sent back sums for other frequencies or anchors; run the same version of "
+                "ckm on every worker."
             )
         return part.state
 
@@ -170,5 +172,7 @@ def sketch_in_steps(
 
 
 def _light(job: SketchJob) -> SketchJob:
-    """A copy without what was computed from the frequencies: each worker gets them once."""
-    return replace(job, frequencies=replace(job.frequencies))
+    """A copy without what was computed from frequencies and anchors: each worker gets them once."""
+    frequencies, anchors = job.design
+    light = Design(replace(frequencies), None if anchors is None else replace(anchors))
+    return replace(job, design=light)

@@ -4,7 +4,7 @@ import os
 import sys
 from dataclasses import dataclass
 
-from ckm._core.defaults import DEFAULT_DISTRIBUTION
+from ckm._core.defaults import CELLS_PER_CLUSTER, DEFAULT_DISTRIBUTION
 from ckm._core.laws import (
     FREQUENCIES_PER_PARAMETER,
     find_law,
@@ -29,6 +29,7 @@ class SketchOptions:
     scale: float | str = "auto"
     distribution: str = DEFAULT_DISTRIBUTION
     standardize: bool = False
+    cells: int | str = "auto"
 
     @property
     def given_scale(self) -> float | None:
@@ -43,7 +44,15 @@ class SketchOptions:
         find_law(self.distribution)
         _ = self.given_scale
         _require_memory(m)
+        self.count_cells(m, n_features)
         return m
+
+    def count_cells(self, m: int, n_features: int) -> int:
+        """The number of anchors to choose: "auto" is 20 per cluster. Zero for none."""
+        if isinstance(self.cells, str) and self.cells == "auto":
+            K = self.n_clusters or max(1, m // (FREQUENCIES_PER_PARAMETER * n_features))
+            return CELLS_PER_CLUSTER * K
+        return check_cells(self.cells)
 
 
 @dataclass(frozen=True)
@@ -116,3 +125,14 @@ def resolve_size(n_clusters: int | None, sketch_size: int | None, n_features: in
             ".",
         )
     return FREQUENCIES_PER_PARAMETER * n_clusters * n_features
+
+
+def check_cells(cells: int | str) -> int:
+    """A number of anchors as it was given; zero stands for "auto" here."""
+    if isinstance(cells, str):
+        if cells == "auto":
+            return 0
+        raise ParameterError(
+            Argument("cells"), f' must be "auto" or a whole number from 0 on; got {cells!r}.'
+        )
+    return check_whole_number(cells, "cells", 0)

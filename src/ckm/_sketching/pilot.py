@@ -27,12 +27,22 @@ MAX_OUTLIER_SHARE_OF_VARYING = 0.1
 
 @dataclass(frozen=True)
 class Pilot:
-    """Distinct rows (k, n) with their weights (k,), sorted, so that neither the order nor the
-    repetition of rows matters.
+    """Distinct rows with their weights, sorted, so that neither the order nor the repetition of
+    rows matters.
+
+    Parameters
+    ----------
+    rows : float64 array (k, n)
+        The rows.
+    weights : float64 array (k,)
+        Their weights.
+    outliers : float64 array (j, n), optional
+        Rows that were left out.
     """
 
     rows: FloatArray
     weights: FloatArray
+    outliers: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -58,9 +68,9 @@ class Pilot:
         return np.asarray(np.sqrt(np.where(variances > 0, variances, 1.0)))
 
 
-def draw_pilot(source: Source, rng: np.random.Generator) -> Pilot:
-    """Draw at most `PILOT_ROWS` rows from all over the source."""
-    rows, weights = source.sample(PILOT_ROWS, rng)
+def draw_pilot(source: Source, rng: np.random.Generator, size: int = PILOT_ROWS) -> Pilot:
+    """Draw at most `size` rows from all over the source."""
+    rows, weights = source.sample(size, rng)
     usable = rows[np.isfinite(rows).all(axis=1)]
     centre = np.median(usable, axis=0) if len(usable) else np.zeros(source.n_features)
     if first_nonfinite(_centred(rows, centre)) is not None:
@@ -81,7 +91,7 @@ def _without_outliers(pilot: Pilot) -> Pilot:
     outliers = np.logical_or.reduce([_beyond_gap(column, pilot.weights) for column in pilot.rows.T])
     if pilot.weights[outliers].sum() > MAX_OUTLIER_SHARE * pilot.weights.sum():
         return pilot
-    return Pilot(pilot.rows[~outliers], pilot.weights[~outliers])
+    return Pilot(pilot.rows[~outliers], pilot.weights[~outliers], pilot.rows[outliers])
 
 
 def _beyond_gap(column: FloatArray, weights: FloatArray) -> BoolArray:

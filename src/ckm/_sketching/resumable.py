@@ -14,7 +14,7 @@ from ckm._core.laws import find_law
 from ckm._core.sketch import Sketch
 from ckm._sketching.accumulate import State
 from ckm._sketching.choose import check_agreement
-from ckm._sketching.options import SketchOptions, resolve_size
+from ckm._sketching.options import SketchOptions, check_cells, resolve_size
 from ckm._sources import Place
 from ckm._sources.paths import READERS, ending_of
 from ckm._sources.settings import BLOCK_ROWS
@@ -82,7 +82,13 @@ class Checkpoint:
     def state(self) -> State:
         """The state to continue from."""
         return State(
-            self.sketch.tally, self.sketch.pool, self.blocks, self.rows, self.dropped, self.place
+            self.sketch.tally,
+            self.sketch.pool,
+            self.blocks,
+            self.rows,
+            self.dropped,
+            self.place,
+            self.sketch.cells,
         )
 
     @property
@@ -144,10 +150,12 @@ def _check_frequencies(options: dict[str, Any], sketch: Sketch) -> None:
     f = sketch.frequencies
     names = ("n_clusters", "sketch_size", "scale", "distribution", "standardize")
     asked = SketchOptions(**{name: options[name] for name in names})
-    check_agreement(f, asked)
+    check_agreement(sketch, asked)
+    if not options["cells"] and sketch.cells is not None:
+        raise ValueError("no cells were asked for")
     if options["like"] is not None:
         resolve_size(asked.n_clusters, f.m, f.n)
-        if options["like"] != f.fingerprint:
+        if options["like"] != sketch.design.fingerprint:
             raise ValueError("the frequencies are not those of the sketch that was given")
         return
     drawn = (f.m, f.distribution, f.units is not None, f.seed)
@@ -264,6 +272,7 @@ _OPTION_CHECKS: dict[str, Callable[[Any], bool]] = {
     "scale": _is_scale,
     "distribution": _is_accepted_by(find_law),
     "standardize": lambda value: isinstance(value, bool),
+    "cells": _is_accepted_by(check_cells),
     "sample_weight": _or_none(_is_digest),
     "like": _or_none(_is_digest),
     "columns": _or_none(_are_names),

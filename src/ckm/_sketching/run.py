@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 
-from ckm._core.frequencies import Frequencies
+from ckm._core.cells import Design
 from ckm._kernels import Kernel, kernel_for
 from ckm._sketching.accumulate import BlockSketcher, State, accumulate
 from ckm._sketching.jobs import SketchJob, sketch_in_steps, sketch_partitions
@@ -50,13 +50,12 @@ class Pass:
     block_rows: int | None = None
     step: int | None = None
 
-    def run(
-        self, frequencies: Frequencies, state: State, on_state: Callable[[State], None]
-    ) -> State:
+    def run(self, design: Design, state: State, on_state: Callable[[State], None]) -> State:
         """Add all rows that `state` does not include yet; `on_state` is called with every state
         from which the pass could be resumed.
         """
         started = time.perf_counter()
+        frequencies = design.frequencies
         _log.info(
             "sketching %d columns with %d frequencies (%s) in %d threads",
             frequencies.n,
@@ -65,21 +64,21 @@ class Pass:
             self.n_threads,
         )
         if isinstance(self.source, PartitionedSource):
-            state = self._run_on_engine(self.source, frequencies, state, on_state)
+            state = self._run_on_engine(self.source, design, state, on_state)
         else:
-            state = self._run_here(frequencies, state, on_state)
+            state = self._run_here(design, state, on_state)
         _log.info("sketched %d rows in %.2f s", state.tally.count, time.perf_counter() - started)
         return state
 
     def _run_on_engine(
         self,
         source: PartitionedSource,
-        frequencies: Frequencies,
+        design: Design,
         state: State,
         on_state: Callable[[State], None],
     ) -> State:
         job = SketchJob(
-            frequencies,
+            design,
             self.options.device,
             self.options.capacity,
             self.options.seed,
@@ -90,13 +89,11 @@ class Pass:
             return sketch_partitions(source, job)
         return sketch_in_steps(source, job, state, self.step, on_state)
 
-    def _run_here(
-        self, frequencies: Frequencies, state: State, on_state: Callable[[State], None]
-    ) -> State:
+    def _run_here(self, design: Design, state: State, on_state: Callable[[State], None]) -> State:
         source = self.source
         options = self.options
         sketch_block = BlockSketcher(
-            self.kernel, frequencies, options.capacity, options.seed, source.columns
+            self.kernel, design, options.capacity, options.seed, source.columns
         )
         with (
             rows_bar("Sketching", source.n_rows, options.progress, source.n_bytes) as on_rows,

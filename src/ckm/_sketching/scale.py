@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from ckm._core.cells import Anchors
 from ckm._core.frequencies import Frequencies, scaled_turns
 from ckm._core.laws import FREQUENCIES_PER_PARAMETER, MULTISCALE, adapted_radius
 from ckm._core.tally import UNIT
@@ -20,8 +21,9 @@ from ckm._kmeans.init import kmeans_plus_plus
 from ckm._kmeans.lloyd import lloyd
 from ckm._kmeans.points import WeightedPoints
 from ckm._messages import Argument, Aside
+from ckm._sketching.anchors import anchor_pilot_rows, choose_anchors
 from ckm._sketching.options import SketchOptions
-from ckm._sketching.pilot import Pilot
+from ckm._sketching.pilot import PILOT_ROWS, Pilot
 from ckm._util.arrays import FloatArray
 from ckm._util.random import stream
 from ckm.errors import DataError
@@ -55,6 +57,8 @@ class PilotSummary(NamedTuple):
     units : float64 array (n,) or None
         The standard deviation of each column, where columns are to be standardized; `scale` and
         `variance` are then in these units.
+    anchors : Anchors or None
+        The anchors, if cells are to be kept.
     """
 
     origin: FloatArray
@@ -62,6 +66,13 @@ class PilotSummary(NamedTuple):
     n_rows: int
     variance: float | None = None
     units: FloatArray | None = None
+    anchors: Anchors | None = None
+
+
+def pilot_rows(options: SketchOptions, n: int, m: int) -> int:
+    """How many rows the pilot should have: more if they also choose anchors."""
+    s = options.count_cells(m, n)
+    return max(PILOT_ROWS, anchor_pilot_rows(s, n)) if s else PILOT_ROWS
 
 
 def summarise_pilot(
@@ -75,6 +86,11 @@ def summarise_pilot(
     units = None
     if options.standardize:
         units = np.ones(n) if is_empty else pilot.deviations
+    anchors = None
+    s = options.count_cells(m, n)
+    if s:
+        anchors = choose_anchors(pilot, origin, units, s, stream(seed, "anchors"))
+    if units is not None:
         pilot = Pilot((pilot.rows - origin) / units, pilot.weights)
     scale = options.given_scale
     if scale is None:
@@ -82,7 +98,7 @@ def summarise_pilot(
         rng = stream(seed, "scale")
         scale = estimate_scale(pilot, n_clusters, options.distribution, rng)
     variance = None if is_empty else pilot.total_variance / n or None
-    return PilotSummary(origin, scale, len(pilot), variance, units)
+    return PilotSummary(origin, scale, len(pilot), variance, units, anchors)
 
 
 def estimate_scale(

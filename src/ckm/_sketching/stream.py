@@ -74,6 +74,8 @@ default="multiscale"
         The column of a table that holds the weights of rows.
     nan : {"error", "drop"}, default="error"
         How to handle missing values: raise an error, or drop their rows.
+    cells : "auto" or int, default="auto"
+        The number of anchors around which cells of rows are kept; "auto" is 20 per cluster, 0 none.
     pool : int, default=0
         The number of sampled rows to keep in the sketch.
     random_state : int, Generator, RandomState or None, default=None
@@ -110,12 +112,15 @@ default="multiscale"
         columns: Sequence[str] | None = None,
         weight_column: str | None = None,
         nan: str = "error",
+        cells: int | str = "auto",
         pool: int = 0,
         random_state: RandomState = None,
         n_jobs: int | None = None,
         device: str = "auto",
     ) -> None:
-        self._options = SketchOptions(n_clusters, sketch_size, scale, distribution, standardize)
+        self._options = SketchOptions(
+            n_clusters, sketch_size, scale, distribution, standardize, cells
+        )
         self._like = resolve_like(like)
         self._nan = nan
         self._request = ColumnRequest(

@@ -23,7 +23,7 @@ from ckm._kmeans.assign import Centroids
 from ckm._kmeans.polish import polish_centroids
 from ckm._messages import Argument
 from ckm._sketching.api import sketch
-from ckm._sketching.options import resolve_size
+from ckm._sketching.options import check_cells, resolve_size
 from ckm._sketching.stream import Sketcher
 from ckm._sklearn.rows import ValidatedRows, validate_rows
 from ckm._sources.engines.base import PartitionedSource
@@ -73,6 +73,7 @@ class SketchedEstimator:
     decoder: str
     init: str
     n_init: int
+    cells: int | str
     pool: int
     polish: int
     device: str
@@ -228,6 +229,7 @@ class SketchedEstimator:
             "scale": self.scale,
             "distribution": self.distribution,
             "standardize": self.standardize,
+            "cells": self.cells,
             "pool": pool,
             "device": self.device,
             "n_jobs": self.n_jobs,
@@ -309,6 +311,7 @@ def check_parameters(
     n_clusters = check_whole_number(model.n_clusters, "n_clusters", 1)
     check_whole_number(model.n_init, "n_init", 1)
     check_whole_number(model.pool, "pool", 0)
+    check_cells(model.cells)
     check_polish(model.polish, rows is not None and rows.source.is_rereadable)
     size = None if model.sketch_size == "auto" else model.sketch_size
     resolve_size(n_clusters, size, model.n_features_in_)

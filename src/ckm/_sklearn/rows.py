@@ -70,6 +70,11 @@ def validate_rows(
         N = rows.shape[0]
         is_single = isinstance(sample_weight, Number)
         weights = checked_sample_weight([sample_weight] * N if is_single else sample_weight, N)
+        if N and not weights.any():
+            raise DataError(
+                Argument("sample_weight"),
+                " is zero for every row, so there is nothing to cluster; check the weights.",
+            )
     names = fitted_columns(model) or None
     make_source = SparseSource if kind == "sparse" else ArraySource
     source = make_source(rows, names, weights)

@@ -66,37 +66,74 @@ def score_panel(
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        x, centroids, halves, *found = data_pointers(context, builder, signature, args, *range(6))
-        count = length(context, builder, signature.args[1], args[1], 0)
-        n = length(context, builder, signature.args[1], args[1], 1)
-        # vectors of rows, as many as let all sums of a tile stay in registers
-        group = 4 if has_feature(context, "avx512f") else 1
-        with (
-            loop(builder, i64(0), count, TILE) as (k, _),
-            loop(builder, i64(0), i64(PANEL), LANES * group) as (r, _),
-        ):
-            rows = [builder.add(r, i64(LANES * g)) for g in range(group)]
-            numbers = [builder.add(k, i64(t)) for t in range(TILE)]
-            lines = [builder.gep(centroids, [builder.mul(number, n)]) for number in numbers]
-            starts = [load_splat(builder, halves, number) for number in numbers]
-            sums = [[variable(builder, start) for _ in rows] for start in starts]
-            # each vector of rows is loaded once per column and serves all centroids of the tile
-            with loop(builder, i64(0), n) as (d, _):
-                base = builder.mul(d, i64(PANEL))
-                values = [load(builder, x, builder.add(base, row), FLOATS) for row in rows]
-                for line, own in zip(lines, sums, strict=True):
-                    c = load_splat(builder, line, d)
-                    for value, total in zip(values, own, strict=True):
-                        builder.store(fma(builder, c, value, builder.load(total)), total)
-            for g, row in enumerate(rows):
-                scores = [builder.load(own[g]) for own in sums]
-                _keep_smallest(builder, scores, numbers, found, row)
+        pointers = data_pointers(context, builder, signature, args, *range(6))
+        _compare_with_all(context, builder, signature, args, pointers, _keep_two_smallest)
         return context.get_dummy_value()
 
     return types.void(x, centroids, halves, best, second, which), generate
 
 
+@intrinsic
+def nearest_panel(context: Any, x: Any, centroids: Any, halves: Any, best: Any, which: Any) -> Any:
+    """The same without the second smallest score, which takes half as long for few columns."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointers = data_pointers(context, builder, signature, args, *range(5))
+        _compare_with_all(context, builder, signature, args, pointers, _keep_smallest)
+        return context.get_dummy_value()
+
+    return types.void(x, centroids, halves, best, which), generate
+
+
+def _compare_with_all(
+    context: Any, builder: Any, signature: Any, args: Any, pointers: list[Any], keep: Any
+) -> None:
+    """Compute the scores of all rows of a panel, tile by tile, and let `keep` compare them with
+    what was found before.
+    """
+    x, centroids, halves, *found = pointers
+    count = length(context, builder, signature.args[1], args[1], 0)
+    n = length(context, builder, signature.args[1], args[1], 1)
+    # vectors of rows, as many as let all sums of a tile stay in registers
+    group = 4 if has_feature(context, "avx512f") else 1
+    with (
+        loop(builder, i64(0), count, TILE) as (k, _),
+        loop(builder, i64(0), i64(PANEL), LANES * group) as (r, _),
+    ):
+        rows = [builder.add(r, i64(LANES * g)) for g in range(group)]
+        numbers = [builder.add(k, i64(t)) for t in range(TILE)]
+        lines = [builder.gep(centroids, [builder.mul(number, n)]) for number in numbers]
+        starts = [load_splat(builder, halves, number) for number in numbers]
+        sums = [[variable(builder, start) for _ in rows] for start in starts]
+        # each vector of rows is loaded once per column and serves all centroids of the tile
+        with loop(builder, i64(0), n) as (d, _):
+            base = builder.mul(d, i64(PANEL))
+            values = [load(builder, x, builder.add(base, row), FLOATS) for row in rows]
+            for line, own in zip(lines, sums, strict=True):
+                c = load_splat(builder, line, d)
+                for value, total in zip(values, own, strict=True):
+                    builder.store(fma(builder, c, value, builder.load(total)), total)
+        for g, row in enumerate(rows):
+            scores = [builder.load(own[g]) for own in sums]
+            keep(builder, scores, numbers, found, row)
+
+
 def _keep_smallest(
+    builder: Any, scores: list[Any], numbers: list[Any], found: list[Any], row: Any
+) -> None:
+    """Compare the scores of some centroids with what was found before: best and which."""
+    best, which = found
+    low = load(builder, best, row, FLOATS)
+    owner = load(builder, which, row, INTS)
+    for score, number in zip(scores, numbers, strict=True):
+        better = builder.fcmp_ordered("<", score, low)
+        low = builder.select(better, score, low)
+        owner = builder.select(better, splat(builder, builder.trunc(number, I32)), owner)
+    store(builder, low, best, row)
+    store(builder, owner, which, row)
+
+
+def _keep_two_smallest(
     builder: Any, scores: list[Any], numbers: list[Any], found: list[Any], row: Any
 ) -> None:
     """Compare the scores of some centroids with what was found before: best, second and which."""

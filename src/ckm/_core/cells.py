@@ -1,0 +1,322 @@
+"""Cells: how many rows are nearest to each of some anchors, their sum, and their squared lengths.
+
+A sketch says what is true of all rows, wherever they lie; cells say where they lie. Both are sums
+over rows, so cells are added, subtracted and scaled as sketches are. Anchors belong to the design
+of a sketch, as frequencies do.
+
+The arithmetic is specified, so that cells are bit-identical for any order, split, merge, number of
+threads, engine and device. For a row, with x = float32(float64(row) - origin):
+
+    s_k = h_k,  then  s_k = fma(b_kd, x_d, s_k)  for d = 0 .. n-1              float32
+        b_k = -a_k u^2 and h_k = |a_k u|^2 / 2, both rounded once, where u is the metric times a
+        power of two that makes lengths about one, so that nothing overflows
+    k = the first anchor with the smallest s_k (NaN is never smaller), which is the nearest one
+    q_d = rint(x_d 2**e_d)                                                     a whole number
+    r = 0,  then  r = r + v v  with  v = x_d metric_d,  for d = 0 .. n-1       float64
+    q = rint(r 2**g)                                                           a whole number
+
+and the cell k counts the row and adds q_d and q. Whole numbers have any size: int64 while they fit,
+Python's integers beyond. Rows with weights add weight times these numbers in float64.
+"""
+
+import hashlib
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ckm._core.frequencies import Frequencies
+from ckm._util.arrays import Array, Float32Array, FloatArray, Frozen, IntArray, read_only
+from ckm.errors import MismatchError
+
+# Bits of a column's standard deviation in `exponents`, and of the total variance in
+# `square_exponent`: fine enough that rounding does not show in the variance of tight cells, coarse
+# enough that int64 holds the sums over 2**31 rows.
+DEVIATION_BITS = 28
+VARIANCE_BITS = 32
+# Powers of two beyond which float64 products of rows in float32 would overflow or vanish.
+MAX_EXPONENT = 300
+
+_INT64_MAX = 2**63 - 1
+# What subtraction may leave of float64 sums, relative to what was there.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Anchors(Frozen):
+    """Points that rows are assigned to, and the grids on which sums over rows are whole numbers.
+
+    Parameters
+    ----------
+    values : float32 array (s, n)
+        The points, relative to the origin of the frequencies.
+    metric : float64 array (n,)
+        What columns are multiplied by before distances are measured.
+    exponents : int64 array (n,)
+        The columns of sums are multiples of 2**-exponents.
+    square_exponent : int
+        Sums of squared lengths are multiples of 2**-square_exponent.
+    spread : float
+        The mean squared distance of rows to their anchor, as the rows had that chose the anchors.
+    """
+
+    values: Float32Array
+    metric: FloatArray
+    exponents: IntArray
+    square_exponent: int
+    spread: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", read_only(self.values, np.float32))
+        object.__setattr__(self, "metric", read_only(self.metric, np.float64))
+        object.__setattr__(self, "exponents", read_only(self.exponents, np.int64))
+
+    @classmethod
+    def on_grids(
+        cls, values: Array, metric: FloatArray, deviations: FloatArray, spread: float
+    ) -> "Anchors":
+        """Anchors with grids for rows whose columns have these standard deviations (n,)."""
+        exponents = [DEVIATION_BITS - _exponent_of(deviation) for deviation in deviations]
+        total = float(((deviations * metric) ** 2).sum())
+        square = VARIANCE_BITS - _exponent_of(total)
+        return cls(values, metric, np.array(exponents), square, spread)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def n(self) -> int:
+        """The number of columns."""
+        return int(self.values.shape[1])
+
+    @cached_property
+    def steps(self) -> FloatArray:
+        """2**-exponents, float64 (n,)."""
+        return read_only(np.ldexp(1.0, -self.exponents))
+
+    @cached_property
+    def square_step(self) -> float:
+        """2**-square_exponent."""
+        return math.ldexp(1.0, -self.square_exponent)
+
+    @cached_property
+    def coefficients(self) -> Float32Array:
+        """b_k of the specification, float32 (s, n)."""
+        return read_only(-(self.values.astype(np.float64) * self._unit_metric**2), np.float32)
+
+    @cached_property
+    def _unit_metric(self) -> FloatArray:
+        """The metric times a power of two: a standard deviation of all columns is about one."""
+        exponent = VARIANCE_BITS - self.square_exponent
+        return np.ldexp(self.metric, -(exponent // 2))
+
+    @cached_property
+    def halves(self) -> Float32Array:
+        """h_k of the specification, float32 (s,). Columns are added in order."""
+        total = np.zeros(len(self))
+        for d in range(self.n):
+            total += (self.values[:, d].astype(np.float64) * self._unit_metric[d]) ** 2
+        return read_only(total / 2, np.float32)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of everything but the spread: 64 hexadecimal digits."""
+        digest = hashlib.sha256(f"ckm anchors {len(self)} {self.n}\n".encode())
+        digest.update(self.values.astype("<f4").tobytes())
+        digest.update(self.metric.astype("<f8").tobytes())
+        digest.update(np.append(self.exponents, self.square_exponent).astype("<i8").tobytes())
+        return digest.hexdigest()
+
+    def quantise(self, x: Float32Array) -> tuple[FloatArray, FloatArray]:
+        """q_d (b, n) and q (b,) of the specification, for x (b, n): whole numbers as float64."""
+        wide = x.astype(np.float64)
+        squares = np.zeros(len(x))
+        for d in range(self.n):
+            v = wide[:, d] * self.metric[d]
+            squares += v * v
+        return np.rint(wide / self.steps), np.rint(squares / self.square_step)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells(Frozen):
+    """Sums over the rows that are nearest to each of s anchors.
+
+    Parameters
+    ----------
+    anchors : Anchors
+        The anchors.
+    mass : array (s,)
+        The number of rows of each cell, or their total weight.
+    sums : array (s, n)
+        Sums of weight times (row - origin), in multiples of the anchors' `steps`.
+    squares : array (s,)
+        Sums of weight times the squared length of (row - origin) in the metric, in multiples of the
+        anchors' `square_step`.
+
+    The arrays hold whole numbers, int64 or Python's integers, or, if rows have weights, float64.
+    """
+
+    anchors: Anchors
+    mass: Array
+    sums: Array
+    squares: Array
+
+    def __post_init__(self) -> None:
+        for name in ("mass", "sums", "squares"):
+            array = _shortest(np.asarray(getattr(self, name)))
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    @classmethod
+    def empty(cls, anchors: Anchors) -> "Cells":
+        """The cells of zero rows: the exact identity of `+`."""
+        s = len(anchors)
+        zeros = np.zeros(s, np.int64), np.zeros((s, anchors.n), np.int64), np.zeros(s, np.int64)
+        return cls(anchors, *zeros)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the sums are whole numbers: identical for any order, split and merge of rows."""
+        return self.mass.dtype.kind != "f"
+
+    @property
+    def arrays(self) -> tuple[Array, Array, Array]:
+        """Mass, sums and squares."""
+        return self.mass, self.sums, self.squares
+
+    def __add__(self, other: "Cells") -> "Cells":
+        if not isinstance(other, Cells):
+            return NotImplemented
+        self.require_same_anchors(other)
+        return Cells(self.anchors, *map(_add, self.arrays, other.arrays))
+
+    def __sub__(self, other: "Cells") -> "Cells":
+        """The cells without rows that were added before."""
+        if not isinstance(other, Cells):
+            return NotImplemented
+        self.require_same_anchors(other)
+        mass, sums, squares = map(_subtract, self.arrays, other.arrays)
+        if mass.dtype.kind == "f":
+            # Rounding may leave next to nothing of what was added, of either sign.
+            is_empty = mass <= np.abs(self.mass) * _ROUNDING
+            mass = np.where(is_empty, 0.0, mass)
+            sums = np.where(is_empty[:, None], 0.0, sums)
+            squares = np.where(is_empty, 0.0, squares)
+        elif (mass < 0).any():
+            raise MismatchError(
+                "These rows were not all in the sketch: subtract only rows that were added before."
+            )
+        return Cells(self.anchors, mass, sums, squares)
+
+    def scaled(self, factor: float) -> "Cells":
+        """The same rows with their weights times `factor`."""
+        if factor == 1:
+            return self
+        return Cells(self.anchors, *(factor * array.astype(np.float64) for array in self.arrays))
+
+    def require_same_anchors(self, other: "Cells") -> None:
+        """Raise `MismatchError` unless the other cells are of the same anchors."""
+        if self.anchors.fingerprint != other.anchors.fingerprint:
+            raise MismatchError(
+                f"These sketches have cells around different anchors "
+                f"({self.anchors.fingerprint[:8]}... and {other.anchors.fingerprint[:8]}...); "
+                "sketch one like the other, or both without cells."
+            )
+
+    def statistics(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Mass (c,), means (c, n) relative to the origin, and variances (c,) of the cells that have
+        rows. The variance is that of all columns together, in the metric.
+        """
+        has_rows = self.mass > 0
+        mass = self.mass[has_rows].astype(np.float64)
+        means = self.sums[has_rows].astype(np.float64) / mass[:, None] * self.anchors.steps
+        lengths = self.squares[has_rows].astype(np.float64) / mass * self.anchors.square_step
+        variances = lengths - ((means * self.anchors.metric) ** 2).sum(axis=1)
+        return mass, means, np.maximum(variances, 0.0)
+
+    def identity(self) -> tuple[object, ...]:
+        """What equality of sketches compares."""
+        numbers = (array.dtype.kind + str(array.tolist()) for array in self.arrays)
+        return self.anchors.fingerprint, *numbers
+
+
+class Design(NamedTuple):
+    """What determines the sums over given rows: what `like=` passes on.
+
+    Parameters
+    ----------
+    frequencies : Frequencies
+        The frequencies, with their origin and units.
+    anchors : Anchors or None
+        None if no cells are kept.
+    """
+
+    frequencies: Frequencies
+    anchors: Anchors | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of frequencies and anchors; that of the frequencies if there are no anchors."""
+        own = self.frequencies.fingerprint
+        if self.anchors is None:
+            return own
+        return hashlib.sha256(f"{own} {self.anchors.fingerprint}".encode()).hexdigest()
+
+
+def to_limbs(numbers: Array) -> IntArray:
+    """Python's integers as int64 numbers (l, ...) of which each counts 2**62 times the one before.
+
+    >>> to_limbs(np.array([3, 2**70], dtype=object))
+    array([[  3,   0],
+           [  0, 256]])
+    """
+    limbs = []
+    rest = numbers
+    while True:
+        is_last = all(-(2**62) <= number < 2**62 for number in rest.ravel())
+        low = rest if is_last else rest & (2**62 - 1)
+        limbs.append(low.astype(np.int64))
+        if is_last:
+            return np.stack(limbs)
+        # Rounds towards minus infinity, so that what is left is exact.
+        rest = (rest - low) >> 62
+
+
+def from_limbs(limbs: IntArray) -> Array:
+    """The numbers that `to_limbs` gave; int64 where they fit."""
+    total = limbs[-1].astype(object)
+    for low in limbs[-2::-1]:
+        total = (total << 62) + low.astype(object)
+    return _shortest(total)
+
+
+def _exponent_of(value: float) -> int:
+    """The smallest power of two above `value`, as an exponent; zero for a value of zero."""
+    exponent = math.frexp(value)[1] if value > 0 else 0
+    return max(-MAX_EXPONENT, min(MAX_EXPONENT, exponent))
+
+
+def _bound(numbers: Array) -> int:
+    """The largest absolute value."""
+    return max(int(numbers.max(initial=0)), -int(numbers.min(initial=0)))
+
+
+def _shortest(numbers: Array) -> Array:
+    """Python's integers as int64, if they fit; other arrays as they are."""
+    if numbers.dtype.kind != "O" or _bound(numbers) > _INT64_MAX:
+        return numbers
+    return numbers.astype(np.int64)
+
+
+def _add(a: Array, b: Array) -> Array:
+    """a + b, in Python's integers if int64 might overflow."""
+    is_integer = a.dtype.kind != "f" and b.dtype.kind != "f"
+    if is_integer and _bound(a) + _bound(b) > _INT64_MAX:
+        return np.asarray(a.astype(object) + b.astype(object))
+    return np.asarray(a + b)
+
+
+def _subtract(a: Array, b: Array) -> Array:
+    return _add(a, -b if b.dtype.kind != "i" or _bound(b) <= _INT64_MAX else -b.astype(object))

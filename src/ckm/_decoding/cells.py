@@ -1,0 +1,142 @@
+"""The measure that cells describe: one Gaussian per cell, with the cell's share, mean and variance.
+
+The sketch is its judge. Rows that resemble those that chose the anchors lie in small cells, whose
+Gaussians explain the sketch nearly as well as the rows do. If the data has moved since, cells are
+wide, and their sketch is not the data's.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ckm._core.sketch import Sketch
+from ckm._decoding.objective import Objective
+from ckm._decoding.sample import SampledRows
+from ckm._kmeans.index import CentroidIndex
+from ckm._kmeans.nearest import find_nearest
+from ckm._util.arrays import FloatArray, LabelArray
+
+
+@dataclass(frozen=True, eq=False)
+class CellMeasure:
+    """Gaussians in the coordinates of a problem, one for each cell that has rows.
+
+    Parameters
+    ----------
+    shares : float64 array (c,)
+        The weight of each, as a share of all.
+    means : float64 array (c, n)
+        Their means.
+    variances : float64 array (c,)
+        Their variances along every axis.
+    anchors : float64 array (c, n)
+        The anchors of the cells.
+    rows : float64 array (c,)
+        The number of rows of each, or their weight.
+    expected_variance : float
+        The mean variance along an axis that the rows had which chose the anchors.
+    """
+
+    shares: FloatArray
+    means: FloatArray
+    variances: FloatArray
+    anchors: FloatArray
+    rows: FloatArray
+    expected_variance: float
+
+    @classmethod
+    def of(cls, sketch: Sketch) -> "CellMeasure | None":
+        """The measure of a sketch's cells, if it has some with rows."""
+        cells = sketch.cells
+        if cells is None or not (cells.mass > 0).any():
+            return None
+        frequencies = sketch.frequencies
+        mass, means, variances = cells.statistics()
+        # The variance of all columns together, in units of sigma^2, shared among the axes.
+        per_axis = 1 / (frequencies.n * frequencies.scale)
+        anchors = cells.anchors.values[np.asarray(cells.mass > 0, bool)]
+        return cls(
+            mass / mass.sum(),
+            means / frequencies.step,
+            variances * per_axis,
+            anchors / frequencies.step,
+            mass,
+            cells.anchors.spread * per_axis,
+        )
+
+    @property
+    def variance_within(self) -> float:
+        """The mean variance along an axis within cells."""
+        return float(self.shares @ self.variances)
+
+    @property
+    def widening(self) -> float:
+        """The variance within cells relative to that of the rows which chose the anchors."""
+        within = self.variance_within
+        return within / self.expected_variance if within > 0 < self.expected_variance else 1.0
+
+    def variance_beyond(self, limit: float) -> float:
+        """The part of the variance within cells, summed over all axes, that is in cells of a
+        variance above `limit`.
+        """
+        is_wide = self.variances > limit
+        n = self.means.shape[1]
+        return float(n * self.shares[is_wide] @ self.variances[is_wide])
+
+    def cost(self, objective: Objective, others: SampledRows | None = None) -> float:
+        """|z - A p|^2 of this measure p, together with other rows if given."""
+        means = self.means
+        shares = self.shares
+        variances = self.variances
+        if others is not None:
+            means = np.vstack([means, others.values])
+            shares = np.concatenate([shares, others.weights])
+            variances = np.concatenate([variances, np.zeros(len(others.values))])
+        widths = np.repeat(variances[:, None], means.shape[1], axis=1)
+        return objective.gaussian_cost(means, shares, widths)[0]
+
+    def without(self, rows: SampledRows) -> "CellMeasure":
+        """The measure of the other rows, once these are known. Shares sum to what is left."""
+        owners = np.empty(len(rows.values), np.int32)
+        find_nearest(np.ascontiguousarray(rows.values), CentroidIndex(self.anchors), owners)
+        shares = self.shares - _sums(owners, rows.weights, len(self.shares))
+        first = self.shares[:, None] * self.means
+        np.subtract.at(first, owners, rows.weights[:, None] * rows.values)
+        n = self.means.shape[1]
+        squares = self.shares * (n * self.variances + (self.means**2).sum(axis=1))
+        squares -= _sums(owners, rows.weights * (rows.values**2).sum(axis=1), len(shares))
+        # What rounding leaves of a cell whose rows are all known.
+        kept = shares > 0.5 / self.rows.sum()
+        shares = shares[kept]
+        means = first[kept] / shares[:, None]
+        variances = squares[kept] / shares - (means**2).sum(axis=1)
+        return replace(
+            self,
+            shares=shares,
+            means=means,
+            variances=np.maximum(variances, 0.0) / n,
+            anchors=self.anchors[kept],
+            rows=self.rows[kept],
+        )
+
+    def draw(self, rng: np.random.Generator, count: int) -> tuple[FloatArray, FloatArray]:
+        """About `count` points (p, n) and their weights (p,).
+
+        The points of a cell have its mean and variance. A cell has at least one, and no more than
+        it has rows.
+        """
+        expected = count * self.shares / self.shares.sum()
+        numbers = np.floor(expected + rng.random(len(expected))).clip(1, np.ceil(self.rows))
+        owners = np.repeat(np.arange(len(numbers)), numbers.astype(int))
+        deviations = rng.standard_normal((len(owners), self.means.shape[1]))
+        centre = np.zeros_like(self.means)
+        np.add.at(centre, owners, deviations)
+        deviations -= (centre / numbers[:, None])[owners]
+        # Taking the mean away takes one of so many parts of the variance with it.
+        factors = np.sqrt(self.variances * numbers / np.maximum(numbers - 1, 1))
+        points = self.means[owners] + factors[owners, None] * deviations
+        return points, (self.shares / numbers)[owners]
+
+
+def _sums(owners: LabelArray, values: FloatArray, count: int) -> FloatArray:
+    return np.bincount(owners, values, minlength=count).astype(np.float64)

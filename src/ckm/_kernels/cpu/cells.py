@@ -1,0 +1,200 @@
+"""Cells on the CPU: the specified arithmetic of `ckm._core.cells`, rows along the lanes of vectors.
+
+Rows are taken `PANEL` at a time: transposed, compared with all anchors, then added to their cells
+one by one. Sums of one call are int64. The few rows that lie too far out for that are added in
+Python's integers.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ckm._core.cells import Anchors, Cells
+from ckm._kernels.cpu.llvm import LANES
+from ckm._kernels.cpu.nearest import PANEL, TILE, nearest_panel, transpose_panel
+from ckm._util.arrays import (
+    Float32Array,
+    FloatArray,
+    LabelArray,
+    RowsArray,
+    aligned,
+    read_only_view,
+)
+from ckm._util.jit import entry, leaf
+
+# Rows of one call, at most, and the whole numbers that int64 can add up for so many of them.
+_MAX_ROWS = 2**14
+_MAX_FAST = 2.0**48
+
+_NO_WEIGHTS = np.empty(0)
+
+
+def tally_cells(
+    anchors: Anchors, origin: FloatArray, rows: RowsArray, weights: FloatArray | None = None
+) -> Cells:
+    """The cells of finite rows; whole numbers when they are unweighted."""
+    total = Cells.empty(anchors)
+    for start in range(0, len(rows), _MAX_ROWS):
+        part = slice(start, start + _MAX_ROWS)
+        beta = None if weights is None else weights[part]
+        total = total + _tally_block(anchors, origin, rows[part], beta)
+    return total
+
+
+def _tally_block(
+    anchors: Anchors, origin: FloatArray, rows: RowsArray, weights: FloatArray | None
+) -> Cells:
+    """The cells of at most `_MAX_ROWS` rows."""
+    s = len(anchors)
+    kind = np.int64 if weights is None else np.float64
+    mass = np.zeros(s, kind)
+    sums = np.zeros((s, anchors.n), kind)
+    squares = np.zeros(s, kind)
+    labels = np.empty(len(rows), np.int32)
+    far = np.empty(len(rows), np.int64)
+    count = _add_rows(
+        read_only_view(np.ascontiguousarray(rows).reshape(-1)),
+        tuple(_Prepared.of(anchors, origin)),
+        tuple(_Panel.of(anchors.n)),
+        _NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, np.float64),
+        labels,
+        far,
+        mass,
+        sums,
+        squares,
+    )
+    cells = Cells(anchors, mass, sums, squares)
+    if not count:
+        return cells
+    which = far[:count]
+    x = np.subtract(rows[which], origin, dtype=np.float64).astype(np.float32)
+    return cells + _add_exactly(anchors, x, labels[which])
+
+
+def _add_exactly(anchors: Anchors, x: Float32Array, labels: LabelArray) -> Cells:
+    """The cells of rows (b, n) of any size, in Python's integers."""
+    to_integers = np.frompyfunc(int, 1, 1)
+    numbers, lengths = map(to_integers, anchors.quantise(x))
+    s = len(anchors)
+    sums = np.zeros((s, anchors.n), object)
+    squares = np.zeros(s, object)
+    np.add.at(sums, labels, numbers)
+    np.add.at(squares, labels, lengths)
+    return Cells(anchors, np.bincount(labels, minlength=s), sums, squares)
+
+
+class _Prepared(NamedTuple):
+    """Anchors in the form in which rows are compared with them: padded to whole tiles."""
+
+    origin: FloatArray  # (PANEL n,): the origin, repeated for every row of a panel
+    coefficients: Float32Array  # (s + padding, n)
+    halves: Float32Array  # (s + padding,); infinite where there is no anchor
+    scales: FloatArray  # (n,): 2**exponents
+    metric: FloatArray  # (n,)
+    square_scale: float
+
+    @classmethod
+    def of(cls, anchors: Anchors, origin: FloatArray) -> "_Prepared":
+        s = len(anchors)
+        coefficients = aligned((s + -s % TILE, anchors.n), np.float32)
+        coefficients[:s] = anchors.coefficients
+        coefficients[s:] = 0
+        halves = np.full(len(coefficients), np.inf, np.float32)
+        halves[:s] = anchors.halves
+        return cls(
+            np.tile(origin, PANEL),
+            coefficients,
+            halves,
+            read_only_view(1 / anchors.steps),
+            read_only_view(anchors.metric),
+            1 / anchors.square_step,
+        )
+
+
+class _Panel(NamedTuple):
+    """Buffers for `PANEL` rows."""
+
+    x: Float32Array  # (PANEL n + LANES,): the rows relative to the origin
+    transposed: Float32Array  # (n + padding, PANEL)
+    best: Float32Array  # (PANEL,): the smallest score
+    which: LabelArray  # (PANEL,): its anchor
+    lengths: FloatArray  # (PANEL,): squared lengths as whole numbers
+    largest: FloatArray  # (PANEL,): the largest of a row's numbers before they are rounded
+
+    @classmethod
+    def of(cls, n: int) -> "_Panel":
+        x = aligned((PANEL * n + LANES,), np.float32)
+        x[:] = 0  # the last panel may have few rows
+        transposed = aligned((n + -n % LANES, PANEL), np.float32)
+        best = aligned((PANEL,), np.float32)
+        lengths, largest = aligned((2, PANEL), np.float64)
+        return cls(x, transposed, best, np.empty(PANEL, np.int32), lengths, largest)
+
+
+@entry
+def _add_rows(rows, prepared, panel, beta, labels, far, mass, sums, squares):  # type: ignore[no-untyped-def]
+    """Add rows to their cells; returns how many were too far out, whose numbers are in `far`."""
+    origin, coefficients, halves, scales, metric, square_scale = prepared
+    x, transposed, best, which, lengths, largest = panel
+    n = len(scales)
+    n_far = 0
+    for start in range(0, len(labels), PANEL):
+        size = min(PANEL, len(labels) - start)
+        _centre(rows[start * n : (start + size) * n], origin, x)
+        transpose_panel(x, n, transposed)
+        for r in range(PANEL):
+            best[r] = np.inf
+            which[r] = 0
+        nearest_panel(transposed, coefficients, halves, best, which)
+        _measure(transposed, scales, metric, square_scale, lengths, largest)
+        for r in range(size):
+            k = which[r]
+            labels[start + r] = k
+            if len(beta):
+                mass[k] += beta[start + r]
+                squares[k] += beta[start + r] * lengths[r]
+                _add_weighted_row(x[r * n : r * n + n], scales, beta[start + r], sums[k])
+            elif largest[r] < _MAX_FAST and lengths[r] < _MAX_FAST:
+                mass[k] += 1
+                squares[k] += np.int64(lengths[r])
+                _add_row(x[r * n : r * n + n], scales, sums[k])
+            else:
+                far[n_far] = start + r
+                n_far += 1
+    return n_far
+
+
+@leaf
+def _centre(numbers, origin, x):  # type: ignore[no-untyped-def]
+    """Flat rows relative to the origin, which is repeated for as many rows."""
+    for i in range(len(numbers)):
+        x[i] = np.float32(np.float64(numbers[i]) - origin[i])
+
+
+@leaf
+def _measure(transposed, scales, metric, square_scale, lengths, largest):  # type: ignore[no-untyped-def]
+    """The squared length of each row of a panel as a whole number, and its largest number."""
+    for r in range(PANEL):
+        lengths[r] = 0.0
+        largest[r] = 0.0
+    for d in range(len(metric)):
+        for r in range(PANEL):
+            wide = np.float64(transposed[d, r])
+            v = wide * metric[d]
+            lengths[r] += v * v
+            number = abs(wide * scales[d])
+            largest[r] = number if number > largest[r] else largest[r]
+    for r in range(PANEL):
+        lengths[r] = np.rint(lengths[r] * square_scale)
+
+
+@leaf
+def _add_row(x, scales, sums):  # type: ignore[no-untyped-def]
+    for d in range(len(sums)):
+        sums[d] += np.int64(np.rint(np.float64(x[d]) * scales[d]))
+
+
+@leaf
+def _add_weighted_row(x, scales, weight, sums):  # type: ignore[no-untyped-def]
+    for d in range(len(sums)):
+        sums[d] += weight * np.rint(np.float64(x[d]) * scales[d])
