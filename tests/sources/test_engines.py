@@ -95,7 +95,7 @@ def test_wrong_engine_options_are_refused(
 def test_results_of_partitions_merge_to_the_sketch_of_all_rows(pool: int) -> None:
     X = np.random.default_rng(0).normal(size=(1000, 4))
     expected = ckm.sketch(X, sketch_size=100, random_state=0)
-    job = SketchJob(expected.design, capacity=pool)
+    job = SketchJob(Design(expected.frequencies), capacity=pool)
     parts = [
         job.of_partition(i, iter(chunks(part))) for i, part in enumerate(np.split(X, [0, 1, 900]))
     ]
@@ -107,6 +107,15 @@ def test_results_of_partitions_merge_to_the_sketch_of_all_rows(pool: int) -> Non
         assert (0 if state.pool is None else len(state.pool)) == pool
 
 
+def test_cells_of_partitions_merge_to_those_of_all_rows() -> None:
+    X = np.random.default_rng(0).normal(size=(1000, 4))
+    expected = ckm.sketch(X, sketch_size=100, random_state=0)
+    job = SketchJob(expected.design)
+    parts = [job.of_partition(i, iter(chunks(part))) for i, part in enumerate(np.split(X, [900]))]
+    state = job.state_of(job.merge(parts[::-1]))
+    assert state.cells.identity() == expected.cells.identity()
+
+
 def test_sums_for_other_frequencies_are_refused() -> None:
     a, b = (ckm.draw_frequencies(20, 2, scale=1.0, seed=seed) for seed in (0, 1))
     with pytest.raises(MismatchError, match="same version of ckm"):
@@ -115,7 +124,7 @@ def test_sums_for_other_frequencies_are_refused() -> None:
 
 def test_a_pilot_sends_no_row_back() -> None:
     X = np.random.default_rng(0).normal(size=(6000, 2))
-    job = PilotJob(SketchOptions(n_clusters=3), 2, 30, seed=0)
+    job = PilotJob(SketchOptions(n_clusters=3, cells=0), 2, 30, seed=0)
     pool = job.merge(
         [job.of_partition(i, iter(chunks(part))) for i, part in enumerate(np.array_split(X, 3))]
     )
