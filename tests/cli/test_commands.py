@@ -224,13 +224,16 @@ def test_centroids_of_unnamed_columns_fit_any_table_of_the_same_width(folder: Pa
 
 
 def test_inspect_shows_what_the_sketch_holds(folder: Path, X: np.ndarray) -> None:
-    run("sketch", "data.parquet", "-m", 40, "--pool", 10, "-o", "s.ckm")
+    run("sketch", "data.parquet", "-m", 40, "--cells", 9, "--pool", 10, "-o", "s.ckm")
     s = ckm.load("s.ckm")
+    count = len(s.cells.anchors)
+    assert 5 <= count <= 9
     out, _ = run("inspect", "s.ckm")
     for fact in (
         "3,000",
         "40",
-        "640",
+        f"{s.nbytes:,} (with cells)",
+        f"{count} (one of a single row is that row)",
         "multiscale",
         s.design.fingerprint,
         "10 sampled rows",
@@ -239,7 +242,8 @@ def test_inspect_shows_what_the_sketch_holds(folder: Path, X: np.ndarray) -> Non
     ):
         assert fact in out
     record = json.loads(run("inspect", "s.ckm", "--json")[0])
-    assert record["bytes"] == 640
+    assert record["bytes"] == 16 * 40 + count * (4 * 2 + 8 * (2 + 2))
+    assert record["cells"] == count
     assert record["scale"] == s.frequencies.scale
     assert record["exact"] is True
     np.testing.assert_array_equal(record["lower"], X.min(axis=0))

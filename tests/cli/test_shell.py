@@ -173,6 +173,8 @@ def test_every_option_in_messages_exists() -> None:
 
 def test_verbose_shows_each_step(folder: Path) -> None:
     done = shell("fit", "data.parquet", "-k", 3, "-m", 60, "--pool", 0, "-v")
+    assert re.search(r"\d+ cells: residual \d", done.stderr)
+    done = shell("fit", "data.parquet", "-k", 3, "-m", 60, "--pool", 0, "--cells", 0, "-v")
     assert "variance" in done.stderr
     assert "sketching 2 columns with 60 frequencies (multiscale)" in done.stderr
     assert re.search(r"sketched 3000 rows in \d+\.\d\d s", done.stderr)

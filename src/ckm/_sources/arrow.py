@@ -11,13 +11,12 @@ import pyarrow.compute as pc
 
 from ckm._sources.base import Chunk, Source
 from ckm._sources.columns import ColumnChoice, ColumnRequest, checked_weights, choose
+from ckm._sources.failures import unreadable
 from ckm._sources.sampling import draw_sample, pick_parts
 from ckm._sources.settings import ReadSettings
 from ckm._sources.streaming import Batch, StreamSource
-from ckm._util.address import hide_secrets, is_address
 from ckm._util.arrays import FloatArray, RowsArray
-from ckm._util.stores import with_attempts
-from ckm.errors import DataError, InputFileError
+from ckm.errors import DataError
 
 ERRORS = (
     pa.ArrowInvalid,
@@ -251,22 +250,3 @@ def to_rows(columns: Sequence[Any], count: int) -> RowsArray:
         options = {"zero_copy_only": False} if isinstance(column, pa.Array) else {}
         turned[i] = column.to_numpy(**options)
     return turned.T
-
-
-def unreadable(error: Exception, where: str) -> InputFileError:
-    """An error with the first line of Arrow's message and the name of the file."""
-    if isinstance(error, InputFileError):
-        return error
-    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    remedy = "check the file, or write it again"
-    if is_address(where):
-        reason = hide_secrets(reason)
-        if is_failed_request(error):
-            reason = with_attempts(reason.rstrip("."), error)
-            remedy = "check the network and your credentials, and try again"
-    return InputFileError(f"Cannot read {where}: {reason.rstrip('.')}; {remedy}.")
-
-
-def is_failed_request(error: BaseException) -> bool:
-    """Whether an error of a file that is not on this machine is one of the way to it."""
-    return isinstance(error, OSError) and not isinstance(error, pa.ArrowException)

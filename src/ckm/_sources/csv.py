@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ckm._sources.arrow import ERRORS, unreadable
+from ckm._sources.arrow import ERRORS
 from ckm._sources.base import BEGINNING, Chunk, Place, Source
 from ckm._sources.columns import ColumnRequest, choose, require_numbers
+from ckm._sources.failures import unreadable
 from ckm._sources.lines import Layout, infer_layout, parse
 from ckm._sources.paths import ending_of
 from ckm._sources.records import after_line, split_records, split_runs

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ckm._sources.arrow import ERRORS, describe_schema, index_of, stream_source, unreadable
+from ckm._sources.arrow import ERRORS, describe_schema, index_of, stream_source
 from ckm._sources.base import Source
 from ckm._sources.batch_sizes import (
     FileBatch,
@@ -19,6 +19,7 @@ from ckm._sources.batch_sizes import (
     require_small,
 )
 from ckm._sources.columns import ColumnChoice, ColumnRequest, choose, require_numbers
+from ckm._sources.failures import unreadable
 from ckm._sources.settings import ReadSettings
 from ckm._sources.stdin import LimitedStream
 from ckm._sources.tables import TableFile, TableSource

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from ckm._sources.arrow import ERRORS, describe_schema, to_batch, unreadable
+from ckm._sources.arrow import ERRORS, describe_schema, to_batch
 from ckm._sources.columns import ColumnChoice
 from ckm._sources.dialect import (
     DELIMITERS,
@@ -19,6 +19,7 @@ from ckm._sources.dialect import (
     is_number,
     judge_first_line,
 )
+from ckm._sources.failures import unreadable
 from ckm._sources.records import Readable, first_record_end, split_records
 from ckm._sources.streaming import Batch
 from ckm._util.warn import warn_user

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ckm._sources.arrow import is_failed_request, unreadable
 from ckm._sources.columns import ColumnRequest
+from ckm._sources.failures import is_failed_request, unreadable
 from ckm._sources.settings import ReadSettings
 from ckm._sources.stored import Part, Stored, StoredSource
 from ckm._util.arrays import Array

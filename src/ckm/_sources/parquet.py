@@ -9,9 +9,10 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ckm._sources.arrow import ERRORS, describe_schema, index_of, unreadable
+from ckm._sources.arrow import ERRORS, describe_schema, index_of
 from ckm._sources.blocks import cut_at_multiples
 from ckm._sources.columns import ColumnRequest, choose, require_numbers
+from ckm._sources.failures import unreadable
 from ckm._sources.settings import ReadSettings
 from ckm._sources.tables import TableFile, TableSource
 from ckm._util.stores import FilePath, any_remote, map_files, open_file

@@ -8,8 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
-from ckm._sources.arrow import ERRORS, unreadable
+from ckm._sources.arrow import ERRORS
 from ckm._sources.dialect import MARK, delimiter_of
+from ckm._sources.failures import unreadable
 from ckm._util.arrays import IntArray
 from ckm.errors import InputFileError
 

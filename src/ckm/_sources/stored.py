@@ -5,8 +5,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ckm._sources.arrow import is_failed_request, unreadable
 from ckm._sources.base import BEGINNING, Chunk, Place, Source, require_numeric, require_table
+from ckm._sources.failures import is_failed_request, unreadable
 from ckm._sources.sampling import draw_sample, pick_parts
 from ckm._sources.settings import ReadSettings
 from ckm._util.address import is_address

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ckm._sources.arrow import ERRORS, to_batch, unreadable
+from ckm._sources.arrow import ERRORS, to_batch
 from ckm._sources.base import BEGINNING, Chunk, Place, Source
 from ckm._sources.columns import ColumnChoice
+from ckm._sources.failures import unreadable
 from ckm._sources.sampling import draw_sample, pick_parts
 from ckm._sources.settings import ReadSettings
 from ckm._util.arrays import FloatArray
