@@ -21,6 +21,7 @@ OPTIONS = {
     "scale",
     "distribution",
     "standardize",
+    "cells",
     "sample_weight",
     "like",
     "columns",
@@ -74,6 +75,34 @@ def assert_possible_sketch(s: ckm.Sketch) -> None:
     _assert_possible_moments(s)
     if s.pool is not None:
         _assert_possible_pool(s)
+    if s.cells is not None:
+        _assert_possible_cells(s)
+
+
+def _assert_possible_cells(s: ckm.Sketch) -> None:
+    """Every row is in one cell, and cells have means and squares that rows can have."""
+    f = s.frequencies
+    t = s.tally
+    a = s.cells.anchors
+    assert np.isfinite(a.values).all()
+    assert len(a.values)
+    total = sum(map(float, s.cells.mass))
+    assert math.isclose(total, t.weight, rel_tol=TOLERANCE)
+    reach = np.maximum(np.abs(t.lower - f.origin), np.abs(t.upper - f.origin))
+    for mass, sums, square in zip(*s.cells.arrays, strict=True):
+        assert mass >= 0
+        if mass == 0:
+            assert square == 0
+            assert not sums.any()
+            continue
+        mean = np.array([float(x) for x in sums]) * 2.0**-a.exponents / float(mass)
+        slack = 2.0**-a.exponents + 10 * TOLERANCE * reach
+        assert (mean >= t.lower - f.origin - slack).all()
+        assert (mean <= t.upper - f.origin + slack).all()
+        length = float(square) * 2.0**-a.square_exponent / float(mass)
+        room = 2.0**-a.square_exponent + 10 * TOLERANCE * ((reach * a.metric) ** 2).sum()
+        assert ((mean * a.metric) ** 2).sum() - room <= length
+        assert length <= ((reach * a.metric) ** 2).sum() + room
 
 
 def _assert_possible_moments(s: ckm.Sketch) -> None:

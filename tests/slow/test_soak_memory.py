@@ -422,7 +422,7 @@ class Memory(RuleBasedStateMachine):
         parts = [ckm.sketch(part, like=whole, n_jobs=1) for part in np.array_split(X, 3)]
         assert ckm.merge(parts) == whole
         shuffled = np.random.default_rng(first).permutation(X)
-        assert ckm.sketch(shuffled, like=whole.frequencies, n_jobs=1) == whole
+        assert ckm.sketch(shuffled, like=whole, n_jobs=1) == whole
         assert deserialise(serialise(whole)) == whole
         Memory.operations += 8
 

@@ -35,6 +35,8 @@ class CellMeasure:
         The number of rows of each, or their weight.
     expected_variance : float
         The mean variance along an axis that the rows had which chose the anchors.
+    step : float64 array (n,)
+        One unit of these coordinates, in the data's.
     """
 
     shares: FloatArray
@@ -43,6 +45,7 @@ class CellMeasure:
     anchors: FloatArray
     rows: FloatArray
     expected_variance: float
+    step: FloatArray
 
     @classmethod
     def of(cls, sketch: Sketch) -> "CellMeasure | None":
@@ -62,6 +65,7 @@ class CellMeasure:
             anchors / frequencies.step,
             mass,
             cells.anchors.spread * per_axis,
+            frequencies.step,
         )
 
     @property
@@ -97,14 +101,16 @@ class CellMeasure:
 
     def without(self, rows: SampledRows) -> "CellMeasure":
         """The measure of the other rows, once these are known. Shares sum to what is left."""
-        owners = np.empty(len(rows.values), np.int32)
-        find_nearest(np.ascontiguousarray(rows.values), CentroidIndex(self.anchors), owners)
+        # Cells hold rows in float32: far out, the difference is larger than a cell is wide.
+        values = (rows.values * self.step).astype(np.float32) / self.step
+        owners = np.empty(len(values), np.int32)
+        find_nearest(np.ascontiguousarray(values), CentroidIndex(self.anchors), owners)
         shares = self.shares - _sums(owners, rows.weights, len(self.shares))
         first = self.shares[:, None] * self.means
-        np.subtract.at(first, owners, rows.weights[:, None] * rows.values)
+        np.subtract.at(first, owners, rows.weights[:, None] * values)
         n = self.means.shape[1]
         squares = self.shares * (n * self.variances + (self.means**2).sum(axis=1))
-        squares -= _sums(owners, rows.weights * (rows.values**2).sum(axis=1), len(shares))
+        squares -= _sums(owners, rows.weights * (values**2).sum(axis=1), len(shares))
         # What rounding leaves of a cell whose rows are all known.
         kept = shares > 0.5 / self.rows.sum()
         shares = shares[kept]

@@ -83,7 +83,7 @@ def _decode_cells(
         return None
     # The few means show where centroids belong; many points then refine and compare them.
     means = _joined(cells.means, cells.shares, outliers)
-    starts = [place(*means, K, rng, n_init=2)[0] for _ in range(settings.cell_starts)]
+    starts = [place(*means, K, rng, n_init=2)[0] for _ in range(settings.runs_on_cells(K))]
     count = max(settings.cell_points, settings.cell_points_per_cluster * K)
     points, weights = _joined(*cells.draw(rng, count), outliers)
     refine = partial(place, points, weights, K, rng, 0, search=False, device=problem.device)

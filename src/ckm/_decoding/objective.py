@@ -12,7 +12,7 @@ between them once per problem.
 from abc import ABC, abstractmethod
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.optimize import lsq_linear, nnls
 
 from ckm._decoding.operator import Omega
 from ckm._util.arrays import ComplexArray, FloatArray
@@ -62,7 +62,11 @@ class Objective(ABC):
 
 def solve_nonnegative(A: FloatArray, b: FloatArray) -> FloatArray:
     """argmin over alpha >= 0 of |b - A alpha|."""
-    return np.asarray(nnls(A, b)[0])
+    try:
+        return np.asarray(nnls(A, b)[0])
+    except RuntimeError:
+        # It gives up where columns of A are nearly the same.
+        return np.asarray(lsq_linear(A, b, bounds=(0, np.inf)).x)
 
 
 def atoms(omega: Omega, C: FloatArray) -> ComplexArray:

@@ -233,8 +233,12 @@ class Settings:
     # Points drawn from the cells, at least in all and per cluster.
     cell_points: int = 16_000
     cell_points_per_cluster: int = 200
-    # Runs of breathing k-means on the means of the cells, of which there are few.
-    cell_starts: int = 5
+    # Runs of breathing k-means on the means of the cells, at least and at most. With few clusters,
+    # of which some may be outliers, there are fewer ways out of a local minimum, and runs are fast:
+    # `cell_runs_times_clusters` is their number times K.
+    min_cell_runs: int = 5
+    max_cell_runs: int = 20
+    cell_runs_times_clusters: int = 60
     # Multiple of the variance within cells, above which a cell holds outliers...
     wide_cell: float = 30.0
     # ... and the share of the SSE in such cells that is reported.
@@ -259,6 +263,10 @@ class Settings:
     # Frequencies per coordinate of a centroid below which centroids are in doubt (the paper's
     # Section 4.3 finds about 5 to be enough).
     min_frequencies_per_coordinate: int = 2
+
+    def runs_on_cells(self, K: int) -> int:
+        """The number of runs of breathing k-means on the means of the cells."""
+        return min(self.max_cell_runs, max(self.min_cell_runs, self.cell_runs_times_clusters // K))
 
 
 DEFAULT = Settings()

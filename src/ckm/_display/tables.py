@@ -168,10 +168,7 @@ def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
         ("weight", f"{record['weight']:,.12g}"),
         ("dimension", str(record["dimension"])),
         ("frequencies", f"{record['sketch_size']:,}"),
-        (
-            "bytes",
-            f"{record['bytes']:,}{' with cells' if record['cells'] else ' (16 per frequency)'}",
-        ),
+        ("bytes", f"{record['bytes']:,} ({'with' if cells else 'without'} cells)"),
         ("distribution", record["distribution"]),
         ("scale", f"{record['scale']:.6g} (variance)"),
         ("seed", "-" if record["seed"] is None else str(record["seed"])),
