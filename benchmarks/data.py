@@ -165,6 +165,58 @@ def _standardised(X: np.ndarray) -> np.ndarray:
     return (X - X.mean(axis=0)) / X.std(axis=0)
 
 
+def lognormal(n_samples: int, seed: int) -> Data:
+    """Return columns whose logarithms are normal, with deviations from 0.5 to 1.2."""
+    rng = np.random.default_rng(seed)
+    return np.exp(rng.standard_normal((n_samples, 8)) * np.linspace(0.5, 1.2, 8)), 10
+
+
+def student(n_samples: int, seed: int) -> Data:
+    """Return Student's t with 2 degrees of freedom around three centres 6 apart."""
+    rng = np.random.default_rng(seed)
+    centres = np.zeros((3, 5))
+    centres[1, 0] = 6
+    centres[2, :2] = (3, 3 * np.sqrt(3))
+    return centres[rng.integers(3, size=n_samples)] + rng.standard_t(2, size=(n_samples, 5)), 9
+
+
+def pareto(n_samples: int, seed: int) -> Data:
+    """Return columns of Pareto's law with shape 2.5."""
+    return np.random.default_rng(seed).pareto(2.5, size=(n_samples, 5)), 8
+
+
+def towns(n_samples: int, seed: int) -> Data:
+    """Return a map of 50 towns, of very different sizes and widths."""
+    rng = np.random.default_rng(seed)
+    places = rng.uniform(0, 100, size=(50, 2))
+    widths = rng.uniform(0.2, 2, size=50)
+    town = rng.choice(50, n_samples, p=rng.dirichlet(np.ones(50)))
+    return places[town] + widths[town, None] * rng.standard_normal((n_samples, 2)), 50
+
+
+def few_outliers(size: int, count: int, distance: float, n_samples: int, seed: int) -> Data:
+    """Return two clusters of `size` rows in all, `count` of which are moved far away."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((size, 3))
+    X[:, 0] += 8 * rng.integers(2, size=size)
+    moved = rng.choice(size, count, replace=False)
+    X[moved] += distance * rng.standard_normal((count, 3))
+    return X, 3
+
+
+HEAVY: dict[str, Any] = {
+    "lognormal": lognormal,
+    "student": student,
+    "pareto": pareto,
+    "towns": towns,
+} | {
+    f"{count} outliers at {distance:.0e} in {size:.0e}": partial(
+        few_outliers, size, count, distance
+    )
+    for size in (2000, 10**5, 10**6)
+    for count in (1, 10)
+    for distance in (1e3, 1e6)
+}
 SYNTHETIC: dict[str, Any] = {
     "unbalanced": unbalanced,
     "anisotropic": anisotropic,
@@ -178,7 +230,7 @@ REAL: dict[str, Any] = {
     "digits": digits,
     "shuttle": shuttle,
 }
-GROUPS = ("gaussian", "synthetic", "real")
+GROUPS = ("gaussian", "synthetic", "real", "heavy")
 DEFAULT_RATIO = 5
 
 
@@ -207,7 +259,7 @@ def data_sets(groups: list[str], quick: bool) -> list[DataSet]:
     grid = [grid_cell(k, n, ratios) for k in clusters for n in dimensions]
     others = [
         DataSet(name, group, (DEFAULT_RATIO,), make)
-        for group, made in (("synthetic", SYNTHETIC), ("real", REAL))
+        for group, made in (("synthetic", SYNTHETIC), ("real", REAL), ("heavy", HEAVY))
         for name, make in made.items()
     ]
     return [data for data in grid + others if data.group in groups]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.baselines import BASELINE_RUNS
-from benchmarks.data import DEFAULT_RATIO, GROUPS, REAL, SYNTHETIC, DataSet, grid_name
+from benchmarks.data import DEFAULT_RATIO, GROUPS, HEAVY, REAL, SYNTHETIC, DataSet, grid_name
 from benchmarks.harness import Target, console, largest, pooled_median, show
 from benchmarks.quality_runs import METHODS, POOL, Plan, Run
 
@@ -108,7 +108,7 @@ def show_tables(findings: Findings) -> None:
             ["data", *(f"m = {ratio}Kn" for ratio in grid[0].ratios), "seconds"],
             [_grid_row(findings, data) for data in grid],
         )
-    ours = [method for method in ("ckm", "ckm+pool") if method in plan.methods]
+    ours = [method for method in ("fit", "ckm", "ckm+pool") if method in plan.methods]
     names = findings.available([data.name for data in plan.sets])
     if ours and names:
         show(
@@ -213,6 +213,9 @@ def promises(quick: bool) -> list[Promise]:
             method="ckm+pool",
             rival="pool-alone",
         ),
+        Promise("synthetic, fit", "synthetic", list(SYNTHETIC), 5, 1.002, 1.008, method="fit"),
+        Promise("real, fit", "real", list(REAL), 5, 1.002, 1.008, method="fit"),
+        Promise("heavy tails and outliers, fit", "heavy", list(HEAVY), 5, 1.01, 1.03, method="fit"),
     ]
     return [promise for promise in every if not quick or (promise.names and promise.ratio != 3)]
 

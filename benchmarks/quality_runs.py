@@ -45,6 +45,11 @@ class Case:
         return self._sketch(pool=POOL)
 
     @cached_property
+    def fitted(self) -> ckm.Sketch:
+        """Return what `CompressiveKMeans.fit` decodes: a sketch with cells and a pool."""
+        return self._sketch(pool=POOL, cells="auto")
+
+    @cached_property
     def pool_rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows of that pool, which do not depend on m, and their weights."""
         return ckm.sketch(
@@ -52,15 +57,8 @@ class Case:
         ).pool.estimate()[:2]
 
     def _sketch(self, **options: Any) -> ckm.Sketch:
-        return ckm.sketch(
-            self.X,
-            n_clusters=self.K,
-            sketch_size=self.m,
-            random_state=self.seed,
-            n_jobs=1,
-            **options,
-            cells=0,
-        )
+        arguments = {"cells": 0, "n_jobs": 1, "random_state": self.seed} | options
+        return ckm.sketch(self.X, n_clusters=self.K, sketch_size=self.m, **arguments)
 
     @cached_property
     def equal_bytes(self) -> np.ndarray:
@@ -108,6 +106,7 @@ class Method(NamedTuple):
 
 
 METHODS = {
+    "fit": Method("fitted", by_ckm, True, "#332288"),
     "ckm": Method("sketch", by_ckm, True, "#0072B2"),
     "ckm+pool": Method("pooled", by_ckm, True, "#56B4E9"),
     "clompr": Method("paper", by_clompr, True, "#D55E00"),

@@ -64,7 +64,8 @@ class CompressiveKMeans(
         The number of decodings from different starts, of which the best is kept.
     cells : "auto" or int, default="auto"
         The number of anchors around which rows are counted and summed in the same pass, by which
-        centroids are placed; "auto" is 20 per cluster, 0 decodes the frequencies alone.
+        centroids are placed; "auto" is 20 per cluster (none on a GPU), 0 decodes the frequencies
+        alone.
     pool : int, default=1000
         The number of sampled rows that decoding may start from. `fit` discards them at its end;
         `partial_fit` keeps them between calls.

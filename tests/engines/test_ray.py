@@ -156,7 +156,7 @@ def test_the_driver_receives_sums_and_no_row(monkeypatch: pytest.MonkeyPatch) ->
     assert received
     assert rows_in(b"".join(received), X) == 0
     sums = [part for part in received if LOCAL.tally.lower.tobytes() in part]
-    assert sum(map(len, sums)) < len(parts) * 2 * 16 * found.frequencies.m
+    assert sum(map(len, sums)) < len(parts) * 2 * found.nbytes
     received.clear()
     ckm.sketch(data, like=found, pool=5)
     assert rows_in(b"".join(received), X) == 5

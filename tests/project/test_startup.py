@@ -115,8 +115,9 @@ model = ckm.CompressiveKMeans.from_sketch(s, 3, random_state=0)
 # Clusters that are far apart, which take another path through the decoder.
 Y = np.cbrt(X) + 8 * (np.arange(len(X)) % 3)[:, None]
 apart = ckm.decode(ckm.sketch(Y, n_clusters=3, cells=0, random_state=0), 3, random_state=0)
-decoded = [cells.centroids, solution.centroids, solution.weights, np.array(solution.cost), apart.centroids]
-parts = [s.z, s.mean, s.covariance, *decoded, model.predict(X), np.array(model.score(X))]
+decoded = [cells.centroids, solution.centroids, solution.weights, np.array(solution.cost)]
+used = [model.predict(X), np.array(model.score(X))]
+parts = [s.z, s.mean, s.covariance, *decoded, apart.centroids, *used]
 """
 )
 NEAREST_ONLY = (

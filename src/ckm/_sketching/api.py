@@ -23,7 +23,7 @@ from ckm._sources import ColumnRequest, Source, open_rows
 from ckm._sources.adapters import WithoutMissing
 from ckm._sources.engines.base import PartitionedSource
 from ckm._util.checks import check_whole_number
-from ckm._util.device import to_host
+from ckm._util.device import resolve_device, to_host
 from ckm._util.random import RandomState, seed_of
 from ckm._util.warn import warn_user
 from ckm.errors import MissingRowsWarning, ParameterError, PhaseWarning
@@ -121,7 +121,8 @@ default="multiscale"
         The number of anchors, which a sample of the rows decides. In the same pass each row goes to
         the nearest one, and the sketch keeps count, sum and squared length of the rows of each
         cell: centroids are then placed faster and better. A cell of one row is that row. "auto" is
-        20 per cluster, 0 keeps the frequencies alone. With `like`, its anchors are used.
+        20 per cluster, or none on a GPU, since cells are computed on the CPU; 0 keeps the
+        frequencies alone. With `like`, its anchors are used.
     pool : int, default=0
         The number of sampled rows to keep in the sketch, from which the decoder can start and
         place centroids. A hundred per cluster are worth as much as the sketch itself. Rows far
@@ -263,6 +264,9 @@ def _run_pass(
 ) -> tuple[Sketch, State]:
     """Sketch the rows of a source, from the checkpoint on that `writer` resumes."""
     this_pass = plan_pass(source, execution)
+    if options.cells == "auto" and resolve_device(execution.device, source.device) is not None:
+        # Cells are computed on the CPU, which would take far longer than the sketch on a GPU.
+        options = replace(options, cells=0)
     if writer is not None:
         this_pass = replace(this_pass, step=writer.step)
     if writer is not None and writer.resumed_from is not None:

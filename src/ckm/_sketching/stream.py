@@ -75,7 +75,8 @@ default="multiscale"
     nan : {"error", "drop"}, default="error"
         How to handle missing values: raise an error, or drop their rows.
     cells : "auto" or int, default="auto"
-        The number of anchors around which cells of rows are kept; "auto" is 20 per cluster, 0 none.
+        The number of anchors around which cells of rows are kept; "auto" is 20 per cluster (none on
+        a GPU), 0 none.
     pool : int, default=0
         The number of sampled rows to keep in the sketch.
     random_state : int, Generator, RandomState or None, default=None

@@ -1,0 +1,106 @@
+"""Centroids placed on cells, where the sketch certifies them."""
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+
+import ckm
+from ckm._decoding.cells import CellMeasure
+from ckm._decoding.diagnosis import Status
+from ckm._decoding.problem import Problem
+from ckm._decoding.sample import SampledRows
+from ckm._kmeans.assign import Centroids
+from ckm._sources.arrays import ArraySource
+
+
+def relative_sse(X: np.ndarray, centroids: np.ndarray) -> float:
+    best = KMeans(len(centroids), n_init=5, random_state=0).fit(X).inertia_
+    return Centroids(centroids).sse(ArraySource(X)) / best
+
+
+def skewed(N: int = 20_000, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).gamma(2, size=(N, 3))
+
+
+def test_cells_give_the_sse_of_k_means_without_a_pool() -> None:
+    X = skewed()
+    found = ckm.decode(ckm.sketch(X, n_clusters=5, random_state=0), 5, random_state=0)
+    assert found.status is Status.OK
+    assert relative_sse(X, found.centroids) < 1.01
+    shares = np.bincount(Centroids(found.centroids).label(ArraySource(X)), minlength=5) / len(X)
+    np.testing.assert_allclose(found.weights, shares, atol=0.01)
+
+
+def test_the_result_does_not_depend_on_the_order_of_rows() -> None:
+    """The pool would: it is sampled. Cells are the same sums."""
+    X = skewed()
+    design = ckm.sketch(X, n_clusters=5, random_state=0)
+    found = {
+        ckm.decode(ckm.sketch(rows, like=design), 5, random_state=0).centroids.tobytes()
+        for rows in (X, X[::-1], np.random.default_rng(1).permutation(X))
+    }
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_distances_are_in_the_units_of_the_sketch(standardize: bool) -> None:
+    X = skewed() * [1, 1, 1e-3]
+    s = ckm.sketch(X, n_clusters=4, standardize=standardize, random_state=0)
+    found = ckm.decode(s, 4, random_state=0)
+    units = X.std(axis=0) if standardize else np.ones(3)
+    assert relative_sse(X / units, found.centroids / units) < 1.01
+
+
+def test_rows_that_have_moved_since_are_noticed() -> None:
+    X = skewed()
+    X = X[np.argsort(X[:, 0])]
+    first = ckm.sketch(X[:4000], n_clusters=5, random_state=0)
+    whole = ckm.sketch(X, like=first)
+    found = ckm.decode(whole, 5, random_state=0)
+    assert found.status is Status.STALE_CELLS
+    assert "without like=" in found.message
+    alone = ckm.decode(whole.without_cells(), 5, random_state=0)
+    assert found.centroids.tobytes() == alone.centroids.tobytes()
+
+
+@pytest.mark.parametrize("distance", [1e3, 1e6])
+@pytest.mark.parametrize("N", [2000, 50_000])
+def test_one_row_far_away_gets_its_centroid(N: int, distance: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 3))
+    X[:, 0] += 8 * rng.integers(2, size=N)
+    X[7] = distance
+    model = ckm.CompressiveKMeans(3, random_state=0).fit(X)
+    assert model.solution_.status is Status.OK
+    assert relative_sse(X, model.cluster_centers_) < 1.01
+
+
+def test_known_rows_are_taken_out_of_their_cells() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 2))
+    s = ckm.sketch(X, n_clusters=3, pool=20, random_state=0)
+    far = np.array([[3e5, -2e5], [1e6, 1e6]])
+    more = s + ckm.sketch(far, like=s, pool=20, random_state=1)
+    cells = CellMeasure.of(more)
+    known = SampledRows.of(more, far)
+    assert cells is not None
+    assert known is not None
+    known = known._replace(weights=np.full(2, 1 / 5002), probabilities=np.ones(2))
+    rest = cells.without(known)
+    before = CellMeasure.of(s)
+    assert before is not None
+    assert rest.shares.sum() == pytest.approx(5000 / 5002)
+    assert rest.variance_within == pytest.approx(before.variance_within * 5000 / 5002, rel=1e-3)
+    np.testing.assert_allclose(rest.means, before.means, atol=1e-4)
+
+
+def test_points_have_the_moments_of_their_cells() -> None:
+    s = ckm.sketch(skewed(), n_clusters=3, random_state=0)
+    cells = CellMeasure.of(s)
+    assert cells is not None
+    points, weights = cells.draw(np.random.default_rng(0), 5000)
+    assert weights.sum() == pytest.approx(1)
+    np.testing.assert_allclose(weights @ points, cells.shares @ cells.means, atol=1e-9)
+    total = cells.shares @ (3 * cells.variances + (cells.means**2).sum(axis=1))
+    assert weights @ (points**2).sum(axis=1) == pytest.approx(total, rel=0.01)
+    assert cells.cost(Problem.of(s).objective) < 10 * Problem.of(s).noise
