@@ -23,7 +23,7 @@ from ckm._sources import ColumnRequest, Source, open_rows
 from ckm._sources.adapters import WithoutMissing
 from ckm._sources.engines.base import PartitionedSource
 from ckm._util.checks import check_whole_number
-from ckm._util.device import resolve_device, to_host
+from ckm._util.device import to_host
 from ckm._util.random import RandomState, seed_of
 from ckm._util.warn import warn_user
 from ckm.errors import MissingRowsWarning, ParameterError, PhaseWarning
@@ -264,7 +264,8 @@ def _run_pass(
 ) -> tuple[Sketch, State]:
     """Sketch the rows of a source, from the checkpoint on that `writer` resumes."""
     this_pass = plan_pass(source, execution)
-    if options.cells == "auto" and resolve_device(execution.device, source.device) is not None:
+    is_on_gpu = source.is_on_gpu if execution.device == "auto" else execution.device != "cpu"
+    if options.cells == "auto" and model is None and is_on_gpu:
         # Cells are computed on the CPU, which would take far longer than the sketch on a GPU.
         options = replace(options, cells=0)
     if writer is not None:
