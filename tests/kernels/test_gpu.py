@@ -218,7 +218,7 @@ def test_columns_of_any_unit_and_outliers_agree_to_a_millionth() -> None:
 def test_structured_frequencies_agree_to_a_millionth() -> None:
     X = np.random.default_rng(0).normal(size=(20_000, 100)).astype(np.float32)
     there, here = (
-        ckm.sketch(rows, sketch_size=300, distribution="structured", random_state=0)
+        ckm.sketch(rows, sketch_size=300, distribution="structured", cells=0, random_state=0)
         for rows in (torch.tensor(X, device="cuda"), X)
     )
     assert there.frequencies == here.frequencies
@@ -269,7 +269,8 @@ def test_fit_predict_and_score_on_the_gpu() -> None:
     X = rows_in_clusters(100_000)
     there = torch.tensor(X, device="cuda")
     model, other = (
-        ckm.CompressiveKMeans(n_clusters=5, random_state=0, pool=0).fit(rows) for rows in (there, X)
+        ckm.CompressiveKMeans(n_clusters=5, random_state=0, cells=0, pool=0).fit(rows)
+        for rows in (there, X)
     )
     assert model.sketch_ == other.sketch_
     np.testing.assert_array_equal(model.cluster_centers_, other.cluster_centers_)
