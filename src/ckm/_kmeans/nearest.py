@@ -82,7 +82,7 @@ def _find(rows, flat, prepared, panel, distances, labels, squares):  # type: ign
                     return start + r
             labels[start + r] = numbers[which[r]]
         if len(squares):
-            _squared_distances(rows, start, size, C, which, squares)
+            squared_distances(rows, start, size, C, which, squares)
     return -1
 
 
@@ -150,7 +150,7 @@ def _nearest_in_float64(rows, r, transposed, squares):  # type: ignore[no-untype
 
 
 @summing
-def _squared_distances(rows, start, size, C, which, squares):  # type: ignore[no-untyped-def]
+def squared_distances(rows, start, size, C, which, squares):  # type: ignore[no-untyped-def]
     """Squared distances of `size` rows from `start` on to the centroids chosen for them."""
     for r in range(size):
         k = which[r]

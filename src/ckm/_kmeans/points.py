@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from ckm._kmeans.index import CentroidIndex
 from ckm._kmeans.init import SeedablePoints, draw_in_proportion
-from ckm._kmeans.nearest import find_nearest
+from ckm._kmeans.nearest import find_nearest, squared_distances
 from ckm._util.arrays import FloatArray, IntArray, LabelArray, read_only_view
 from ckm._util.jit import entry, leaf
 
@@ -98,11 +98,12 @@ class WeightedPoints(Points):
         """`sums` by plain distances; writes labels and squared distances too."""
         sums = np.zeros(C.shape)
         mass = np.zeros(len(C))
-        transposed = np.ascontiguousarray(C.T, np.float64)
+        C = np.ascontiguousarray(C, np.float64)
+        transposed = np.ascontiguousarray(C.T)
         points = read_only_view(self.values)
         beta = read_only_view(self.weights)
         distances = np.empty(len(C))
-        _add_to_nearest(points, beta, transposed, distances, labels, squares, sums, mass)
+        _add_to_nearest(points, beta, C, transposed, distances, labels, squares, sums, mass)
         return sums, mass
 
     def two_nearest(self, C: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
@@ -157,7 +158,7 @@ class WeightedPoints(Points):
 
 
 @entry
-def _add_to_nearest(points, weights, transposed, distances, labels, squares, sums, mass):  # type: ignore[no-untyped-def]
+def _add_to_nearest(points, weights, C, transposed, distances, labels, squares, sums, mass):  # type: ignore[no-untyped-def]
     """Add each point to the sums of its nearest centroid, the first of equals."""
     for i in range(len(points)):
         point = points[i]
@@ -170,9 +171,10 @@ def _add_to_nearest(points, weights, transposed, distances, labels, squares, sum
             if distances[k] < distances[nearest]:
                 nearest = k
         labels[i] = nearest
-        squares[i] = distances[nearest]
         mass[nearest] += weights[i]
         _add_scaled(point, weights[i], sums[nearest])
+    # Rounded as by `find_nearest`, so that results do not depend on which of the two was used.
+    squared_distances(points, 0, len(points), C, labels, squares)
 
 
 @leaf
