@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from every_source import as_csv, rows_of
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ckm._sources import ColumnRequest, ReadSettings, open_source
@@ -49,11 +49,12 @@ def test_blocks_of_any_text_have_the_records_of_the_whole(text: str, size: int) 
 
 
 @given(
-    st.lists(st.tuples(NOTES, NOTES), min_size=1, max_size=30),
-    st.integers(3, 200),
-    st.sampled_from([",", ";"]),
-    st.sampled_from([csv.QUOTE_NONNUMERIC, csv.QUOTE_ALL]),
+    notes=st.lists(st.tuples(NOTES, NOTES), min_size=1, max_size=30),
+    size=st.integers(3, 200),
+    delimiter=st.sampled_from([",", ";"]),
+    quoting=st.sampled_from([csv.QUOTE_NONNUMERIC, csv.QUOTE_ALL]),
 )
+@example(notes=[("", "")], size=3, delimiter=";", quoting=csv.QUOTE_NONNUMERIC)
 def test_rows_with_quoted_text_in_blocks_of_any_size(
     tmp_path_factory: pytest.TempPathFactory,
     notes: list[tuple[str, str]],

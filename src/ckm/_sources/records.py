@@ -15,6 +15,8 @@ from ckm._util.arrays import IntArray
 from ckm.errors import InputFileError
 
 _QUOTE = ord('"')
+# Bytes, at least, that the delimiter of a stream is inferred from.
+_INFERRED_BYTES = 2**16
 # Bytes of a record that an error shows.
 _SHOWN_BYTES = 40
 
@@ -160,7 +162,10 @@ def split_records(
         # what came after the last record.
         pieces.append(_read_bytes(file, -n_before % size, where))
         tracker.toggles(pieces[0])
-    while piece := _read_bytes(file, size, where):
+    # The delimiter tells which quotes count, and needs the first lines as a whole.
+    wanted = max(size, _INFERRED_BYTES) if tracker is None else size
+    while piece := _read_bytes(file, wanted, where):
+        wanted = size
         if tracker is None:
             tracker = QuoteTracker(delimiter_of(piece))
         end = tracker.last_record_end(piece)
