@@ -59,7 +59,7 @@ class Anchors(Frozen):
     square_exponent : int
         Sums of squared lengths are multiples of 2**-square_exponent.
     spread : float
-        The mean squared distance of rows to their anchor, as the rows had that chose the anchors.
+        The mean squared distance to the nearest anchor in the sample that they were chosen on.
     """
 
     values: Float32Array
@@ -143,6 +143,8 @@ class Anchors(Frozen):
 class Cells(Frozen):
     """Sums over the rows that are nearest to each of s anchors.
 
+    The arrays hold whole numbers, int64 or Python's integers, or, if rows have weights, float64.
+
     Parameters
     ----------
     anchors : Anchors
@@ -154,8 +156,6 @@ class Cells(Frozen):
     squares : array (s,)
         Sums of weight times the squared length of (row - origin) in the metric, in multiples of the
         anchors' `square_step`.
-
-    The arrays hold whole numbers, int64 or Python's integers, or, if rows have weights, float64.
     """
 
     anchors: Anchors
@@ -238,7 +238,10 @@ class Cells(Frozen):
 
     def identity(self) -> tuple[object, ...]:
         """What equality of sketches compares."""
-        numbers = (array.dtype.kind + str(array.tolist()) for array in self.arrays)
+        numbers = []
+        for array in self.arrays:
+            is_large = array.dtype.kind == "O"
+            numbers += [array.dtype.kind, str(array.tolist()) if is_large else array.tobytes()]
         return self.anchors.fingerprint, *numbers
 
 
@@ -266,7 +269,7 @@ class Design(NamedTuple):
 
 
 def to_limbs(numbers: Array) -> IntArray:
-    """Python's integers as int64 numbers (l, ...) of which each counts 2**62 times the one before.
+    """Python's integers as digits (l, ...) to the base 2**62, the lowest first, in int64.
 
     >>> to_limbs(np.array([3, 2**70], dtype=object))
     array([[  3,   0],

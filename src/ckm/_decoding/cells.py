@@ -1,8 +1,8 @@
 """The measure that cells describe: one Gaussian per cell, with the cell's share, mean and variance.
 
-The sketch is its judge. Rows that resemble those that chose the anchors lie in small cells, whose
-Gaussians explain the sketch nearly as well as the rows do. If the data has moved since, cells are
-wide, and their sketch is not the data's.
+The sketch decides whether to trust it. Rows that resemble the sample that the anchors were chosen
+on lie in small cells, whose Gaussians explain the sketch nearly as well as the rows do. If the data
+has changed since, cells are wide, and their sketch is not the data's.
 """
 
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ class CellMeasure:
     rows : float64 array (c,)
         The number of rows of each, or their weight.
     expected_variance : float
-        The mean variance along an axis that the rows had which chose the anchors.
+        The mean variance along an axis within cells, in the sample that the anchors were chosen on.
     step : float64 array (n,)
         One unit of these coordinates, in the data's.
     """
@@ -75,7 +75,7 @@ class CellMeasure:
 
     @property
     def widening(self) -> float:
-        """The variance within cells relative to that of the rows which chose the anchors."""
+        """The variance within cells, relative to that in the sample the anchors were chosen on."""
         within = self.variance_within
         return within / self.expected_variance if within > 0 < self.expected_variance else 1.0
 
@@ -101,7 +101,7 @@ class CellMeasure:
 
     def without(self, rows: SampledRows) -> "CellMeasure":
         """The measure of the other rows, once these are known. Shares sum to what is left."""
-        # Cells hold rows in float32: far out, the difference is larger than a cell is wide.
+        # Cells hold rows in float32. For outliers the rounding is larger than a cell is wide.
         values = (rows.values * self.step).astype(np.float32) / self.step
         owners = np.empty(len(values), np.int32)
         find_nearest(np.ascontiguousarray(values), CentroidIndex(self.anchors), owners)

@@ -158,7 +158,9 @@ class WeightedPoints(Points):
 
 
 @entry
-def _add_to_nearest(points, weights, C, transposed, distances, labels, squares, sums, mass):  # type: ignore[no-untyped-def]
+def _add_to_nearest(  # type: ignore[no-untyped-def]
+    points, weights, C, transposed, distances, labels, squares, sums, mass
+):
     """Add each point to the sums of its nearest centroid, the first of equals."""
     for i in range(len(points)):
         point = points[i]

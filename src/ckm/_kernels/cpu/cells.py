@@ -1,8 +1,8 @@
 """Cells on the CPU: the specified arithmetic of `ckm._core.cells`, rows along the lanes of vectors.
 
 Rows are taken `PANEL` at a time: transposed, compared with all anchors, then added to their cells
-one by one. Sums of one call are int64. The few rows that lie too far out for that are added in
-Python's integers.
+one by one. Sums of one call are int64. The few outliers whose numbers are too large for that are
+added in Python's integers.
 """
 
 from typing import NamedTuple
@@ -132,8 +132,12 @@ class _Panel(NamedTuple):
 
 
 @entry
-def _add_rows(rows, prepared, panel, beta, labels, far, mass, sums, squares):  # type: ignore[no-untyped-def]
-    """Add rows to their cells; returns how many were too far out, whose numbers are in `far`."""
+def _add_rows(  # type: ignore[no-untyped-def]
+    rows, prepared, panel, beta, labels, far, mass, sums, squares
+):
+    """Add rows to their cells. Returns the number of rows that were left out because their numbers
+    are too large; `far` tells which.
+    """
     origin, coefficients, halves, scales, metric, square_scale = prepared
     x, transposed, best, which, lengths, largest = panel
     n = len(scales)
@@ -172,7 +176,9 @@ def _centre(numbers, origin, x):  # type: ignore[no-untyped-def]
 
 
 @leaf
-def _measure(transposed, scales, metric, square_scale, lengths, largest):  # type: ignore[no-untyped-def]
+def _measure(  # type: ignore[no-untyped-def]
+    transposed, scales, metric, square_scale, lengths, largest
+):
     """The squared length of each row of a panel as a whole number, and its largest number."""
     for r in range(PANEL):
         lengths[r] = 0.0
