@@ -5,7 +5,8 @@ one by one. Sums of one call are int64. The few outliers whose numbers are too l
 added in Python's integers.
 """
 
-from typing import NamedTuple
+import threading
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,8 @@ _MAX_ROWS = 2**14
 _MAX_FAST = 2.0**48
 
 _NO_WEIGHTS = np.empty(0)
+
+_last = threading.local()  # what each thread prepared for its last call
 
 
 def tally_cells(
@@ -54,8 +57,7 @@ def _tally_block(
     far = np.empty(len(rows), np.int64)
     count = _add_rows(
         read_only_view(np.ascontiguousarray(rows).reshape(-1)),
-        tuple(_Prepared.of(anchors, origin)),
-        tuple(_Panel.of(anchors.n)),
+        *_prepared_for(anchors, origin),
         _NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, np.float64),
         labels,
         far,
@@ -69,6 +71,16 @@ def _tally_block(
     which = far[:count]
     x = np.subtract(rows[which], origin, dtype=np.float64).astype(np.float32)
     return cells + _add_exactly(anchors, x, labels[which])
+
+
+def _prepared_for(anchors: Anchors, origin: FloatArray) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """`_Prepared` and `_Panel` as plain tuples; those of this thread's last call, if they fit."""
+    last = getattr(_last, "call", None)
+    if last is None or last[0] is not anchors or last[1] is not origin:
+        plain = tuple(_Prepared.of(anchors, origin)), tuple(_Panel.of(anchors.n))
+        last = _last.call = (anchors, origin, plain)
+    prepared: tuple[tuple[Any, ...], tuple[Any, ...]] = last[2]
+    return prepared
 
 
 def _add_exactly(anchors: Anchors, x: Float32Array, labels: LabelArray) -> Cells:
@@ -124,7 +136,7 @@ class _Panel(NamedTuple):
     @classmethod
     def of(cls, n: int) -> "_Panel":
         x = aligned((PANEL * n + LANES,), np.float32)
-        x[:] = 0  # the last panel may have few rows
+        x[:] = 0  # the first panel may have few rows
         transposed = aligned((n + -n % LANES, PANEL), np.float32)
         best = aligned((PANEL,), np.float32)
         lengths, largest = aligned((2, PANEL), np.float64)
