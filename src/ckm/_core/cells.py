@@ -104,10 +104,10 @@ class Anchors(Frozen):
     @cached_property
     def coefficients(self) -> Float32Array:
         """b_k of the specification, float32 (s, n)."""
-        return read_only(-(self.values.astype(np.float64) * self._unit_metric**2), np.float32)
+        return read_only(-(self.values.astype(np.float64) * self.unit_metric**2), np.float32)
 
     @cached_property
-    def _unit_metric(self) -> FloatArray:
+    def unit_metric(self) -> FloatArray:
         """The metric times a power of two: a standard deviation of all columns is about one."""
         exponent = VARIANCE_BITS - self.square_exponent
         return np.ldexp(self.metric, -(exponent // 2))
@@ -117,7 +117,7 @@ class Anchors(Frozen):
         """h_k of the specification, float32 (s,). Columns are added in order."""
         total = np.zeros(len(self))
         for d in range(self.n):
-            total += (self.values[:, d].astype(np.float64) * self._unit_metric[d]) ** 2
+            total += (self.values[:, d].astype(np.float64) * self.unit_metric[d]) ** 2
         return read_only(total / 2, np.float32)
 
     @cached_property

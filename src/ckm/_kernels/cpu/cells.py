@@ -1,7 +1,7 @@
 """Cells on the CPU: the specified arithmetic of `ckm._core.cells`, rows along the lanes of vectors.
 
-Rows are taken `PANEL` at a time: transposed, compared with all anchors, then added to their cells
-one by one. Sums of one call are int64. The few outliers whose numbers are too large for that are
+Rows are taken `PANEL` at a time: transposed, compared with all anchors (of thousands, with those
+near them: `groups`), then added to their cells one by one. Sums of one call are int64. The few outliers whose numbers are too large for that are
 added in Python's integers.
 """
 
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckm._core.cells import Anchors, Cells
+from ckm._kernels.cpu.groups import MAX_VISITED, Groups, nearest_in_groups
 from ckm._kernels.cpu.llvm import LANES
 from ckm._kernels.cpu.nearest import PANEL, TILE, nearest_panel, transpose_panel
 from ckm._util.arrays import (
@@ -73,13 +74,23 @@ def _tally_block(
     return cells + _add_exactly(anchors, x, labels[which])
 
 
-def _prepared_for(anchors: Anchors, origin: FloatArray) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """`_Prepared` and `_Panel` as plain tuples; those of this thread's last call, if they fit."""
+def nearest_anchors(anchors: Anchors, origin: FloatArray, rows: RowsArray) -> LabelArray:
+    """The number of the nearest anchor of each row, which is finite (int32)."""
+    labels = np.empty(len(rows), np.int32)
+    flat = read_only_view(np.ascontiguousarray(rows).reshape(-1))
+    _label_rows(flat, *_prepared_for(anchors, origin), labels)
+    return labels
+
+
+def _prepared_for(anchors: Anchors, origin: FloatArray) -> tuple[tuple[Any, ...], ...]:
+    """`_Prepared`, `_Panel` and `Groups` as plain tuples; those of this thread's last call, if they
+    fit.
+    """
     last = getattr(_last, "call", None)
     if last is None or last[0] is not anchors or last[1] is not origin:
-        plain = tuple(_Prepared.of(anchors, origin)), tuple(_Panel.of(anchors.n))
-        last = _last.call = (anchors, origin, plain)
-    prepared: tuple[tuple[Any, ...], tuple[Any, ...]] = last[2]
+        parts = _Prepared.of(anchors, origin), _Panel.of(anchors.n), Groups.of(anchors)
+        last = _last.call = (anchors, origin, tuple(map(tuple, parts)))
+    prepared: tuple[tuple[Any, ...], ...] = last[2]
     return prepared
 
 
@@ -145,23 +156,19 @@ class _Panel(NamedTuple):
 
 @entry
 def _add_rows(  # type: ignore[no-untyped-def]
-    rows, prepared, panel, beta, labels, far, mass, sums, squares
+    rows, prepared, panel, groups, beta, labels, far, mass, sums, squares
 ):
     """Add rows to their cells. Returns the number of rows that were left out because their numbers
     are too large; `far` tells which.
     """
-    origin, coefficients, halves, scales, metric, square_scale = prepared
-    x, transposed, best, which, lengths, largest = panel
+    _, _, _, scales, metric, square_scale = prepared
+    x, transposed, _, which, lengths, largest = panel
     n = len(scales)
     n_far = 0
+    in_groups = len(groups[0]) > 0
     for start in range(0, len(labels), PANEL):
         size = min(PANEL, len(labels) - start)
-        _centre(rows[start * n : (start + size) * n], origin, x)
-        transpose_panel(x, n, transposed)
-        for r in range(PANEL):
-            best[r] = np.inf
-            which[r] = 0
-        nearest_panel(transposed, coefficients, halves, best, which)
+        in_groups = _find_nearest(rows, start, size, prepared, panel, groups, in_groups)
         _measure(transposed, scales, metric, square_scale, lengths, largest)
         for r in range(size):
             k = which[r]
@@ -178,6 +185,38 @@ def _add_rows(  # type: ignore[no-untyped-def]
                 far[n_far] = start + r
                 n_far += 1
     return n_far
+
+
+@entry
+def _label_rows(rows, prepared, panel, groups, labels):  # type: ignore[no-untyped-def]
+    in_groups = len(groups[0]) > 0
+    for start in range(0, len(labels), PANEL):
+        size = min(PANEL, len(labels) - start)
+        in_groups = _find_nearest(rows, start, size, prepared, panel, groups, in_groups)
+        for r in range(size):
+            labels[start + r] = panel[3][r]
+
+
+@leaf
+def _find_nearest(  # type: ignore[no-untyped-def]
+    rows, start, size, prepared, panel, groups, in_groups
+):
+    """Put rows into the panel, with the anchors nearest to them. Returns whether to search the next
+    panel in groups: not if these rows visited many of them.
+    """
+    origin, coefficients, halves, scales, _, _ = prepared
+    x, transposed, best, which, _, _ = panel
+    n = len(scales)
+    _centre(rows[start * n : (start + size) * n], origin, x)
+    transpose_panel(x, n, transposed)
+    if in_groups:
+        visited = nearest_in_groups(x, size, n, groups, which)
+        return visited <= MAX_VISITED * size * len(groups[0])
+    for r in range(PANEL):
+        best[r] = np.inf
+        which[r] = 0
+    nearest_panel(transposed, coefficients, halves, best, which)
+    return False
 
 
 @leaf
