@@ -91,3 +91,13 @@ def test_fewer_points_than_centroids() -> None:
     assert C.tolist() == [[0.0], [1.0], [0.0]]
     assert shares.tolist() == [0.25, 0.75, 0.0]
     assert spread == 0
+
+
+def test_the_two_nearest_centroids_and_ties() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.integers(-3, 4, size=(200, 2)).astype(float)
+    C = rng.integers(-3, 4, size=(30, 2)).astype(float)
+    nearest, first, second = WeightedPoints(values, np.ones(200)).two_nearest(C)
+    squares = ((values[:, None] - C) ** 2).sum(axis=2)
+    np.testing.assert_array_equal(nearest, squares.argmin(axis=1))
+    np.testing.assert_array_equal(np.stack([first, second], axis=1), np.sort(squares)[:, :2])

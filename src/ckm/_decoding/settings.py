@@ -233,12 +233,14 @@ class Settings:
     # Points drawn from the cells, at least in all and per cluster.
     cell_points: int = 16_000
     cell_points_per_cluster: int = 200
-    # Runs of breathing k-means on the means of the cells, at least and at most. With few clusters,
-    # of which some may be outliers, there are fewer ways out of a local minimum, and runs are fast:
-    # `cell_runs_times_clusters` is their number times K.
-    min_cell_runs: int = 5
+    # Runs of breathing k-means on the means of the cells. With few clusters, of which some may be
+    # outliers, there are fewer ways out of a local minimum, and runs are fast:
+    # `few_clusters_times_runs` is their number times K, up to a maximum. With many clusters runs
+    # differ little, and are slow: `many_clusters_times_runs`. Between the two there are five.
+    cell_runs: int = 5
     max_cell_runs: int = 20
-    cell_runs_times_clusters: int = 60
+    few_clusters_times_runs: int = 60
+    many_clusters_times_runs: int = 500
     # Multiple of the variance within cells, above which a cell holds outliers...
     wide_cell: float = 30.0
     # ... and the share of the SSE in such cells that is reported.
@@ -266,7 +268,8 @@ class Settings:
 
     def runs_on_cells(self, K: int) -> int:
         """The number of runs of breathing k-means on the means of the cells."""
-        return min(self.max_cell_runs, max(self.min_cell_runs, self.cell_runs_times_clusters // K))
+        most = max(1, min(self.max_cell_runs, self.many_clusters_times_runs // K))
+        return min(most, max(self.cell_runs, self.few_clusters_times_runs // K))
 
 
 DEFAULT = Settings()

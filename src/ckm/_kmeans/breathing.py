@@ -13,8 +13,12 @@ from ckm._kmeans.lloyd import Clustering, lloyd
 from ckm._kmeans.points import Points, points_on
 from ckm._util.arrays import FloatArray
 
-# Centroids that one breath adds and removes, at first: as in Fritzke (2020).
+# Centroids that one breath adds and removes, at first: five (Fritzke, 2020), or one in so many.
+# With K = 1000, five at a time left the SSE 2 % higher.
 BREATH_CENTROIDS = 5
+CENTROIDS_PER_BREATH = 10
+# The part of them that the next breath leaves out, where one has not helped.
+FEWER = 0.25
 # Distance of an added centroid from the one beside it, in standard deviations of a cluster: small,
 # so that both share the same points.
 OFFSET = 0.01
@@ -72,7 +76,8 @@ def breathe(points: Points, best: Clustering, rng: np.random.Generator) -> Clust
     """
     K, n = best.centroids.shape
     run = best
-    count = min(BREATH_CENTROIDS, K - 1, len(points) - K)
+    wanted = max(BREATH_CENTROIDS, K // CENTROIDS_PER_BREATH)
+    count = min(wanted, K - 1, len(points) - K)
     while count > 0:
         errors = np.bincount(run.labels, points.weights * run.squares, minlength=K)
         worst = np.argsort(-errors, kind="stable")[:count]
@@ -83,7 +88,7 @@ def breathe(points: Points, best: Clustering, rng: np.random.Generator) -> Clust
         if run.error < best.error * (1 - MIN_GAIN):
             best = run
         else:
-            count -= 1
+            count -= max(1, int(FEWER * count))
     return lloyd(points, best.centroids, max_iterations=BREATH_ITERATIONS)
 
 
@@ -98,13 +103,14 @@ def _least_useful(points: Points, C: FloatArray, count: int) -> list[int]:
     nearest, first, second = points.two_nearest(C)
     losses = np.bincount(nearest, points.weights * (second - first), minlength=len(C))
     order = [int(k) for k in np.argsort(losses, kind="stable")]
-    gaps = ((C[:, None] - C) ** 2).sum(axis=2) + np.diag(np.full(len(C), np.inf))
     chosen = list[int]()
     protected = set[int]()
     for k in order:
         if len(chosen) < count and k not in protected:
             chosen.append(k)
-            protected.add(int(np.argmin(gaps[k])))
+            gaps = ((C - C[k]) ** 2).sum(axis=1)
+            gaps[k] = np.inf
+            protected.add(int(np.argmin(gaps)))
     others = [k for k in order if k not in chosen]
     return chosen + others[: count - len(chosen)]
 

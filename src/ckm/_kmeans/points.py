@@ -17,8 +17,6 @@ from ckm._kmeans.nearest import find_nearest, squared_distances
 from ckm._util.arrays import FloatArray, IntArray, LabelArray, read_only_view
 from ckm._util.jit import entry, leaf
 
-# Points whose distances to all centroids are in memory at a time.
-POINTS_AT_ONCE = 8192
 # Products of all points and centroids, N K n, up to which plain distances take less time than to
 # prepare the search of the nearest.
 MAX_DIRECT_PRODUCTS = 4 * 10**5
@@ -108,19 +106,14 @@ class WeightedPoints(Points):
 
     def two_nearest(self, C: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
         """The label of each point, and its squared distances to the two nearest centroids."""
-        nearest = np.empty(len(self), int)
-        first = np.empty(len(self))
-        second = np.empty(len(self))
-        for start in range(0, len(self), POINTS_AT_ONCE):
-            part = slice(start, start + POINTS_AT_ONCE)
-            x = self.values[part]
-            squares = ((x**2).sum(axis=1)[:, None] - 2 * x @ C.T) + (C**2).sum(axis=1)
-            each = np.arange(len(x))
-            nearest[part] = np.argmin(squares, axis=1)
-            first[part] = squares[each, nearest[part]]
-            squares[each, nearest[part]] = np.inf
-            second[part] = squares.min(axis=1)
-        return nearest, np.maximum(first, 0), np.maximum(second, 0)
+        N = len(self)
+        nearest = np.empty(N, np.int64)
+        first = np.empty(N)
+        second = np.empty(N)
+        transposed = np.ascontiguousarray(C.T, np.float64)
+        points = read_only_view(self.values)
+        _find_two_nearest(points, transposed, np.empty(len(C)), nearest, first, second)
+        return nearest, first, second
 
     def draw(self, squares: FloatArray | None, uniforms: FloatArray) -> IntArray:
         """Draw points in proportion to weight times `squares`."""
@@ -177,6 +170,33 @@ def _add_to_nearest(  # type: ignore[no-untyped-def]
         _add_scaled(point, weights[i], sums[nearest])
     # Rounded as by `find_nearest`, so that results do not depend on which of the two was used.
     squared_distances(points, 0, len(points), C, labels, squares)
+
+
+@entry
+def _find_two_nearest(  # type: ignore[no-untyped-def]
+    points, transposed, distances, nearest, first, second
+):
+    """The nearest centroid of each point, the first of equals, and the two smallest distances."""
+    for i in range(len(points)):
+        point = points[i]
+        for k in range(len(distances)):
+            distances[k] = 0.0
+        for d in range(len(point)):
+            _add_squares(point[d], transposed[d], distances)
+        owner = 0
+        low = np.inf
+        next_low = np.inf
+        for k in range(len(distances)):
+            if distances[k] < next_low:
+                if distances[k] < low:
+                    next_low = low
+                    low = distances[k]
+                    owner = k
+                else:
+                    next_low = distances[k]
+        nearest[i] = owner
+        first[i] = low
+        second[i] = next_low
 
 
 @leaf

@@ -46,7 +46,7 @@ def choose_anchors(
     deviations = np.sqrt(pilot.weights @ (pilot.rows - origin) ** 2 / pilot.weights.sum())
     x = (pilot.rows - origin).astype(np.float32)
     points = _PilotPoints(x, pilot.weights, metric, deviations)
-    values = x
+    values: Array = x
     spread = 0.0
     if s < len(pilot):
         values, spread = _improve(points, _draw_seeds(points, s, rng))

@@ -1,8 +1,8 @@
 """Cells on the CPU: the specified arithmetic of `ckm._core.cells`, rows along the lanes of vectors.
 
 Rows are taken `PANEL` at a time: transposed, compared with all anchors (of thousands, with those
-near them: `groups`), then added to their cells one by one. Sums of one call are int64. The few outliers whose numbers are too large for that are
-added in Python's integers.
+near them: `groups`), then added to their cells one by one. Sums of one call are int64. The few
+outliers whose numbers are too large for that are added in Python's integers.
 """
 
 import threading
