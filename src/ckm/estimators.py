@@ -42,7 +42,8 @@ class CompressiveKMeans(
     n_clusters : int, default=8
         The number K of clusters.
     sketch_size : "auto" or int, default="auto"
-        The number m of frequencies; "auto" is 5 * n_clusters * n_features.
+        The number m of frequencies; "auto" is 5 * n_clusters * n_features; beside cells
+        at most 4000, or 2 * n_clusters * n_features if that is more.
     scale : "auto" or float, default="auto"
         The variance that the frequencies are adapted to; "auto" estimates it from a sample of the
         rows.
@@ -64,7 +65,7 @@ class CompressiveKMeans(
         The number of decodings from different starts, of which the best is kept.
     cells : "auto" or int, default="auto"
         The number of anchors around which rows are counted and summed in the same pass, by which
-        centroids are placed; "auto" is 20 per cluster (none on a GPU), 0 decodes the frequencies
+        centroids are placed; "auto" is 16 per cluster (none on a GPU), 0 decodes the frequencies
         alone.
     pool : int, default=1000
         The number of sampled rows that decoding may start from. `fit` discards them at its end;

@@ -14,6 +14,7 @@ import ckm
 from ckm._core.cells import Anchors, Cells, from_limbs, to_limbs
 from ckm._core.storage import deserialise, serialise
 from ckm._kernels.cpu.cells import tally_cells
+from ckm._sketching.options import SketchOptions
 from ckm.errors import CellsWarning, MismatchError, ParameterError, PhaseWarning
 
 seeds = st.integers(0, 2**32 - 1)
@@ -154,6 +155,24 @@ def test_the_number_of_cells() -> None:
             sketch(cells=wrong)
     with pytest.raises(ParameterError, match="cells=5 contradicts like"):
         ckm.sketch(np.eye(2), like=sketch(), cells=5)
+
+
+@pytest.mark.parametrize(
+    ("K", "n", "cells", "m"),
+    [
+        (10, 10, "auto", 500),
+        (100, 8, "auto", 4000),
+        (100, 10, "auto", 4000),
+        (1000, 5, "auto", 10_000),
+        (1000, 5, 30, 10_000),
+        (1000, 5, 0, 25_000),
+    ],
+)
+def test_many_clusters_have_fewer_frequencies_beside_cells(
+    K: int, n: int, cells: int | str, m: int
+) -> None:
+    assert SketchOptions(K, cells=cells).check(n) == m
+    assert SketchOptions(K, 5 * K * n, cells=cells).check(n) == 5 * K * n
 
 
 def test_cells_pass_through_files_sums_and_scaling() -> None:

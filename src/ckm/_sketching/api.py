@@ -83,8 +83,8 @@ def sketch(
         Data without rows gives an empty sketch.
     n_clusters : int, optional
         The number K of clusters that the sketch will be decoded to. Sets the size of the sketch to
-        m = 5 K n unless `sketch_size` is given. With `like`, it is only checked that the size is
-        sufficient.
+        m = 5 K n unless `sketch_size` is given; beside cells to at most 4000, or 2 K n if that is
+        more. With `like`, it is only checked that the size is sufficient.
     sketch_size : int, optional
         The number m of frequencies.
     scale : "auto" or float, default="auto"
@@ -121,7 +121,7 @@ default="multiscale"
         The number of anchors, which a sample of the rows decides. In the same pass each row goes to
         the nearest one, and the sketch keeps count, sum and squared length of the rows of each
         cell: centroids are then placed faster and better. A cell of one row is that row. "auto" is
-        20 per cluster, or none on a GPU, since cells are computed on the CPU; 0 keeps the
+        16 per cluster, or none on a GPU, since cells are computed on the CPU; 0 keeps the
         frequencies alone. With `like`, its anchors are used.
     pool : int, default=0
         The number of sampled rows to keep in the sketch, from which the decoder can start and

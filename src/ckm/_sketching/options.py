@@ -4,7 +4,12 @@ import os
 import sys
 from dataclasses import dataclass
 
-from ckm._core.defaults import CELLS_PER_CLUSTER, DEFAULT_DISTRIBUTION
+from ckm._core.defaults import (
+    CELLS_PER_CLUSTER,
+    DEFAULT_DISTRIBUTION,
+    FREQUENCIES_BESIDE_CELLS,
+    MANY_FREQUENCIES,
+)
 from ckm._core.laws import (
     FREQUENCIES_PER_PARAMETER,
     find_law,
@@ -40,7 +45,7 @@ class SketchOptions:
 
     def check(self, n_features: int = 1) -> int:
         """Refuse impossible options before any row is read; the size m of the sketch."""
-        m = resolve_size(self.n_clusters, self.sketch_size, n_features)
+        m = resolve_size(self.n_clusters, self.sketch_size, n_features, bool(self.cells))
         find_law(self.distribution)
         _ = self.given_scale
         _require_memory(m)
@@ -48,7 +53,7 @@ class SketchOptions:
         return m
 
     def count_cells(self, m: int, n_features: int) -> int:
-        """The number of anchors to choose: "auto" is 20 per cluster. Zero for none."""
+        """The number of anchors to choose: "auto" is 16 per cluster. Zero for none."""
         if isinstance(self.cells, str) and self.cells == "auto":
             K = self.n_clusters or max(1, m // (FREQUENCIES_PER_PARAMETER * n_features))
             return CELLS_PER_CLUSTER * K
@@ -105,9 +110,11 @@ def _memory_size() -> int:
         return sys.maxsize
 
 
-def resolve_size(n_clusters: int | None, sketch_size: int | None, n_features: int) -> int:
+def resolve_size(
+    n_clusters: int | None, sketch_size: int | None, n_features: int, has_cells: bool = False
+) -> int:
     """The number m of frequencies: `sketch_size`, or five for each of the K n coordinates to be
-    found (Section 4.3).
+    found (Section 4.3), or fewer beside the cells of many clusters.
     """
     if n_clusters is not None:
         n_clusters = check_whole_number(n_clusters, "n_clusters", 1)
@@ -124,7 +131,11 @@ def resolve_size(n_clusters: int | None, sketch_size: int | None, n_features: in
             Argument("sketch_size", ...),
             ".",
         )
-    return FREQUENCIES_PER_PARAMETER * n_clusters * n_features
+    coordinates = n_clusters * n_features
+    m = FREQUENCIES_PER_PARAMETER * coordinates
+    if not has_cells:
+        return m
+    return min(m, max(MANY_FREQUENCIES, FREQUENCIES_BESIDE_CELLS * coordinates))
 
 
 def check_cells(cells: int | str) -> int:

@@ -158,9 +158,14 @@ def _check_frequencies(options: dict[str, Any], sketch: Sketch) -> None:
         if options["like"] != sketch.design.fingerprint:
             raise ValueError("the frequencies are not those of the sketch that was given")
         return
-    drawn = (f.m, f.distribution, f.units is not None, f.seed)
-    size = resolve_size(asked.n_clusters, asked.sketch_size, f.n)
-    if drawn != (size, asked.distribution, asked.standardize, options["random_state"]):
+    # Without rows for a pilot, there are no anchors, although cells were asked for.
+    sizes = {
+        resolve_size(asked.n_clusters, asked.sketch_size, f.n, has_cells)
+        for has_cells in {False, bool(options["cells"])}
+    }
+    drawn = (f.distribution, f.units is not None, f.seed)
+    is_drawn_so = drawn == (asked.distribution, asked.standardize, options["random_state"])
+    if f.m not in sizes or not is_drawn_so:
         raise ValueError("the frequencies are not those that the options ask for")
 
 

@@ -53,7 +53,8 @@ class Sketcher:
     ----------
     n_clusters : int, optional
         The number K of clusters that the sketch will be decoded to. Sets the size of the sketch to
-        m = 5 K n unless `sketch_size` is given.
+        m = 5 K n unless `sketch_size` is given; beside cells to at most 4000, or 2 K n if that is
+        more.
     sketch_size : int, optional
         The number m of frequencies.
     scale : "auto" or float, default="auto"
@@ -75,7 +76,7 @@ default="multiscale"
     nan : {"error", "drop"}, default="error"
         How to handle missing values: raise an error, or drop their rows.
     cells : "auto" or int, default="auto"
-        The number of anchors around which cells of rows are kept; "auto" is 20 per cluster (none on
+        The number of anchors around which cells of rows are kept; "auto" is 16 per cluster (none on
         a GPU), 0 none.
     pool : int, default=0
         The number of sampled rows to keep in the sketch.
