@@ -145,9 +145,9 @@ def resized(factor: float, seed: int) -> Made:
     return Made(factor * X, 8, design=X)
 
 
-def outliers(count: int, distance: float, seed: int) -> Made:
+def outliers(count: int, distance: float, seed: int, size: int = N) -> Made:
     """Return two clusters, some of whose rows are moved far away."""
-    X, K = few_outliers(N, count, distance, N, seed)
+    X, K = few_outliers(size, count, distance, size, seed)
     return Made(X, K)
 
 
@@ -261,6 +261,10 @@ def _all() -> Iterator[tuple[str, Maker]]:
     for count in (1, 10, 200):
         for distance in (30, 1e3, 1e6):
             yield f"{count} outliers at {distance:g}", partial(outliers, count, distance)
+    # A pilot sample of so many rows holds hardly any of these.
+    for count in (1, 10):
+        name = f"{count} outliers at 1000 in 300000"
+        yield name, partial(outliers, count, 1e3, size=300_000)
     for distance in (100, 1e5):
         yield f"outlying groups at {distance:g}", partial(outlying_groups, distance)
     for ratio in (10, 100):
