@@ -193,7 +193,7 @@ class Run:
             raw_weights=best.alpha,
             cost=best.cost,
             noise_floor=problem.noise,
-            findings=diagnose(problem, best, cost),
+            findings=diagnose(problem, best, cost, pool=len(self.rows.values) if self.rows else 0),
             columns=sketch.columns,
             decoder=self.name,
             units=sketch.frequencies.units,

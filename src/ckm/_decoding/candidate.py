@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ckm._decoding.doubt import Doubt
 from ckm._util.arrays import FloatArray
 
 
@@ -27,6 +28,9 @@ class Candidate(NamedTuple):
         missed.
     is_counted : bool
         Whether the weights are numbers of rows that cells counted there.
+    doubt : Doubt
+        How far the SSE may be from the smallest, judged by measures that explain the sketch as
+        well.
     has_stale_cells : bool
         Whether the sketch has cells that do not explain it, so that they were not used.
     """
@@ -38,6 +42,7 @@ class Candidate(NamedTuple):
     is_doubtful: bool = False
     known_weights: FloatArray | None = None
     is_counted: bool = False
+    doubt: Doubt = Doubt()
     has_stale_cells: bool = False
 
     @property

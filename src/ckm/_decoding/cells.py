@@ -125,6 +125,23 @@ class CellMeasure:
             rows=self.rows[kept],
         )
 
+    def draw_lines(self, rng: np.random.Generator, count: int) -> tuple[FloatArray, FloatArray]:
+        """About `count` points of another measure with these cells, and their weights: each cell is
+        a Gaussian along a line in a random direction.
+        """
+        pairs = np.ceil(count * self.shares / self.shares.sum() / 2).astype(int)
+        owners = np.repeat(np.arange(len(pairs), dtype=np.int32), 2 * pairs)
+        n = self.means.shape[1]
+        directions = rng.standard_normal(self.means.shape)
+        directions *= np.sqrt(n * self.variances / (directions**2).sum(axis=1))[:, None]
+        along = np.repeat(rng.standard_normal(len(owners) // 2), 2)
+        along[1::2] *= -1
+        # The points of a cell have its variance.
+        squares = _sums(owners, along**2, len(pairs)) / (2 * pairs)
+        along /= np.sqrt(squares)[owners]
+        points = self.means[owners] + along[:, None] * directions[owners]
+        return points, (self.shares / (2 * pairs))[owners]
+
     def draw(self, rng: np.random.Generator, count: int) -> tuple[FloatArray, FloatArray]:
         """About `count` points (p, n) and their weights (p,).
 

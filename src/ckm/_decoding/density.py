@@ -22,7 +22,8 @@ import numpy as np
 
 from ckm._decoding.candidate import Candidate
 from ckm._decoding.cells import CellMeasure
-from ckm._decoding.ensemble import recover_measure
+from ckm._decoding.doubt import Doubt, compare_measure, compare_members
+from ckm._decoding.ensemble import Measure, recover_measure
 from ckm._decoding.outliers import reconstruct_outliers
 from ckm._decoding.problem import Problem
 from ckm._decoding.sample import SampledRows
@@ -92,7 +93,31 @@ def _decode_cells(
     beyond = cells.variance_beyond(settings.wide_cell * cells.variance_within)
     if beyond <= settings.max_wide_share * mean_square:
         known_weights = _weights_of_known(C, outliers)
-    return Candidate(C, alpha, cost, mean_square, known_weights=known_weights, is_counted=True)
+    return Candidate(
+        C,
+        alpha,
+        cost,
+        mean_square,
+        known_weights=known_weights,
+        is_counted=True,
+        doubt=_doubt_of_cells(problem, cells, C, outliers, rng),
+    )
+
+
+def _doubt_of_cells(
+    problem: Problem,
+    cells: CellMeasure,
+    C: FloatArray,
+    outliers: SampledRows | None,
+    rng: np.random.Generator,
+) -> Doubt:
+    """What centroids may gain where the rows of a cell lie along a line: nothing where cells are
+    small beside clusters.
+    """
+    settings = problem.settings
+    count = max(settings.regret_points, settings.regret_points_per_cluster * len(C))
+    points, weights = _joined(*cells.draw_lines(rng, count), outliers)
+    return compare_measure(points, weights, C, settings)
 
 
 def _joined(
@@ -152,8 +177,19 @@ def _decode_sketch(
     if separate is not None:
         return separate
     measure = recover_measure(bulk, K, prior, rows, rng, threads)
-    C, alpha, _ = place(measure.points, measure.weights, K, rng, device=problem.device)
-    return Candidate(C, alpha, measure.cost, is_doubtful=True)
+    C, alpha, mean_square = place(measure.points, measure.weights, K, rng, device=problem.device)
+    return _doubtful(bulk, measure, C, alpha, mean_square)
+
+
+def _doubtful(
+    problem: Problem, measure: Measure, C: FloatArray, alpha: FloatArray, mean_square: float
+) -> Candidate:
+    """Centroids placed on an ensemble, whose members may disagree about them.
+
+    `mean_square` is that of all points, for one unit of the members' weight.
+    """
+    doubt = compare_members(measure.members, C, mean_square, problem.settings, problem.device)
+    return Candidate(C, alpha, measure.cost, mean_square, is_doubtful=True, doubt=doubt)
 
 
 def _cluster_rows(
@@ -203,10 +239,10 @@ def _separate_clusters(
     if mixture.may_split(settings.clear_split_ratio):
         some = points[:: settings.point_thinning]
         C, _, _ = place(some, None, K, rng, n_init=0, start=C, device=problem.device)
-    C, alpha, _ = place(
+    C, alpha, mean_square = place(
         points, None, K, rng, n_init=0, start=C, search=False, device=problem.device
     )
-    return Candidate(C, alpha, mixture.cost)
+    return Candidate(C, alpha, mixture.cost, mean_square)
 
 
 def _find_known_outliers(problem: Problem, K: int, rows: SampledRows) -> BoolArray:
@@ -247,10 +283,13 @@ def _decode_beside_known(
     weights = np.concatenate([left * measure.weights / measure.weights.sum(), outliers.weights])
     points = np.vstack([measure.points, outliers.values])
     starts = problem.settings.outlier_starts
-    C, alpha, _ = place(points, weights, K, rng, starts, device=problem.device)
-    known_weights = _weights_of_known(C, outliers)
-    cost = left**2 * measure.cost
-    return Candidate(C, alpha, cost, is_doubtful=True, known_weights=known_weights)
+    C, alpha, mean_square = place(points, weights, K, rng, starts, device=problem.device)
+    found = _doubtful(rest, measure, C, alpha, mean_square / left)
+    return found._replace(
+        cost=left**2 * measure.cost,
+        mean_square=mean_square,
+        known_weights=_weights_of_known(C, outliers),
+    )
 
 
 def _decode_beside_reconstructed(
@@ -265,5 +304,5 @@ def _decode_beside_reconstructed(
     weights = np.concatenate([measure.weights / measure.weights.sum(), shares])
     points = np.vstack([measure.points, outliers])
     starts = problem.settings.outlier_starts
-    C, alpha, _ = place(points, weights, K, rng, starts, device=problem.device)
-    return Candidate(C, alpha, measure.cost, is_doubtful=True)
+    C, alpha, mean_square = place(points, weights, K, rng, starts, device=problem.device)
+    return _doubtful(bulk, measure, C, alpha, mean_square)

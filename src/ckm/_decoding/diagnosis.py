@@ -14,6 +14,9 @@ from ckm._decoding.settings import DEFAULT, Settings
 from ckm._messages import Argument, Message
 from ckm._util.arrays import BoolArray, FloatArray
 
+# Factor of the size of a pool that was not enough.
+_LARGER = 4
+_POLISH = Argument("polish", 3, function="ckm.CompressiveKMeans")
 # Share of the weight that counts as all of it, up to rounding.
 _ALL_WEIGHT = 1 - 1e-9
 
@@ -26,7 +29,9 @@ class Status(StrEnum):
     OK
         Nothing was found to be wrong.
     UNEXPLAINED
-        The recovered measure does not have the data's sketch.
+        The recovered measure does not have the data's sketch, or not its variance.
+    UNCERTAIN
+        The sketch leaves open where centroids belong: others may have a clearly smaller SSE.
     SMALL_SKETCH
         The sketch has too few frequencies for so many clusters.
     STALE_CELLS
@@ -43,12 +48,38 @@ class Status(StrEnum):
 
     OK = "ok"
     UNEXPLAINED = "unexplained"
+    UNCERTAIN = "uncertain"
     SMALL_SKETCH = "small-sketch"
     STALE_CELLS = "stale-cells"
     OTHER_SPREAD = "other-spread"
     FAR_OUT = "far-out"
     MERGED = "merged"
     STARVED = "starved"
+
+
+class _Remedies(NamedTuple):
+    """What a sketch could have more of: advice that names nothing it already has."""
+
+    problem: Problem
+    pool_size: int
+
+    @property
+    def pool(self) -> Argument:
+        """A pool, or a larger one."""
+        return Argument("pool", max(DEFAULT_POOL, _LARGER * self.pool_size))
+
+    @property
+    def advice(self) -> tuple[str | Argument, ...]:
+        """What helps where the sketch says too little; the last resort is the data itself."""
+        anchors: tuple[str | Argument, ...] = (Argument("cells", "auto"),)
+        if self.problem.cells is not None:
+            anchors = ("anchors of its own (without ", Argument("like", ...), ")")
+        pool = "a larger pool of rows (" if self.pool_size else "a pool of rows ("
+        more = Argument("sketch_size", 2 * self.problem.m)
+        return (
+            *("Sketch with ", *anchors, f", {pool}", self.pool, ") or more frequencies ("),
+            *(more, "), or refine the centroids on the data (", _POLISH, ")."),
+        )
 
 
 class Finding(NamedTuple):
@@ -66,13 +97,16 @@ class Finding(NamedTuple):
     sentence: Message
 
 
-def diagnose(problem: Problem, found: Candidate, cost: float | None) -> tuple[Finding, ...]:
+def diagnose(
+    problem: Problem, found: Candidate, cost: float | None, pool: int = 0
+) -> tuple[Finding, ...]:
     """What is wrong with the centroids that a decoder found.
 
     `cost` is that of the measure they were placed on; None if it is expected to be large, as for
     Diracs that stand for wide clusters. If all the weight is that of known rows, no search was
-    needed and none is doubted.
+    needed and none is doubted. `pool` is the number of sampled rows that the decoder had.
     """
+    remedies = _Remedies(problem, pool)
     C = found.C
     weights = found.weights
     known_weights = found.known_weights
@@ -82,9 +116,12 @@ def diagnose(problem: Problem, found: Candidate, cost: float | None) -> tuple[Fi
         find_small_sketch(problem.m, K, n, problem.settings),
         _find_stale_cells() if found.has_stale_cells else None,
         _find_other_spread(problem) if was_searched else None,
-        _find_unexplained(problem, cost) if was_searched else None,
-        _find_far_out(problem) if known_weights is None else None,
-        _find_merged(problem, C, weights),
+        _find_low_frequencies(problem, found) if was_searched else None,
+        _find_unexplained(problem, cost, remedies) if was_searched else None,
+        _find_missing_variance(problem, found, remedies) if was_searched else None,
+        _find_uncertain(problem, found, remedies),
+        _find_far_out(problem, remedies) if known_weights is None else None,
+        _find_merged(problem, C, weights) if not found.is_counted else None,
         _find_starved(found, problem.settings),
     )
     return tuple(finding for finding in findings if finding)
@@ -118,7 +155,7 @@ def _find_merged(problem: Problem, C: FloatArray, weights: FloatArray) -> Findin
     heavy = C[~_is_light(weights, problem.settings)]
     if len(heavy) < 2:
         return None
-    gaps = ((heavy[:, None] - heavy) ** 2).sum(axis=2) + np.diag(np.full(len(heavy), np.inf))
+    gaps = _squared_gaps(heavy)
     # Only pairs within the width of a cluster are compared: atoms of all pairs may take long.
     close = np.flatnonzero(gaps.min(axis=1) < problem.n)
     nearest = np.argmin(gaps[close], axis=1)
@@ -129,12 +166,21 @@ def _find_merged(problem: Problem, C: FloatArray, weights: FloatArray) -> Findin
         return None
     sentence = Message(
         f"{count} of {len(weights)} centroids are so close to another that the sketch cannot "
-        f"separate them: there seem to be fewer clusters; ask for fewer."
+        f"separate them: there seem to be fewer clusters, or frequencies are too low for them. "
+        f"Ask for fewer, or sketch with ",
+        Argument("scale", "auto"),
+        ".",
     )
     return Finding(Status.MERGED, sentence)
 
 
-def _find_unexplained(problem: Problem, cost: float | None) -> Finding | None:
+def _squared_gaps(C: FloatArray) -> FloatArray:
+    """The squared distances between centroids (K, K), infinite from each to itself."""
+    gaps = ((C[:, None] - C) ** 2).sum(axis=2)
+    return np.asarray(gaps + np.diag(np.full(len(C), np.inf)))
+
+
+def _find_unexplained(problem: Problem, cost: float | None, remedies: _Remedies) -> Finding | None:
     if cost is None:
         return None
     settings = problem.settings
@@ -145,13 +191,55 @@ def _find_unexplained(problem: Problem, cost: float | None) -> Finding | None:
     noise = np.sqrt(problem.noise / problem.m)
     sentence = Message(
         f"RMS residual {residual:.2g} per frequency; sampling noise explains {noise:.2g}: clusters "
-        f"may be missed. Sketch with a pool of rows (",
-        Argument("pool", DEFAULT_POOL),
-        "), try ",
-        Argument("n_init", 5),
-        ", or use a larger sketch.",
+        f"may be missed. ",
+        *remedies.advice,
     )
     return Finding(Status.UNEXPLAINED, sentence)
+
+
+def _find_missing_variance(
+    problem: Problem, found: Candidate, remedies: _Remedies
+) -> Finding | None:
+    """The variance of the data, which is exact, against that of separate clusters.
+
+    Nothing else speaks against K atoms that explain the sketch: a light cluster far away has little
+    weight in the sketch, but much of the variance.
+    """
+    # Ensembles are matched to the moments, cells add up to them, Diracs have no variance.
+    is_matched = found.is_doubtful or found.is_counted or not found.mean_square > 0
+    if is_matched or not problem.has_trusted_moments:
+        return None
+    settings = problem.settings
+    between = float(found.weights @ ((found.C - problem.mean) ** 2).sum(axis=1))
+    total = float(problem.covariance.diagonal.sum())
+    missing = total - between - found.mean_square
+    allowed = settings.max_variance_error * found.mean_square
+    if abs(missing) <= max(allowed, settings.max_total_variance_error * total):
+        return None
+    sentence = Message(
+        f"The clusters found have {1 - missing / total:.3g} times the variance of the data: "
+        f"light clusters far away may be missed, or the frequencies do not suit the clusters. ",
+        *remedies.advice,
+    )
+    return Finding(Status.UNEXPLAINED, sentence)
+
+
+def _find_uncertain(problem: Problem, found: Candidate, remedies: _Remedies) -> Finding | None:
+    settings = problem.settings
+    regret, disagreement = found.doubt
+    source = "cells" if found.is_counted else "sketch"
+    if regret > (settings.max_cell_regret if found.is_counted else settings.max_regret):
+        seen = f"other centroids would have {regret:.0%} less SSE"
+    elif disagreement > settings.max_disagreement:
+        seen = f"these centroids would have an SSE that differs by {disagreement:.0%}"
+    else:
+        return None
+    sentence = Message(
+        f"On other data with the same {source}, {seen}: too little is known to place centroids "
+        f"well, and the SSE may be far above that of k-means. ",
+        *remedies.advice,
+    )
+    return Finding(Status.UNCERTAIN, sentence)
 
 
 def _find_other_spread(problem: Problem) -> Finding | None:
@@ -173,7 +261,30 @@ def _find_other_spread(problem: Problem) -> Finding | None:
     return Finding(Status.OTHER_SPREAD, sentence)
 
 
-def _find_far_out(problem: Problem) -> Finding | None:
+def _find_low_frequencies(problem: Problem, found: Candidate) -> Finding | None:
+    """Separate clusters that are close and narrow beside the scale of the frequencies: their atoms
+    explain the sketch, and so do many others.
+    """
+    if found.is_doubtful or found.is_counted or len(found.C) < 2:
+        return None
+    # Ensembles are judged by their members, cells by their rows.
+    variance = found.mean_square / problem.n
+    gap = float(_squared_gaps(found.C).min())
+    if not 0 < variance < problem.settings.min_resolved_variance or gap >= problem.n:
+        return None
+    sentence = Message(
+        f"Clusters have {variance:.2g} times the variance that the frequencies are scaled to, and "
+        f"some are close to others: frequencies so low hardly separate them, and centroids may be "
+        f"far off. Sketch the rows with ",
+        Argument("scale", "auto"),
+        ", and without ",
+        Argument("like", ...),
+        ".",
+    )
+    return Finding(Status.OTHER_SPREAD, sentence)
+
+
+def _find_far_out(problem: Problem, remedies: _Remedies) -> Finding | None:
     if problem.has_trusted_moments:
         return None
     variances = problem.covariance.diagonal
@@ -183,7 +294,7 @@ def _find_far_out(problem: Problem) -> Finding | None:
         f"Column {np.argmax(ratios)} (counted from 0) reaches {ratios.max():.3g} standard "
         f"deviations from its mean: a few outliers there may decide the SSE, and are below the "
         f"sketch's detection limit. Sketch with a larger pool of rows (",
-        Argument("pool", DEFAULT_POOL),
+        remedies.pool,
         "), which keeps outliers; or transform or clip that column.",
     )
     return Finding(Status.FAR_OUT, sentence)

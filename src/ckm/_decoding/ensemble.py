@@ -28,11 +28,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Measure:
-    """Weighted points (p, n), and the cost of the measure they were drawn from."""
+    """Weighted points (p, n), the cost of the measure they were drawn from, and the points of each
+    member.
+    """
 
     points: FloatArray
     weights: FloatArray
     cost: float
+    members: tuple[FloatArray, ...] = ()
 
 
 def fit_member(problem: Problem, Q: int, prior: Prior, rng: np.random.Generator) -> Mixture:
@@ -69,15 +72,18 @@ def recover_measure(
     dropped = count // settings.members_per_dropped
     members = sorted(members, key=lambda mixture: mixture.cost)[: count - dropped]
     least = max(settings.ensemble_points, settings.ensemble_points_per_cluster * K)
-    points = np.vstack([mixture.draw(rng, least // len(members)) for mixture in members])
+    drawn = [
+        np.clip(mixture.draw(rng, least // len(members)), problem.lower, problem.upper)
+        for mixture in members
+    ]
+    points = np.vstack(drawn)
     weights = np.ones(len(points))
     if rows is not None:
         moved = descend_particles(problem, rows.values, rows.shares, settings.row_steps)
         trust = min(1.0, rows.size / (settings.trusted_rows_per_cluster * K))
         weights = np.concatenate([weights, trust * len(points) * rows.shares])
-        points = np.vstack([points, moved])
-    points = np.clip(points, problem.lower, problem.upper)
-    return Measure(points, weights, _joint_cost(problem, members))
+        points = np.vstack([points, np.clip(moved, problem.lower, problem.upper)])
+    return Measure(points, weights, _joint_cost(problem, members), tuple(drawn))
 
 
 def _joint_cost(problem: Problem, members: list[Mixture]) -> float:

@@ -248,6 +248,27 @@ class Settings:
 
     # --- Diagnosis -------------------------------------------------------------------------------
 
+    # Steps of Lloyd's algorithm that show what centroids may gain: the first few gain most.
+    regret_steps: int = 10
+    # Points drawn from other measures with the same cells, in all and per cluster.
+    regret_points: int = 2000
+    regret_points_per_cluster: int = 40
+    # Share of the SSE that the centroids of one plausible measure gain, above which a result is in
+    # doubt. Centroids of all measures together are better than those of one, so that it may be
+    # larger than the SSE that is lost. Good results had up to 0.045, those above 1.05 times the SSE
+    # of k-means 0.06 to 0.8 (benchmarks/statuses.py).
+    max_regret: float = 0.06
+    # The same for other measures with the same cells: good results had up to 0.011, cells that are
+    # too few or too wide 0.04 to 0.8.
+    max_cell_regret: float = 0.03
+    # The same for the standard deviation of the SSE over measures: good results had up to 0.06,
+    # narrow clusters beside wide ones 0.14.
+    max_disagreement: float = 0.1
+    # Share of the SSE by which the variance of the data may differ from that of separate clusters,
+    # and share of the total variance, which the weights of clusters far apart do not give exactly.
+    max_variance_error: float = 0.05
+    max_total_variance_error: float = 0.002
+
     # Share of the average weight of a centroid, below which one counts as starved.
     starved_share: float = 0.01
     # Share of a centroid's weight in known outliers, above which it is not starved: it is where
@@ -257,6 +278,10 @@ class Settings:
     merged_difference: float = 0.1
     # Ratio of variances above which frequencies miss what separates clusters.
     max_scale_ratio: float = 25.0
+    # Variance of separate clusters below which frequencies of the scale one hardly resolve those
+    # that are close. On the paper's data 0.06 gave up to 1.06 times the SSE of k-means, 0.03 up to
+    # 1.2, and 0.24 1.001.
+    min_resolved_variance: float = 0.1
     # RMS residual per frequency that is left unexplained without a finding.
     max_residual: float = 0.03
     # Multiple of the noise floor that a cost may have without a finding: the floor is only the
