@@ -152,6 +152,7 @@ bench-gpu: $(VENV)/installed-torch
 bench-quality: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks.quality
 	$(BIN)/python -m benchmarks.robustness
+	$(BIN)/python -m benchmarks.statuses
 
 FIGURES := figure1 figure2 figure3 figure4 outlook_projection outlook_spectral outlook_kernel
 OPTIONS = $(if $(MNIST),--mnist $(MNIST)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(LARGEST),--largest $(LARGEST))

@@ -37,7 +37,7 @@ class Status(StrEnum):
     STALE_CELLS
         The cells do not explain the sketch, and were not used.
     OTHER_SPREAD
-        The frequencies were chosen for data of another scale.
+        The frequencies were chosen for data of another scale, or are too low for the clusters.
     FAR_OUT
         Outliers below the sketch's detection limit may decide the SSE.
     MERGED
