@@ -29,14 +29,16 @@ def test_members_that_agree_raise_no_doubt() -> None:
 @pytest.mark.parametrize("count", [3, 12])
 def test_members_that_moved_gain_the_squares_of_their_shifts(shift: float, count: int) -> None:
     """Around centres that moved by d, the mean square 2 grows by d^2, and Lloyd's algorithm takes
-    that back. It does not depend on the number of members.
+    that back. Centroids in the middle of M members are closer to these than to another one: d^2 is
+    the variance of a sample of M.
     """
     rng = np.random.default_rng(1)
-    angles = rng.uniform(0, 2 * np.pi, size=(count, 3))
-    moves = shift * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+    angles = 2 * np.pi * np.arange(count) / count
+    moves = shift * np.column_stack([np.cos(angles), np.sin(angles)])
     members = [member(CENTRES + move, rng) for move in moves]
     doubt = compare_members(members, CENTRES, 2 + shift**2, DEFAULT)
-    assert doubt.regret == pytest.approx(shift**2 / (2 + shift**2), rel=0.1)
+    variance = shift**2 * count / (count - 1)
+    assert doubt.regret == pytest.approx(variance / (2 + shift**2), rel=0.1)
 
 
 def test_doubt_is_a_share_of_the_whole_sse() -> None:

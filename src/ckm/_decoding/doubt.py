@@ -54,9 +54,13 @@ def compare_members(
         squares = np.array([[_mean_square(half, D) for D in (C, moved)] for half in halves])
         before.append(squares[:, 0].mean())
         gains.append(squares[:, 0].mean() - squares[:, 1].mean())
-    if len(before) < 2 or not mean_square > 0:
+    count = len(before)
+    if count < 2 or not mean_square > 0:
         return Doubt()
-    return Doubt(float(np.mean(gains)) / mean_square, float(np.std(before, ddof=1)) / mean_square)
+    # Centroids of all members lie closer to each of them than to the data, as a sample mean does to
+    # its sample: with M members by a factor of 1 - 1/M.
+    regret = float(np.sum(gains)) / (count - 1)
+    return Doubt(regret / mean_square, float(np.std(before, ddof=1)) / mean_square)
 
 
 def compare_measure(
