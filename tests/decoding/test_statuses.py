@@ -120,10 +120,23 @@ def test_outliers_that_a_pool_missed_ask_for_a_larger_one() -> None:
         assert advice in sentence
 
 
-def test_counted_centroids_are_not_merged(sketch: ckm.Sketch) -> None:
+@pytest.mark.parametrize(
+    ("gap", "is_counted", "is_merged"),
+    [(0.05, False, True), (0.05, True, False), (1e-6, True, True)],
+)
+def test_counted_centroids_are_merged_only_if_they_are_equal(
+    sketch: ckm.Sketch, gap: float, is_counted: bool, is_merged: bool
+) -> None:
     """Cells separate what the frequencies do not."""
-    C = np.array([[0.0, 0.0], [0.05, 0.0]])
-    for is_counted in (False, True):
-        candidate = found(Doubt(), is_counted=is_counted)._replace(C=C)
-        statuses = [f.status for f in diagnose(Problem.of(sketch), candidate, 0.0)]
-        assert (Status.MERGED in statuses) is not is_counted
+    candidate = found(Doubt(), is_counted=is_counted)._replace(C=np.array([[0.0, 0.0], [gap, 0.0]]))
+    statuses = [finding.status for finding in diagnose(Problem.of(sketch), candidate, 0.0)]
+    assert (Status.MERGED in statuses) is is_merged
+
+
+def test_more_clusters_than_distinct_rows_are_said_to_be_equal() -> None:
+    X = np.repeat(np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]]), 500, axis=0)
+    found = ckm.decode(ckm.sketch(X, n_clusters=6, random_state=0), 6, random_state=0)
+    assert found.status is Status.MERGED
+    assert "centroids are equal to another, up to rounding" in found.message
+    exact = ckm.decode(ckm.sketch(X, n_clusters=3, random_state=0), 3, random_state=0)
+    assert exact.status is Status.OK

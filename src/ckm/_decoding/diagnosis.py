@@ -121,7 +121,7 @@ def diagnose(
         _find_missing_variance(problem, found, remedies) if was_searched else None,
         _find_uncertain(problem, found, remedies),
         _find_far_out(problem, remedies) if known_weights is None else None,
-        _find_merged(problem, C, weights) if not found.is_counted else None,
+        _find_equal(problem, C) if found.is_counted else _find_merged(problem, C, weights),
         _find_starved(found, problem.settings),
     )
     return tuple(finding for finding in findings if finding)
@@ -172,6 +172,30 @@ def _find_merged(problem: Problem, C: FloatArray, weights: FloatArray) -> Findin
         ".",
     )
     return Finding(Status.MERGED, sentence)
+
+
+def _find_equal(problem: Problem, C: FloatArray) -> Finding | None:
+    """Centroids on cells are merged only if they are equal: cells separate what frequencies do
+    not.
+    """
+    gaps = _squared_gaps(C).min(axis=1)
+    count = int((gaps <= _rounding(problem)).sum())
+    if not count:
+        return None
+    sentence = Message(
+        f"{count} of {len(C)} centroids are equal to another, up to rounding: there seem to be "
+        f"fewer distinct rows; ask for fewer."
+    )
+    return Finding(Status.MERGED, sentence)
+
+
+def _rounding(problem: Problem) -> float:
+    """A squared distance, or a sum over columns of variances, that may be rounding."""
+    total = float(problem.covariance.diagonal.sum())
+    # Outliers, which the pilot sample hardly contains, are not what rounding depends on.
+    if problem.pilot_variance is not None:
+        total = min(total, problem.n * problem.pilot_variance)
+    return problem.settings.rounding_share * total
 
 
 def _squared_gaps(C: FloatArray) -> FloatArray:
@@ -225,6 +249,8 @@ def _find_missing_variance(
 
 
 def _find_uncertain(problem: Problem, found: Candidate, remedies: _Remedies) -> Finding | None:
+    if found.mean_square <= _rounding(problem):
+        return None
     settings = problem.settings
     regret, disagreement = found.doubt
     source = "cells" if found.is_counted else "sketch"

@@ -248,6 +248,8 @@ class Settings:
 
     # --- Diagnosis -------------------------------------------------------------------------------
 
+    # Share of the total variance below which an SSE is rounding: equal rows leave about 1e-10.
+    rounding_share: float = 1e-8
     # Steps of Lloyd's algorithm that show what centroids may gain: the first few gain most.
     regret_steps: int = 10
     # Points drawn from other measures with the same cells, in all and per cluster.
