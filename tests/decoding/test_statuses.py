@@ -75,7 +75,8 @@ def found(doubt: Doubt, *, is_counted: bool = False) -> Candidate:
     ("doubt", "is_counted", "seen"),
     [
         (Doubt(0.03, 0.05), False, None),
-        (Doubt(0.2, 0.5), False, "On other data with the same sketch, other centroids would have "),
+        (Doubt(0.4, 0.2), False, "On other data with the same sketch, other centroids would have "),
+        (Doubt(0.04, 0.09), False, "these centroids would have an SSE that differs by 9%"),
         (Doubt(0.0, 0.5), False, "these centroids would have an SSE that differs by 50%"),
         (Doubt(0.04), False, None),
         (Doubt(0.04), True, "On other data with the same cells, other centroids would have 4% "),

@@ -254,12 +254,14 @@ def _find_uncertain(problem: Problem, found: Candidate, remedies: _Remedies) -> 
     settings = problem.settings
     regret, disagreement = found.doubt
     source = "cells" if found.is_counted else "sketch"
-    if regret > (settings.max_cell_regret if found.is_counted else settings.max_regret):
-        seen = f"other centroids would have {regret:.0%} less SSE"
-    elif disagreement > settings.max_disagreement:
-        seen = f"these centroids would have an SSE that differs by {disagreement:.0%}"
-    else:
+    max_regret = settings.max_cell_regret if found.is_counted else settings.max_regret
+    parts = max(0.0, regret) / max_regret, disagreement / settings.max_disagreement
+    if np.hypot(*parts) <= 1:
         return None
+    if parts[0] >= parts[1]:
+        seen = f"other centroids would have {regret:.0%} less SSE"
+    else:
+        seen = f"these centroids would have an SSE that differs by {disagreement:.0%}"
     sentence = Message(
         f"On other data with the same {source}, {seen}: too little is known to place centroids "
         f"well, and the SSE may be far above that of k-means. ",

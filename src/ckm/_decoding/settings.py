@@ -264,7 +264,8 @@ class Settings:
     # too few or too wide 0.04 to 0.8.
     max_cell_regret: float = 0.03
     # The same for the standard deviation of the SSE over measures: good results had up to 0.06,
-    # narrow clusters beside wide ones 0.14.
+    # narrow clusters beside wide ones 0.12 and more. Both together count as the root of the sum of
+    # their squares, each as a share of its limit.
     max_disagreement: float = 0.1
     # Share of the SSE by which the variance of the data may differ from that of separate clusters,
     # and share of the total variance, which the weights of clusters far apart do not give exactly.
