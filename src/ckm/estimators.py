@@ -43,7 +43,8 @@ class CompressiveKMeans(
         The number K of clusters.
     sketch_size : "auto" or int, default="auto"
         The number m of frequencies; "auto" is 5 * n_clusters * n_features; beside cells
-        at most 4000, or 2 * n_clusters * n_features if that is more.
+        fewer, but at least 2 * n_clusters * n_features, for more than 10 columns or if
+        n_clusters * n_features > 800.
     scale : "auto" or float, default="auto"
         The variance that the frequencies are adapted to; "auto" estimates it from a sample of the
         rows.
@@ -65,8 +66,8 @@ class CompressiveKMeans(
         The number of decodings from different starts, of which the best is kept.
     cells : "auto" or int, default="auto"
         The number of anchors around which rows are counted and summed in the same pass, by which
-        centroids are placed; "auto" is 16 per cluster (none on a GPU), 0 decodes the frequencies
-        alone.
+        centroids are placed; "auto" is 16 per cluster (none on a GPU without Triton), 0 decodes
+        the frequencies alone.
     pool : int, default=1000
         The number of sampled rows that decoding may start from. `fit` discards them at its end;
         `partial_fit` keeps them between calls.

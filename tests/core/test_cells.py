@@ -163,12 +163,15 @@ def test_the_number_of_cells() -> None:
         (10, 10, "auto", 500),
         (100, 8, "auto", 4000),
         (100, 10, "auto", 4000),
+        (10, 16, "auto", 650),
+        (10, 64, "auto", 1280),
+        (10, 64, 0, 3200),
         (1000, 5, "auto", 10_000),
         (1000, 5, 30, 10_000),
         (1000, 5, 0, 25_000),
     ],
 )
-def test_many_clusters_have_fewer_frequencies_beside_cells(
+def test_many_clusters_or_columns_have_fewer_frequencies_beside_cells(
     K: int, n: int, cells: int | str, m: int
 ) -> None:
     assert SketchOptions(K, cells=cells).check(n) == m

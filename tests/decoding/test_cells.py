@@ -63,6 +63,17 @@ def test_rows_that_have_moved_since_are_noticed() -> None:
     assert found.centroids.tobytes() == alone.centroids.tobytes()
 
 
+def test_a_few_rows_in_wide_cells_have_not_moved() -> None:
+    """Heavy tails: the outermost rows are not in the sample that the anchors were chosen on."""
+    s = ckm.sketch(skewed(), n_clusters=5, random_state=0)
+    before = CellMeasure.of(s)
+    after = CellMeasure.of(s + ckm.sketch(20 * skewed(100, 1), like=s))
+    assert before is not None
+    assert after is not None
+    assert after.variance_within > 3 * before.variance_within
+    assert after.widening == pytest.approx(before.widening, rel=0.1)
+
+
 @pytest.mark.parametrize("distance", [1e3, 1e6])
 @pytest.mark.parametrize("N", [2000, 50_000])
 def test_one_row_far_away_gets_its_centroid(N: int, distance: float) -> None:

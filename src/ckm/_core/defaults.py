@@ -7,11 +7,14 @@ DEFAULT_DISTRIBUTION = "multiscale"
 # Anchors per cluster: cells then take about as many bytes as m = 5 K n frequencies, and at most a
 # quarter of their time. With 20 the median SSE was the same to 0.0001.
 CELLS_PER_CLUSTER = 16
-# Frequencies up to which there are m = 5 K n beside cells too. Beyond, where they would take most
-# of the pass, cells carry the result: there are as many per coordinate of a centroid as certify the
-# cells, and still decode (`Settings.min_frequencies_per_coordinate`) if the cells are stale.
-MANY_FREQUENCIES = 4000
-FREQUENCIES_BESIDE_CELLS = 2
+# Beside cells, which carry the result, there may be fewer frequencies than 5 K n: so many that they
+# take at most this many multiply-adds per row and coordinate of a centroid (8 times what cells do;
+# n + 16 for each frequency, so this concerns more than 10 columns), and at most so many in all.
+MAX_WORK_BESIDE_CELLS = 130
+MAX_FREQUENCIES_BESIDE_CELLS = 4000
+# But as many, per coordinate, as certify the cells, and still decode if the cells are stale
+# (`Settings.min_frequencies_per_coordinate`).
+MIN_FREQUENCIES_BESIDE_CELLS = 2
 # Rows that `fit` samples beside the sketch: enough to start from and to keep outliers, and at ten
 # columns about as many bytes as the sketch.
 DEFAULT_POOL = 1000

@@ -179,13 +179,30 @@ def _unique_rows(rows: FloatArray) -> tuple[FloatArray, IntArray]:
 
     `np.unique` compares whole rows as structures, where NumPy turns a Ctrl-C into a TypeError.
     """
-    order = np.lexsort(rows.T[::-1])
+    order = _sorting_order(rows)
     ordered = rows[order]
     is_first = np.ones(len(rows), bool)
     is_first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
     inverse = np.empty(len(rows), np.int64)
     inverse[order] = np.cumsum(is_first) - 1
     return ordered[is_first], inverse
+
+
+def _sorting_order(rows: FloatArray) -> IntArray:
+    """The order that sorts rows by their first column, equal ones by their second, and so on."""
+    order = np.argsort(rows[:, 0], kind="stable")
+    compared = 1
+    while compared < rows.shape[1]:
+        ordered = rows[order, :compared]
+        is_equal = (ordered[1:] == ordered[:-1]).all(axis=1)
+        is_tied = np.append(is_equal, False) | np.insert(is_equal, 0, False)
+        if not is_tied.any():
+            break
+        # Few rows are equal in many columns: only these are compared further.
+        compared = min(2 * compared, rows.shape[1])
+        tied = order[is_tied]
+        order[is_tied] = tied[np.lexsort(rows[tied, :compared].T[::-1])]
+    return np.asarray(order)
 
 
 def _effective_size(weights: FloatArray) -> float:

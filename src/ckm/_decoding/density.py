@@ -31,10 +31,14 @@ from ckm._decoding.search import Prior, initialise_mixture, make_prior, recover_
 from ckm._decoding.starts import require_init
 from ckm._kmeans.assign import Centroids
 from ckm._kmeans.breathing import place
+from ckm._kmeans.points import points_on
 from ckm._sources.arrays import ArraySource
 from ckm._util.arrays import BoolArray, FloatArray
 
 _log = logging.getLogger(__name__)
+
+# Centroids, their shares, and the mean squared distance to the nearest: what `place` returns.
+Placement = tuple[FloatArray, FloatArray, float]
 
 
 def by_density(
@@ -84,11 +88,13 @@ def _decode_cells(
         return None
     # The few means show where centroids belong; many points then refine and compare them.
     means = _joined(cells.means, cells.shares, outliers)
-    starts = [place(*means, K, rng, n_init=2)[0] for _ in range(settings.runs_on_cells(K))]
+    runs = [place(*means, K, rng, n_init=2) for _ in range(settings.runs_on_cells(K))]
     count = max(settings.cell_points, settings.cell_points_per_cluster * K)
     points, weights = _joined(*cells.draw(rng, count), outliers)
     refine = partial(place, points, weights, K, rng, 0, search=False, device=problem.device)
+    starts = _best_of(runs, settings.refined_runs)
     C, alpha, mean_square = min((refine(C) for C in starts), key=itemgetter(2))
+    C = _average_draws(problem, cells, outliers, C, rng, count)
     known_weights = None
     beyond = cells.variance_beyond(settings.wide_cell * cells.variance_within)
     if beyond <= settings.max_wide_share * mean_square:
@@ -118,6 +124,41 @@ def _doubt_of_cells(
     count = max(settings.regret_points, settings.regret_points_per_cluster * len(C))
     points, weights = _joined(*cells.draw_lines(rng, count), outliers)
     return compare_measure(points, weights, C, settings)
+
+
+def _average_draws(
+    problem: Problem,
+    cells: CellMeasure,
+    outliers: SampledRows | None,
+    C: FloatArray,
+    rng: np.random.Generator,
+    count: int,
+) -> FloatArray:
+    """Centroids at the means of many drawn points, which need not be in memory together.
+
+    Centroids that are the means of a few hundred points are off by chance, and fit these points
+    better than others. Each draw moves them to the means of all draws so far.
+    """
+    wanted = problem.settings.drawn_points_per_cluster * len(C)
+    sums = np.zeros(C.shape)
+    mass = np.zeros(len(C))
+    for _ in range(wanted // count - 1):
+        points, weights = _joined(*cells.draw(rng, count), outliers)
+        own_sums, own_mass = points_on(problem.device, points, weights).sums(C)
+        sums += own_sums
+        mass += own_mass
+        has_points = mass > 0
+        C = np.where(has_points[:, None], sums / np.where(has_points, mass, 1.0)[:, None], C)
+    return C
+
+
+def _best_of(runs: list[Placement], count: int) -> list[FloatArray]:
+    """The centroids of the best runs, of those that ended at the same place only one."""
+    best = list[Placement]()
+    for run in sorted(runs, key=itemgetter(2)):
+        if len(best) < count and not (best and np.isclose(run[2], best[-1][2], rtol=1e-6, atol=0)):
+            best.append(run)
+    return [C for C, _, _ in best]
 
 
 def _joined(

@@ -60,6 +60,11 @@ class Kernel(Protocol):
 
         return tally_cells(anchors, origin, on_host(rows), weights)
 
+    @property
+    def keeps_cells(self) -> bool:
+        """Whether cells are computed where the sums are, so that they are kept by default."""
+        return True
+
     def plan(self, n_features: int, n_threads: int, on_device: bool = False) -> Plan | None:
         """How blocks of rows should be cut; None if the kernel has no preference.
 

@@ -83,8 +83,8 @@ def sketch(
         Data without rows gives an empty sketch.
     n_clusters : int, optional
         The number K of clusters that the sketch will be decoded to. Sets the size of the sketch to
-        m = 5 K n unless `sketch_size` is given; beside cells to at most 4000, or 2 K n if that is
-        more. With `like`, it is only checked that the size is sufficient.
+        m = 5 K n unless `sketch_size` is given; beside cells to fewer, but at least 2 K n, if
+        n > 10 or K n > 800. With `like`, it is only checked that the size is sufficient.
     sketch_size : int, optional
         The number m of frequencies.
     scale : "auto" or float, default="auto"
@@ -121,8 +121,8 @@ default="multiscale"
         The number of anchors, which a sample of the rows decides. In the same pass each row goes to
         the nearest one, and the sketch keeps count, sum and squared length of the rows of each
         cell: centroids are then placed faster and better. A cell of one row is that row. "auto" is
-        16 per cluster, or none on a GPU, since cells are computed on the CPU; 0 keeps the
-        frequencies alone. With `like`, its anchors are used.
+        16 per cluster (none on a GPU without Triton); 0 keeps the frequencies alone. With `like`,
+        its anchors are used.
     pool : int, default=0
         The number of sampled rows to keep in the sketch, from which the decoder can start and
         place centroids. A hundred per cluster are worth as much as the sketch itself. Rows far
@@ -264,9 +264,7 @@ def _run_pass(
 ) -> tuple[Sketch, State]:
     """Sketch the rows of a source, from the checkpoint on that `writer` resumes."""
     this_pass = plan_pass(source, execution)
-    is_on_gpu = source.is_on_gpu if execution.device == "auto" else execution.device != "cpu"
-    if options.cells == "auto" and model is None and is_on_gpu:
-        # Cells are computed on the CPU, which would take far longer than the sketch on a GPU.
+    if options.cells == "auto" and model is None and not this_pass.kernel.keeps_cells:
         options = replace(options, cells=0)
     if writer is not None:
         this_pass = replace(this_pass, step=writer.step)

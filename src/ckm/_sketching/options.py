@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from ckm._core.defaults import (
     CELLS_PER_CLUSTER,
     DEFAULT_DISTRIBUTION,
-    FREQUENCIES_BESIDE_CELLS,
-    MANY_FREQUENCIES,
+    MAX_FREQUENCIES_BESIDE_CELLS,
+    MAX_WORK_BESIDE_CELLS,
+    MIN_FREQUENCIES_BESIDE_CELLS,
 )
 from ckm._core.laws import (
     FREQUENCIES_PER_PARAMETER,
@@ -23,6 +24,8 @@ from ckm.errors import ParameterError
 
 # Bytes that a frequency takes at least, whatever the distribution: sums, radius and direction.
 _BYTES_PER_FREQUENCY = 40
+# Multiply-adds that cosine and sine of a phase take, beside n for the phase.
+WORK_PER_PAIR = 16
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,7 @@ def resolve_size(
     n_clusters: int | None, sketch_size: int | None, n_features: int, has_cells: bool = False
 ) -> int:
     """The number m of frequencies: `sketch_size`, or five for each of the K n coordinates to be
-    found (Section 4.3), or fewer beside the cells of many clusters.
+    found (Section 4.3), or fewer beside cells if there are many columns or clusters.
     """
     if n_clusters is not None:
         n_clusters = check_whole_number(n_clusters, "n_clusters", 1)
@@ -135,7 +138,9 @@ def resolve_size(
     m = FREQUENCIES_PER_PARAMETER * coordinates
     if not has_cells:
         return m
-    return min(m, max(MANY_FREQUENCIES, FREQUENCIES_BESIDE_CELLS * coordinates))
+    affordable = MAX_WORK_BESIDE_CELLS * coordinates // (n_features + WORK_PER_PAIR)
+    least = MIN_FREQUENCIES_BESIDE_CELLS * coordinates
+    return max(least, min(m, affordable, MAX_FREQUENCIES_BESIDE_CELLS))
 
 
 def check_cells(cells: int | str) -> int:

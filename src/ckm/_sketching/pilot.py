@@ -122,6 +122,9 @@ def _beyond_gap(column: FloatArray, weights: FloatArray) -> BoolArray:
 
 def _weighted_median(column: FloatArray, weights: FloatArray) -> float:
     """The first value, in increasing order, that has half of the weight at or below it."""
+    if (weights == 1).all():
+        middle = (len(column) - 1) // 2
+        return float(np.partition(column, middle)[middle])
     by_value = np.argsort(column)
     middle = np.searchsorted(np.cumsum(weights[by_value]), weights.sum() / 2)
     return float(column[by_value[middle]])

@@ -30,6 +30,8 @@ from ckm.errors import DataError
 
 # Pilot rows per cluster: with fewer, the variance within clusters is mostly chance.
 MIN_ROWS_PER_CLUSTER = 4
+# More would only take longer.
+MAX_ROWS_PER_CLUSTER = 50
 # Lloyd iterations: frequencies cover a range of scales, so the variance need not be exact.
 LLOYD_ITERATIONS = 10
 # Size of the paper's small sketch: as in Keriven et al. (2016).
@@ -118,8 +120,10 @@ def cluster_variance(pilot: Pilot, K: int, rng: np.random.Generator) -> float:
     Multiplying the data by s multiplies it by s^2.
     """
     total_variance = _positive_total_variance(pilot)
-    rows = pilot.rows - pilot.origin
-    weights = pilot.weights
+    # A pilot for anchors has more rows than this needs. They are sorted: some of each region.
+    step = -(-len(pilot) // max(PILOT_ROWS, MAX_ROWS_PER_CLUSTER * K))
+    rows = pilot.rows[::step] - pilot.origin
+    weights = pilot.weights[::step]
     K = min(K, max(1, len(rows) // MIN_ROWS_PER_CLUSTER))
     points = WeightedPoints(rows, weights, subtract=True)
     seeds = kmeans_plus_plus(points, K, rng, stop_when_covered=True)

@@ -53,8 +53,8 @@ class Sketcher:
     ----------
     n_clusters : int, optional
         The number K of clusters that the sketch will be decoded to. Sets the size of the sketch to
-        m = 5 K n unless `sketch_size` is given; beside cells to at most 4000, or 2 K n if that is
-        more.
+        m = 5 K n unless `sketch_size` is given; beside cells to fewer, but at least 2 K n, if
+        n > 10 or K n > 800.
     sketch_size : int, optional
         The number m of frequencies.
     scale : "auto" or float, default="auto"
@@ -76,8 +76,8 @@ default="multiscale"
     nan : {"error", "drop"}, default="error"
         How to handle missing values: raise an error, or drop their rows.
     cells : "auto" or int, default="auto"
-        The number of anchors around which cells of rows are kept; "auto" is 16 per cluster (none on
-        a GPU), 0 none.
+        The number of anchors around which cells of rows are kept; "auto" is 16 per cluster, 0
+        none.
     pool : int, default=0
         The number of sampled rows to keep in the sketch.
     random_state : int, Generator, RandomState or None, default=None

@@ -11,13 +11,14 @@ rows are copied, and uses every GPU there is. A GPU without Triton runs the plai
 """
 
 import logging
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 import torch
 
+from ckm._core.cells import Anchors, Cells
 from ckm._core.frequencies import Frequencies
 from ckm._core.moments import has_full_moment
 from ckm._core.pool import Pool
@@ -118,19 +119,40 @@ class GpuKernel(Kernel):
         """
         if not len(rows):
             return Tally.empty(frequencies.m, frequencies.n)
-        if is_on_gpu(rows):
-            rows = DeviceRows.of(rows)
-        elif is_tensor(rows):
-            rows = rows.detach().numpy()
-        if isinstance(rows, DeviceRows):
-            return self._sum_in_place(frequencies, rows, weights)
-        with self._streams.lane(self._device) as lane:
-            there = lane.copied("rows", rows)
-            return self._sum(frequencies, there, weights, lane, nullcontext())
+        with self._lane_for(rows) as (lane, there, turn):
+            return self._sum(frequencies, there, weights, lane, turn)
+
+    def tally_cells(
+        self,
+        anchors: Anchors,
+        origin: FloatArray,
+        rows: Any,
+        weights: FloatArray | None = None,
+    ) -> Cells:
+        """The cells of these rows, which are finite. Sums with weights are computed on the CPU."""
+        if weights is not None or not len(rows):
+            return super().tally_cells(anchors, origin, rows, weights)
+        with self._lane_for(rows) as (lane, there, turn):
+            if not self._has_triton(lane.device):
+                return super().tally_cells(anchors, origin, rows)
+            from ckm._kernels.gpu import tallying
+
+            with turn:
+                there = there.synchronized() if isinstance(there, DeviceRows) else there
+                with self._streams.launching(tallying, *anchors.values.shape, lane.device):
+                    if not tallying.CELL_EXACTNESS(lane.device, anchors.n):
+                        return super().tally_cells(anchors, origin, rows)
+                    found = tallying.sum_cells(anchors, origin, there)
+            return found.collected()
+
+    @property
+    def keeps_cells(self) -> bool:
+        """Whether there is a kernel for cells: with Triton."""
+        return all(map(self._has_triton, self._gpus()))
 
     def plan(self, n_features: int, n_threads: int, on_device: bool = False) -> Plan | None:
         """Blocks that are worth a launch, and as many threads as keep every GPU busy."""
-        gpus = [self._device] if self._device else list(range(torch.cuda.device_count()))
+        gpus = self._gpus()
         memory = min(torch.cuda.get_device_properties(gpu).total_memory for gpu in gpus)
         most = DEVICE_BYTES if on_device else self._staged_bytes
         block_rows = rows_at_once(n_features, min(memory // _MEMORY_PARTS, most))
@@ -148,16 +170,30 @@ class GpuKernel(Kernel):
         """A sample of at most `capacity` of these rows, drawn where they are."""
         return draw_pool(rng, rows, weights, capacity, frequencies)
 
-    def _sum_in_place(
-        self, frequencies: Frequencies, rows: DeviceRows, weights: FloatArray | None
-    ) -> Tally:
-        """The tally of rows on a GPU, copied only if another GPU is asked for."""
+    def _gpus(self) -> list[Any]:
+        if self._device is not None:
+            return [self._device]
+        return [torch.device("cuda", i) for i in range(torch.cuda.device_count())]
+
+    @contextmanager
+    def _lane_for(self, rows: Any) -> Iterator[tuple[Any, Any, Any]]:
+        """A lane of the GPU that sums these rows, the rows there, and the turn in which to launch.
+
+        Rows on a GPU are copied only if another one is asked for.
+        """
+        if is_on_gpu(rows):
+            rows = DeviceRows.of(rows)
+        elif is_tensor(rows):
+            rows = rows.detach().numpy()
+        if not isinstance(rows, DeviceRows):
+            with self._streams.lane(self._device) as lane:
+                yield lane, lane.copied("rows", rows), nullcontext()
+            return
         if self._device is not None and rows.tensor.device != self._device:
             rows = DeviceRows.of(rows.synchronized().to(self._device))
         device = rows.tensor.device
         with self._streams.lane(device) as lane:
-            turn = self._streams.in_turn(device)
-            return self._sum(frequencies, rows, weights, lane, turn)
+            yield lane, rows, self._streams.in_turn(device)
 
     def _sum(
         self, frequencies: Frequencies, rows: Any, weights: FloatArray | None, lane: Any, turn: Any
