@@ -22,9 +22,9 @@ QUICK = [
     ("0.1 times the unit", "cells", "uncertain"),
     ("200 outliers at 30", "sketch", "far-out"),
 ]
+SAMPLED = ("mostly one row", "sketch", "uncertain")
 LONG = [
     ("64 clusters, n=20, K=16", "sketch", "uncertain"),
-    ("mostly one row", "sketch", "uncertain"),
     ("pairs 0.5 apart", "sketch", "uncertain"),
     ("widths 1 to 10", "sketch", "uncertain"),
     ("widths 1 to 100", "pool", "uncertain"),
@@ -35,7 +35,11 @@ LONG = [
 
 @pytest.mark.parametrize(
     ("name", "variant", "status"),
-    [*QUICK, *(pytest.param(*case, marks=pytest.mark.slow) for case in LONG)],
+    [
+        *QUICK,
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in LONG),
+        pytest.param(*SAMPLED, marks=[pytest.mark.slow, pytest.mark.sampled]),
+    ],
 )
 def test_a_result_far_above_k_means_says_so(name: str, variant: str, status: str) -> None:
     made = FAILURES[name](0)
