@@ -1,8 +1,9 @@
 """MNIST: its images and digits, and the paper's spectral features of any number of images
 (Section 4.1).
 
-The paper used VLFeat, FLANN and infMNIST. Here OpenCV's SIFT, faiss's HNSW (spectral.py) and the
-deformations of deform.py take their places. Each stage is cached on disk.
+The paper used VLFeat, FLANN and infMNIST. Here OpenCV's SIFT, exact neighbours on a GPU or faiss's
+HNSW without one (spectral.py), and the deformations of deform.py take their places. Each stage is
+cached on disk.
 """
 
 import gzip
@@ -91,7 +92,7 @@ def features(n_images: int) -> tuple[np.ndarray, np.ndarray]:
     images, digits = originals()
     settings = repr((spectral.SETTINGS, DEFAULT, images.shape))
     digest = hashlib.sha256(settings.encode() + images.tobytes()).hexdigest()[:12]
-    prefix = f"mnist-{n_images}-{digest}"
+    prefix = f"mnist-{n_images}-{digest}" + "-exact" * spectral.on_gpu()
 
     def make_graph() -> sparse.csr_array:
         batches = enlarged(images, n_images)

@@ -155,6 +155,23 @@ def test_rows_may_be_passed_instead_of_a_pool(clusters: np.ndarray, init: str) -
         ckm.decode(bare, 3, init=init, random_state=1)
 
 
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("K", "widths"), [(3, [0.05, 0.05, 0.05]), (10, np.geomspace(0.01, 1, 10))]
+)
+def test_range_starts_find_clusters_that_are_tight_or_of_very_different_widths(
+    K: int, widths: list[float]
+) -> None:
+    rng = np.random.default_rng(K)
+    means = 2 * rng.normal(size=(K, 10))
+    labels = rng.integers(0, K, size=5000)
+    X = means[labels] + np.array(widths)[labels, None] * rng.normal(size=(5000, 10))
+    sketch = ckm.sketch(X, sketch_size=1000, distribution="adapted-radius", cells=0, random_state=0)
+    found = ckm.decode(sketch, K, decoder="clompr", init="range", random_state=0)
+    true = ((X - means[labels]) ** 2).sum()
+    assert -found.score(X) < 1.1 * true
+
+
 def test_distinct_rows_are_found_exactly_though_more_clusters_were_asked_for() -> None:
     corners = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
     s = ckm.sketch(

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 import ckm
 from ckm._core.frequencies import Frequencies
+from ckm._sketching.pilot import Pilot
+from ckm._sketching.scale import decay_scale
 from ckm.errors import DataError, ScaleWarning
 
-# Phases are float32: rounding moves the moduli that sigma^2 is fitted to by a few 2**-24, in each
-# of three rounds. Worst seen: 4e-8.
+# Phases are float32: rounding moves the moduli that sigma^2 is fitted to by a few 2**-24.
 ROUNDING = 1e-6
 
 
@@ -81,11 +82,41 @@ def test_the_scale_of_one_gaussian_is_its_variance(n: int) -> None:
     assert scale_of(X) == pytest.approx(9.0, rel=0.1)
 
 
-def test_the_scale_is_that_of_a_cluster_not_of_the_whole() -> None:
-    X = ckm.datasets.gaussian_mixture(5000, 10, 10, separation=30, random_state=0).rows
-    cluster = 1.0
-    whole = X.var(axis=0).mean()
-    assert cluster < scale_of(X) < np.sqrt(cluster * whole)
+def clusters(K: int, widths: np.ndarray | float, n: int = 10) -> np.ndarray:
+    """5000 rows of K clusters around means with unit variance, of the given standard deviations."""
+    rng = np.random.default_rng(K)
+    means = rng.normal(size=(K, n))
+    labels = rng.integers(0, K, size=5000)
+    noise = rng.normal(size=(5000, n))
+    return means[labels] + np.broadcast_to(widths, K)[labels, None] * noise
+
+
+def relative_scale(X: np.ndarray) -> float:
+    """The scale of the paper's rule, over the mean variance of a column."""
+    return scale_of(X) / X.var(axis=0).mean()
+
+
+@pytest.mark.parametrize("K", [2, 3, 10, 30])
+def test_the_scale_of_tight_clusters_is_that_of_the_distances_between_them(K: int) -> None:
+    assert 0.1 < relative_scale(clusters(K, 1e-2)) < 1.2
+
+
+@pytest.mark.parametrize("K", [2, 3, 10, 30])
+def test_the_width_of_tight_clusters_does_not_matter(K: int) -> None:
+    assert relative_scale(clusters(K, 1e-4)) == pytest.approx(
+        relative_scale(clusters(K, 1e-2)), rel=0.02
+    )
+
+
+def test_clusters_of_very_different_widths_do_not_shrink_the_scale() -> None:
+    assert 0.3 < relative_scale(clusters(10, np.geomspace(1e-3, 1, 10))) < 1.2
+
+
+def test_the_scale_is_found_in_thousands_of_columns() -> None:
+    rng = np.random.default_rng(0)
+    pilot = Pilot(rng.normal(size=(500, 3000)), np.ones(500))
+    # The variance of 500 rows along a direction deviates by 6 %.
+    assert decay_scale(pilot, rng) == pytest.approx(1.0, rel=0.2)
 
 
 @pytest.mark.parametrize("K", [5, 20])

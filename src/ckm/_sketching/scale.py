@@ -1,9 +1,9 @@
 """What a pilot says about the data: above all the scale sigma^2, for which there are two rules.
 
 Frequencies should distinguish what K centroids distinguish. The default rule is therefore the
-variance within K clusters of the pilot. The paper's rule, kept for its own laws, does not know K:
-the modulus of a Gaussian's characteristic function decays as exp(-R^2 sigma^2 / 2), and a small
-sketch of the pilot shows where that of the data does (Keriven et al., 2016).
+variance within K clusters of the pilot. The paper's rule, for its own laws, does not know K: the
+modulus of a Gaussian's characteristic function decays as exp(-R^2 sigma^2 / 2), and a small sketch
+of the pilot shows where that of the data does (Keriven et al., 2016).
 """
 
 import math
@@ -36,11 +36,15 @@ MAX_ROWS_PER_CLUSTER = 50
 LLOYD_ITERATIONS = 10
 # Size of the paper's small sketch: as in Keriven et al. (2016).
 PILOT_FREQUENCIES = 500
-# Bands of |omega| whose largest modulus is fitted: as in Keriven et al. (2016).
+# Bands of |omega|, each of which gives one modulus to fit: as in Keriven et al. (2016).
 RADIUS_BANDS = 30
-# Rounds of the paper's rule. More of them end at scales so small that clusters no longer look like
-# the decoder's Diracs.
-DECAY_ROUNDS = 3
+# The modulus of a band is this quantile of those in it. Their largest, as in Keriven et al. (2016),
+# is that of the direction in which the data varies least: with fewer clusters than columns, the
+# width of one cluster. Their median gives many clusters in few columns too large a scale.
+# `benchmarks.scale_rule` shows the SSE at parts and multiples of the scale.
+MODULUS_QUANTILE = 0.75
+# Range of the logarithm of sigma^2 that is searched, around the mean variance of a column.
+LOG_RANGE = 7.0
 
 
 class PilotSummary(NamedTuple):
@@ -135,40 +139,41 @@ def cluster_variance(pilot: Pilot, K: int, rng: np.random.Generator) -> float:
 
 
 def decay_scale(pilot: Pilot, rng: np.random.Generator) -> float:
-    """The sigma^2 for which exp(-R^2 sigma^2 / 2) best follows the modulus of the pilot's sketch.
+    """The sigma^2 for which exp(-R^2 sigma^2 / 2) best follows the modulus of the pilot's sketch,
+    at frequencies so low that it has only begun to fall.
 
     Multiplying the data by s multiplies it by s^2.
     """
-    origin = pilot.origin
-    total_weight = pilot.weights.sum()
-    # Deviation: the search starts at the pilot's total variance, not at 1, which would tie the
-    # answer to the data's units. From there the first round finds the variance of the whole, and
-    # each further round comes closer to that of a cluster.
+    # Deviation: the frequencies are those of the pilot's total variance, not of a variance of 1,
+    # which would tie the answer to the data's units; and there is one round. Where clusters are
+    # tighter than the distances between them, the modulus first falls with the variance of the
+    # whole, and then stays at about 1 / sqrt(K) until their width. A second round would fit that
+    # plateau, and every further one ends at a smaller scale. Frequencies so high are no use to the
+    # decoder: around each centroid they leave a maximum as narrow as the tightest cluster, which no
+    # search from elsewhere finds.
+    n = pilot.rows.shape[1]
     scale = _positive_total_variance(pilot)
-    kernel = load_kernel("cpu")
-    for _ in range(DECAY_ROUNDS):
-        unit = adapted_radius(rng, PILOT_FREQUENCIES, len(origin))
-        frequencies = Frequencies(scaled_turns(unit, scale), origin, scale, "adapted-radius")
-        sums = kernel.tally(frequencies, pilot.rows, pilot.weights).sums
-        cosines, sines = sums * (UNIT / total_weight)
-        scale *= _fit_decay(np.linalg.norm(unit, axis=1), np.hypot(cosines, sines))
-    return scale
+    unit = adapted_radius(rng, PILOT_FREQUENCIES, n)
+    frequencies = Frequencies(scaled_turns(unit, scale), pilot.origin, scale, "adapted-radius")
+    sums = load_kernel("cpu").tally(frequencies, pilot.rows, pilot.weights).sums
+    cosines, sines = sums * (UNIT / pilot.weights.sum())
+    radii = np.linalg.norm(unit, axis=1)
+    return scale * _fit_decay(radii, np.hypot(cosines, sines), -math.log(n))
 
 
-def _fit_decay(radii: FloatArray, moduli: FloatArray) -> float:
-    """The s for which exp(-R^2 s / 2) best follows, by least squares, the largest modulus in each
-    band of radii R.
+def _fit_decay(radii: FloatArray, moduli: FloatArray, log_centre: float) -> float:
+    """The s for which exp(-R^2 s / 2) best follows, by least squares, the modulus in each band of
+    radii R; log s is searched in `LOG_RANGE` around `log_centre`.
     """
     bands = np.array_split(np.argsort(radii), RADIUS_BANDS)
-    peaks = np.array([band[np.argmax(moduli[band])] for band in bands])
-    r2 = radii[peaks] ** 2
-    y = moduli[peaks]
+    r2 = np.array([np.mean(radii[band] ** 2) for band in bands])
+    y = np.array([np.quantile(moduli[band], MODULUS_QUANTILE) for band in bands])
 
     def misfit(log_s: float) -> float:
         return float(((np.exp(-0.5 * r2 * math.exp(log_s)) - y) ** 2).sum())
 
-    # The misfit has several minima: a grid finds the lowest, and a bounded search refines it.
-    grid = np.linspace(-7, 7, 57)
+    # The misfit may have several minima: a grid finds the lowest, and a bounded search refines it.
+    grid = log_centre + np.linspace(-LOG_RANGE, LOG_RANGE, 57)
     step = grid[1] - grid[0]
     best = grid[np.argmin([misfit(g) for g in grid])]
     bounds = (best - step, best + step)
