@@ -74,6 +74,20 @@ def test_a_few_rows_in_wide_cells_have_not_moved() -> None:
     assert after.widening == pytest.approx(before.widening, rel=0.1)
 
 
+def test_few_frequencies_judge_few_cells() -> None:
+    """One Gaussian for each of four cells per cluster leaves a residual, but the cells are no wider
+    than expected: the sketch, which is too small to be decoded alone, has nothing better.
+    """
+    X = np.random.default_rng(0).integers(0, 2, size=(20_000, 6)).astype(float)
+    s = ckm.sketch(X, n_clusters=6, sketch_size=21, cells=24, random_state=0)
+    problem = Problem.of(s)
+    assert not problem.can_stand_alone(6)
+    found = ckm.decode(s, 6, random_state=0)
+    assert np.sqrt(found.cost / problem.m) > 0.03
+    assert Status.SMALL_SKETCH not in {finding.status for finding in found.findings}
+    assert relative_sse(X, found.centroids) < 1.05
+
+
 @pytest.mark.parametrize("distance", [1e3, 1e6])
 @pytest.mark.parametrize("N", [2000, 50_000])
 def test_one_row_far_away_gets_its_centroid(N: int, distance: float) -> None:

@@ -324,7 +324,7 @@ def test_invalid_parameters_of_mixtures(options: dict[str, Any], seen: str) -> N
 
 
 def test_a_small_sketch_is_decoded_with_a_warning(X: np.ndarray) -> None:
-    s = sketch(X, n_clusters=None, sketch_size=11)
+    s = sketch(X, n_clusters=None, sketch_size=11, cells=0)
     with pytest.warns(
         SmallSketchWarning,
         match=r"11 frequencies; for 3 clusters in dimension 2 fewer than 2 K n = 12"

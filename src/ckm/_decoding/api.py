@@ -20,7 +20,7 @@ from ckm._core.sketch import Sketch
 from ckm._decoding.candidate import Candidate
 from ckm._decoding.clompr import by_clompr
 from ckm._decoding.density import by_density
-from ckm._decoding.diagnosis import diagnose, find_small_sketch
+from ckm._decoding.diagnosis import Status, diagnose
 from ckm._decoding.problem import Problem
 from ckm._decoding.sample import SampledRows
 from ckm._decoding.settings import DEFAULT, Settings
@@ -135,7 +135,11 @@ def decode(
         replicates=replicates,
         threads=thread_count(n_jobs),
     )
-    return run.decode(sketch, choose_device(sketch, K, device))
+    solution = run.decode(sketch, choose_device(sketch, K, device))
+    for finding in solution.findings:
+        if finding.status is Status.SMALL_SKETCH:
+            warn_user(finding.sentence, SmallSketchWarning)
+    return solution
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,12 +279,7 @@ def _require_decodable(sketch: Sketch, K: int) -> None:
             "rows to it first."
         )
     require_rows(sketch.count, K)
-    m = sketch.frequencies.m
-    n = sketch.frequencies.n
-    require_enough_frequencies(m, K, n)
-    finding = find_small_sketch(m, K, n)
-    if finding is not None:
-        warn_user(finding.sentence, SmallSketchWarning)
+    require_enough_frequencies(sketch.frequencies.m, K, sketch.frequencies.n)
 
 
 def require_rows(count: int, K: int, where: str = "The data") -> None:

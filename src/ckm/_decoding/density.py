@@ -84,7 +84,7 @@ def _decode_cells(
             outliers = rows.only(is_known).themselves()
             cells = cells.without(outliers)
     cost = cells.cost(problem.objective, outliers)
-    if not _are_certified(problem, cells, cost):
+    if not _are_certified(problem, cells, cost, K):
         return None
     # The few means show where centroids belong; many points then refine and compare them.
     means = _joined(cells.means, cells.shares, outliers)
@@ -170,7 +170,7 @@ def _joined(
     return np.vstack([points, outliers.values]), np.concatenate([weights, outliers.weights])
 
 
-def _are_certified(problem: Problem, cells: CellMeasure, cost: float) -> bool:
+def _are_certified(problem: Problem, cells: CellMeasure, cost: float, K: int) -> bool:
     """Whether the measure of the cells, of this cost, explains the sketch well enough that nothing
     is left to search for.
     """
@@ -185,8 +185,8 @@ def _are_certified(problem: Problem, cells: CellMeasure, cost: float) -> bool:
     )
     if residual <= settings.suspect_residual:
         return True
-    is_as_before = cells.widening <= settings.max_widening
-    return bool(residual <= settings.certified_residual and is_as_before)
+    limit = settings.max_widening if problem.can_stand_alone(K) else settings.max_widening_small
+    return bool(residual <= settings.certified_residual and cells.widening <= limit)
 
 
 def _weights_of_known(C: FloatArray, outliers: SampledRows | None) -> FloatArray:

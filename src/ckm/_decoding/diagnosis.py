@@ -10,7 +10,7 @@ from ckm._core.laws import FREQUENCIES_PER_PARAMETER
 from ckm._decoding.candidate import Candidate
 from ckm._decoding.objective import atoms
 from ckm._decoding.problem import Problem
-from ckm._decoding.settings import DEFAULT, Settings
+from ckm._decoding.settings import Settings
 from ckm._messages import Argument, Message
 from ckm._util.arrays import BoolArray, FloatArray
 
@@ -111,9 +111,10 @@ def diagnose(
     weights = found.weights
     known_weights = found.known_weights
     was_searched = known_weights is None or known_weights.sum() < _ALL_WEIGHT
-    K, n = C.shape
+    K = len(C)
     findings = (
-        find_small_sketch(problem.m, K, n, problem.settings),
+        # Few frequencies can judge cells that they could not replace.
+        None if found.is_counted else _find_small_sketch(problem, K),
         _find_stale_cells() if found.has_stale_cells else None,
         _find_other_spread(problem) if was_searched else None,
         _find_low_frequencies(problem, found) if was_searched else None,
@@ -127,13 +128,14 @@ def diagnose(
     return tuple(finding for finding in findings if finding)
 
 
-def find_small_sketch(m: int, K: int, n: int, settings: Settings = DEFAULT) -> Finding | None:
+def _find_small_sketch(problem: Problem, K: int) -> Finding | None:
     """Fewer frequencies than twice the coordinates to be found leave centroids in doubt."""
-    least = settings.min_frequencies_per_coordinate
-    if m >= least * K * n:
+    if problem.can_stand_alone(K):
         return None
+    n = problem.n
+    least = problem.settings.min_frequencies_per_coordinate
     sentence = Message(
-        f"This sketch has {m} frequencies; for {K} clusters in dimension {n} fewer than "
+        f"This sketch has {problem.m} frequencies; for {K} clusters in dimension {n} fewer than "
         f"{least} K n = {least * K * n} leave centroids in doubt. Sketch with ",
         Argument("sketch_size", FREQUENCIES_PER_PARAMETER * K * n),
         f" ({FREQUENCIES_PER_PARAMETER} K n), or ask for fewer clusters.",

@@ -111,6 +111,10 @@ class Problem:
         """The dimension."""
         return self.omega.shape[1]
 
+    def can_stand_alone(self, K: int) -> bool:
+        """Whether there are enough frequencies to decode K clusters without cells."""
+        return self.m >= self.settings.min_frequencies_per_coordinate * K * self.n
+
     @cached_property
     def objective(self) -> Objective:
         """The cost of mixtures against this sketch, on the CPU or on the problem's GPU."""

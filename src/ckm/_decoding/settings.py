@@ -221,13 +221,17 @@ class Settings:
     # --- Cells -----------------------------------------------------------------------------------
 
     # RMS residual per frequency, above what noise explains, up to which the sketch certifies the
-    # cells. Anchors that suited the rows left 0.001 to 0.018, those of the first fifth of sorted
-    # rows 0.02 to 0.16 (and 0.009 and 0.013 where that did no harm).
-    certified_residual: float = 0.03
+    # cells. Anchors that suited the rows left 0.001 to 0.036 with 20 cells per cluster and up to
+    # 0.07 with 3, those of the first fifth of sorted rows 0.02 to 0.17.
+    certified_residual: float = 0.1
     # From this residual on, cells must not be much wider than those of the rows that chose the
-    # anchors: rows that have moved are far from all anchors.
+    # anchors: rows that have moved are far from all anchors (the first fifth of sorted rows: 1.4
+    # times as wide where it did no harm, 2 to 300 times where it did).
     suspect_residual: float = 0.008
     max_widening: float = 1.2
+    # The same where the sketch is too small to be decoded alone: its centroids would be worse than
+    # those of cells that are moderately wide.
+    max_widening_small: float = 8.0
     # Multiple of the noise floor that is no part of the residual.
     cell_noise_ratio: float = 1.5
     # Points drawn from the cells, at least in all and per cluster.
