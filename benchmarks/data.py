@@ -232,6 +232,8 @@ REAL: dict[str, Any] = {
 }
 GROUPS = ("gaussian", "synthetic", "real", "heavy")
 DEFAULT_RATIO = 5
+# Sizes m / (K n) whose 16 m bytes are the budgets of 80, 160, 320 and 640 K n.
+BUDGET_RATIOS = (5, 10, 20, 40)
 
 
 def grid_cell(n_clusters: int, n_features: int, ratios: tuple[int, ...]) -> DataSet:
@@ -249,6 +251,16 @@ def prepare(sets: Sequence[DataSet]) -> None:
     if any(data.name == "mnist-spectral" for data in sets):
         with suppress(ImportError, OSError, EOFError, ValueError):  # a worker process reports it
             mnist_spectral()
+
+
+def rival_sets(quick: bool) -> list[DataSet]:
+    """Return the eleven sets on which summaries of equal bytes are compared."""
+    heavy = {name: HEAVY[name] for name in ("lognormal", "towns")}
+    return [
+        DataSet(name, group, BUDGET_RATIOS[:2] if quick else BUDGET_RATIOS, make)
+        for group, made in (("synthetic", SYNTHETIC), ("real", REAL), ("heavy", heavy))
+        for name, make in made.items()
+    ]
 
 
 def data_sets(groups: list[str], quick: bool) -> list[DataSet]:

@@ -15,7 +15,19 @@ import ckm
 from benchmarks.baselines import baseline, pycle_centroids, sse
 from benchmarks.data import DEFAULT_RATIO, DataSet, Unavailable
 from benchmarks.harness import RESULTS
+from benchmarks.mix import mix_sizes
 from benchmarks.processes import Outcome, RunLog
+from benchmarks.rivals import (
+    Summary,
+    bico,
+    cells_alone,
+    lightweight_coreset,
+    place_on,
+    sensitivity_coreset,
+    stream_kmeans,
+    tree_of_means,
+    uniform_sample,
+)
 
 POOL = 1000
 
@@ -56,9 +68,64 @@ class Case:
             self.X, sketch_size=1, pool=POOL, random_state=self.seed, n_jobs=1, cells=0
         ).pool.estimate()[:2]
 
+    @property
+    def budget(self) -> int:
+        """Return the bytes of m complex numbers, which every summary may take."""
+        return 16 * self.m
+
+    @cached_property
+    def mixed(self) -> ckm.Sketch:
+        """Return the sketch with cells that takes the same bytes."""
+        m, cells = mix_sizes(self.budget, self.K, self.X.shape[1])
+        return self._sketch(sketch_size=m, cells=cells)
+
+    @cached_property
+    def uniform(self) -> Summary:
+        """Return rows drawn uniformly."""
+        return uniform_sample(self.X, self.budget, self._rng)
+
+    @cached_property
+    def lightweight(self) -> Summary:
+        """Return a lightweight coreset."""
+        return lightweight_coreset(self.X, self.budget, self._rng)
+
+    @cached_property
+    def sensitive(self) -> Summary:
+        """Return a coreset by sensitivity."""
+        return sensitivity_coreset(self.X, self.K, self.budget, self._rng)
+
+    @cached_property
+    def streamed(self) -> Summary:
+        """Return the representatives of StreamKM++."""
+        return stream_kmeans(self.X, self.budget, self._rng)
+
+    @cached_property
+    def tree(self) -> Summary:
+        """Return the means of a merge-and-reduce tree."""
+        return tree_of_means(self.X, self.budget, self._rng)
+
+    @cached_property
+    def features(self) -> Summary:
+        """Return the features of BICO."""
+        return bico(self.X, self.budget)
+
+    @cached_property
+    def celled(self) -> Summary:
+        """Return cells without frequencies."""
+        return cells_alone(self.X, self.budget, self.seed)
+
+    @property
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(self.seed)
+
     def _sketch(self, **options: Any) -> ckm.Sketch:
-        arguments = {"cells": 0, "n_jobs": 1, "random_state": self.seed} | options
-        return ckm.sketch(self.X, n_clusters=self.K, sketch_size=self.m, **arguments)
+        arguments = {
+            "sketch_size": self.m,
+            "cells": 0,
+            "n_jobs": 1,
+            "random_state": self.seed,
+        } | options
+        return ckm.sketch(self.X, n_clusters=self.K, **arguments)
 
     @cached_property
     def equal_bytes(self) -> np.ndarray:
@@ -116,6 +183,18 @@ METHODS = {
     "pool-alone": Method("pool_rows", by_weighted_kmeans, False, "#009E73"),
     "equal-bytes": Method("equal_bytes", by_best_kmeans, True, "#CC79A7"),
 }
+# One-pass summaries of equal bytes, and the sketch with cells that they are compared with.
+MIX = "mix"
+RIVALS = {
+    "uniform": Method("uniform", place_on, True, "#CC79A7"),
+    "lightweight": Method("lightweight", place_on, True, "#AA4499"),
+    "sensitivity": Method("sensitive", place_on, True, "#882255"),
+    "streamkm++": Method("streamed", place_on, True, "#DDCC77"),
+    "means-tree": Method("tree", place_on, True, "#999933"),
+    "bico": Method("features", place_on, True, "#117733"),
+    "cells": Method("celled", place_on, True, "#44AA99"),
+}
+METHODS |= {MIX: Method("mixed", by_ckm, True, "#332288")} | RIVALS
 
 
 class Run(NamedTuple):

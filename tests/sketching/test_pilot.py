@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import ckm
+from ckm._sketching.pilot import draw_pilot
+from ckm._sources.arrays import ArraySource
 
 
 def test_the_origin_is_the_mean_of_the_pilot() -> None:
@@ -84,3 +86,17 @@ def test_constant_and_repeated_columns(law: str) -> None:
     assert ckm.sketch(
         np.repeat(X, 3, axis=0), n_clusters=4, random_state=0, distribution=law
     ).frequencies.scale == pytest.approx(good, rel=0.3)
+
+
+def test_a_pilot_that_chooses_anchors_keeps_outliers_first() -> None:
+    """Ten outliers with most of the variance, of which an even sample would hold two or three."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60_000, 3))
+    X[::6000] += 1000
+    pilot = draw_pilot(ArraySource(X), rng, 16_384)
+    assert (pilot.rows.min(axis=1) > 900).sum() == 10
+    # The others are drawn evenly, three quarters of the size.
+    assert abs(len(pilot) - 0.75 * 16_384) < 300
+    # The rows stand for all of them.
+    np.testing.assert_allclose(pilot.weights.sum(), len(X), rtol=0.03)
+    np.testing.assert_allclose(pilot.origin, X.mean(axis=0), atol=0.05)

@@ -24,6 +24,14 @@ MAX_OUTLIER_SHARE = 0.01
 # column that is mostly constant, a rare value is data.
 MAX_OUTLIER_SHARE_OF_VARYING = 0.1
 
+# Rows that are read for each row of a pilot that chooses anchors, where rows far from the mean are
+# kept first: a handful of outliers may have much of the SSE.
+ROWS_READ = 4
+MAX_NUMBERS_READ = 2**24
+# Share of the rows of such a pilot that is drawn by their squared distance from the mean; the
+# others are drawn evenly.
+TAIL_SHARE = 0.25
+
 
 @dataclass(frozen=True)
 class Pilot:
@@ -69,13 +77,38 @@ class Pilot:
 
 
 def draw_pilot(source: Source, rng: np.random.Generator, size: int = PILOT_ROWS) -> Pilot:
-    """Draw at most `size` rows from all over the source."""
-    rows, weights = source.sample(size, rng)
+    """Draw at most `size` rows from all over the source. A `size` beyond `PILOT_ROWS` is that of a
+    pilot that chooses anchors: about so many, or fewer, are kept of more rows that are read.
+    """
+    read = size
+    if size > PILOT_ROWS:
+        read = max(size, min(ROWS_READ * size, MAX_NUMBERS_READ // source.n_features))
+    rows, weights = source.sample(read, rng)
     usable = rows[np.isfinite(rows).all(axis=1)]
     centre = np.median(usable, axis=0) if len(usable) else np.zeros(source.n_features)
     if first_nonfinite(_centred(rows, centre)) is not None:
         _raise_first_nonfinite(source, centre)
+    if len(rows) > size:
+        rows, weights = _thin(rows, weights, centre, size, rng)
     return pilot_from_rows(rows, weights)
+
+
+def _thin(
+    rows: FloatArray,
+    weights: FloatArray,
+    centre: FloatArray,
+    size: int,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, FloatArray]:
+    """About `size` of the rows, weighted so that they stand for all of them."""
+    offsets = (rows - centre) / np.maximum(np.abs(rows - centre).max(), np.finfo(float).tiny)
+    tails = weights * (offsets**2).sum(axis=1)
+    shares = weights / weights.sum()
+    if tails.sum() > 0:
+        shares = (1 - TAIL_SHARE) * shares + TAIL_SHARE * tails / tails.sum()
+    probabilities = np.minimum(1.0, size * shares)
+    is_kept = rng.random(len(rows)) < probabilities
+    return rows[is_kept], weights[is_kept] / probabilities[is_kept]
 
 
 def pilot_from_rows(rows: FloatArray, weights: FloatArray) -> Pilot:
