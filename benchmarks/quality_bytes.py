@@ -34,6 +34,7 @@ RATIOS = (1, 2, 3, 5, 10, 20)  # m / (K n)
 CELLS = (0, 2, 5, 10, 20, 50)  # per cluster
 QUICK_RATIOS = (1, 5)
 QUICK_CELLS = (0, 20)
+TICKS = (20, 50, 100, 200, 500, 1000)
 COLOURS = ("#999999", "#DDCC77", "#CC6677", "#44AA99", "#0072B2", "#332288")
 BUDGETS = (80, 160, 320, 640)  # bytes / (K n)
 # Multiply-adds per row / (K n). Those of one pass of k-means are 1.
@@ -195,7 +196,9 @@ def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
                 label=f"{cells} K cells" if cells else "no cells",
             )
         axes.set_xscale("log")
-        axes.set_yscale("symlog", linthresh=0.001)
+        axes.set_xticks(TICKS, [str(tick) for tick in TICKS])
+        axes.minorticks_off()
+        axes.set_yscale("log")
         axes.set_xlabel(labels[cost])
         axes.grid(color="#dddddd", linewidth=0.5)
     panels[0].set_ylabel("relative SSE - 1, median over sets")

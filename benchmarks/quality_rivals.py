@@ -16,6 +16,7 @@ from benchmarks.quality_runs import METHODS, MIX, RIVALS
 
 # A set counts as level where the mix's median is at most this much of a rival's.
 LEVEL = 1.002
+Y_TICKS = (-0.03, -0.01, -0.002, 0, 0.002, 0.01, 0.03, 0.1, 0.3)
 
 
 def budgets(findings: Findings) -> list[int]:
@@ -123,12 +124,15 @@ def draw_rivals(findings: Findings, path: Path) -> None:
         axes.set_xscale("log", base=2)
         axes.set_xticks([16 * ratio for ratio in BUDGET_RATIOS], [16 * r for r in BUDGET_RATIOS])
         axes.set_yscale("symlog", linthresh=0.002)
+        low, high = axes.get_ylim()
+        axes.set_yticks(Y_TICKS, [f"{tick:g}" for tick in Y_TICKS])
+        axes.set_ylim(low, high)
+        axes.minorticks_off()
         axes.axhline(0, color="black", linewidth=0.6)
         axes.set_title(name, fontsize=9)
     for axes in list(grid.flat)[len(names) :]:
         axes.axis("off")
     handles, labels = grid.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=8, frameon=False)
-    figure.supxlabel("bytes / (K n)")
-    figure.supylabel("median relative SSE - 1")
+    figure.suptitle("median relative SSE - 1, over bytes / (K n)", fontsize=10)
     figure.savefig(path, dpi=110)
