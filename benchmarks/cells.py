@@ -33,13 +33,14 @@ from benchmarks.harness import (
     sections_option,
     show,
 )
-from ckm._core.defaults import DEFAULT_POOL
 
 MAX_SHARE = 0.25
 MAX_EVEN = 300_000
 SIZES = (20_000, 50_000, 100_000, 200_000, 400_000)
 # Standard deviations of a column that copies of a row differ by.
 JITTER = 0.01
+# Sampled rows beside the sketch: as many as `fit` has by default.
+POOL = ckm.CompressiveKMeans().pool
 
 
 class Clock:
@@ -106,7 +107,7 @@ def contenders_of(X: np.ndarray, K: int, seed: int, n_jobs: int | None) -> dict[
     """One pass and decoding, with the defaults of `fit`, and one run of k-means."""
 
     def ours() -> np.ndarray:
-        s = ckm.sketch(X, n_clusters=K, pool=DEFAULT_POOL, random_state=seed, n_jobs=n_jobs)
+        s = ckm.sketch(X, n_clusters=K, pool=POOL, random_state=seed, n_jobs=n_jobs)
         return ckm.decode(s, K, random_state=seed, n_jobs=n_jobs).centroids
 
     def theirs() -> np.ndarray:

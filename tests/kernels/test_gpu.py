@@ -283,7 +283,7 @@ def test_fit_predict_and_score_on_the_gpu() -> None:
         model.transform(there[:50]).cpu().numpy(), other.transform(X[:50]), rtol=1e-6
     )
     assert torch.equal(
-        ckm.CompressiveKMeans(n_clusters=5, random_state=0, pool=0).fit_predict(there),
+        ckm.CompressiveKMeans(n_clusters=5, random_state=0, cells=0, pool=0).fit_predict(there),
         model.labels_,
     )
 

@@ -17,8 +17,9 @@ import pytest
 from test_kernels import assert_same_bits, make_frequencies, make_rows
 
 import ckm
-from ckm._core.cells import Design
+from ckm._core.cells import Anchors, Design
 from ckm._kernels import Kernel, kernel_for, load_kernel
+from ckm._kernels.cpu.cells import tally_cells
 from ckm._kernels.cpu.kernel import importance
 from ckm._kmeans.assign import Centroids
 from ckm._sketching.accumulate import BlockSketcher, State, accumulate
@@ -297,6 +298,14 @@ def test_one_of_several_gpus_can_be_asked_for(two_gpus: Gpus) -> None:
     f, X = make_frequencies(8, 20, 0), make_rows(8, 100_000, 0, np.float32)
     assert state_of(two_gpus.second, f, X, 4).tally.count == len(X)
     assert dict(two_gpus.used) == {"cuda:1": 7}
+
+
+def test_without_triton_the_cpu_computes_cells(two_gpus: Gpus) -> None:
+    X = make_rows(3, 1000, 0, np.float32)
+    anchors = Anchors.on_grids(X[:40], np.ones(3), np.ones(3), 1.0)
+    assert not two_gpus.kernel.keeps_cells
+    found = two_gpus.kernel.tally_cells(anchors, np.zeros(3), X)
+    assert found.identity() == tally_cells(anchors, np.zeros(3), X).identity()
 
 
 def test_lanes_go_to_the_gpu_with_the_fewest(two_gpus: Gpus) -> None:
