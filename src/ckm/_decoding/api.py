@@ -105,7 +105,7 @@ def decode(
     Warns
     -----
     SmallSketchWarning
-        If the sketch has fewer than 2 K n frequencies.
+        If the sketch has fewer than 2 K n frequencies, and centroids were not placed on cells.
 
     See Also
     --------
