@@ -11,6 +11,7 @@ import numpy as np
 from ckm._core.moments import SecondMoment
 from ckm._decoding.settings import Settings
 from ckm._util.arrays import BoolArray, FloatArray
+from ckm._util.jit import entry, leaf
 
 if TYPE_CHECKING:
     from ckm._decoding.problem import Problem
@@ -89,22 +90,91 @@ def moment_misfit(
     columns, and its gradients in C (K, n), alpha (K,) and the widths (K, n).
     """
     trace = problem.covariance.trace
-    total = alpha.sum()
+    total = float(alpha.sum())
+    by_C = np.zeros(C.shape)
+    by_alpha = np.zeros(len(alpha))
+    by_widths = np.zeros(C.shape)
     if not problem.trusted.any() or trace <= 0 or total <= 0:
-        return 0.0, np.zeros(C.shape), np.zeros(len(alpha)), np.zeros(C.shape)
-    shares = alpha / total
-    mean = shares @ C
-    D = C - mean
-    covariance = SecondMoment.of_mixture(D, shares, widths, full=problem.covariance.is_full)
-    mean_error = mean - problem.mean
-    error = covariance - problem.covariance
-    if not problem.has_trusted_moments:
-        mean_error = mean_error * problem.trusted
-        error = error.masked(problem.trusted)
-    pull = error.times_rows(D)
-    value = float(mean_error @ mean_error / trace + error.squared_norm / trace**2)
-    by_C = shares[:, None] * (2 * mean_error / trace + 4 * pull / trace**2)
-    own = (pull * D).sum(axis=1) + widths @ error.diagonal - error.inner(covariance)
-    by_alpha = (2 * D @ mean_error / trace + 2 * own / trace**2) / total
-    by_widths = 2 * shares[:, None] * error.diagonal / trace**2
+        return 0.0, by_C, by_alpha, by_widths
+    # A diagonal is one line of a matrix.
+    target = np.atleast_2d(problem.covariance.values)
+    value: float = _misfit(
+        (C, alpha / total, widths),
+        (problem.mean, target, problem.trusted.astype(np.float64), trace),
+        (by_C, by_alpha, by_widths),
+        np.zeros((2, *target.shape)),
+        np.zeros((3, C.shape[1])),
+    )
+    by_alpha /= total
     return value, by_C, by_alpha, by_widths
+
+
+@entry
+def _misfit(mixture, data, gradients, matrices, vectors):  # type: ignore[no-untyped-def]
+    """Write the gradients for shares that sum to one, and return the value."""
+    C, shares, widths = mixture
+    target_mean, target, trusted, trace = data
+    by_C, by_alpha, by_widths = gradients
+    covariance, error = matrices
+    mean, mean_error, pull = vectors
+    n = len(mean)
+    for k in range(len(C)):
+        for d in range(n):
+            mean[d] += shares[k] * C[k, d]
+    _add_covariances(C, shares, widths, mean, covariance)
+    value = 0.0
+    for d in range(n):
+        mean_error[d] = (mean[d] - target_mean[d]) * trusted[d]
+        value += mean_error[d] ** 2 / trace
+    inner = 0.0
+    is_full = len(target) > 1 or n == 1
+    for i in range(len(target)):
+        for d in range(n):
+            both = trusted[i] * trusted[d] if is_full else trusted[d]
+            error[i, d] = (covariance[i, d] - target[i, d]) * both
+            value += error[i, d] ** 2 / trace**2
+            inner += error[i, d] * covariance[i, d]
+    for k in range(len(C)):
+        _pull(C[k], mean, error, is_full, pull)
+        own = -inner
+        along = 0.0
+        for d in range(n):
+            own_error = error[d, d] if is_full else error[0, d]
+            deviation = C[k, d] - mean[d]
+            own += pull[d] * deviation + widths[k, d] * own_error
+            along += deviation * mean_error[d]
+            by_C[k, d] = shares[k] * (2 * mean_error[d] / trace + 4 * pull[d] / trace**2)
+            by_widths[k, d] = 2 * shares[k] * own_error / trace**2
+        by_alpha[k] = 2 * along / trace + 2 * own / trace**2
+    return value
+
+
+@leaf
+def _add_covariances(C, shares, widths, mean, covariance):  # type: ignore[no-untyped-def]
+    """The covariance of a mixture, or its diagonal."""
+    n = len(mean)
+    is_full = len(covariance) > 1 or n == 1
+    for k in range(len(C)):
+        for i in range(len(covariance)):
+            if is_full:
+                a = shares[k] * (C[k, i] - mean[i])
+                for d in range(n):
+                    covariance[i, d] += a * (C[k, d] - mean[d])
+                covariance[i, i] += shares[k] * widths[k, i]
+            else:
+                for d in range(n):
+                    square = (C[k, d] - mean[d]) ** 2
+                    covariance[i, d] += shares[k] * (square + widths[k, d])
+
+
+@leaf
+def _pull(centre, mean, error, is_full, pull):  # type: ignore[no-untyped-def]
+    """The error of the covariance times the deviation of one centre."""
+    n = len(mean)
+    for d in range(n):
+        pull[d] = 0.0 if is_full else error[0, d] * (centre[d] - mean[d])
+    if is_full:
+        for i in range(n):
+            a = centre[i] - mean[i]
+            for d in range(n):
+                pull[d] += a * error[i, d]

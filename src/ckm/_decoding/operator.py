@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +39,11 @@ class Omega(ABC):
     @abstractmethod
     def shape(self) -> tuple[int, int]:
         """(m, n)."""
+
+    @property
+    def dtype(self) -> Any:
+        """The precision that phases are computed in."""
+        return np.float64
 
     @property
     @abstractmethod
@@ -78,6 +84,10 @@ class Omega(ABC):
     def finish(self, sums: FloatArray, K: int) -> FloatArray:
         """The accumulated G Omega / 2 pi, (K, n)."""
 
+    def in_single(self) -> "Matrix":
+        """The frequencies in float32, as a matrix."""
+        return Matrix(np.ascontiguousarray(self.turns, np.float32), self.settings)
+
     def only(self, kept: BoolArray) -> "Matrix":
         """The frequencies under a mask, as a matrix."""
         return Matrix(np.ascontiguousarray(self.turns[:, kept]), self.settings)
@@ -103,9 +113,9 @@ def omega_of(frequencies: Frequencies, settings: Settings = DEFAULT) -> Omega:
 
 @dataclass(frozen=True, eq=False)
 class Matrix(Omega):
-    """Any frequencies, in turns and transposed (n, m)."""
+    """Any frequencies, in turns and transposed (n, m): float64 or float32."""
 
-    values: FloatArray
+    values: Array
     settings: Settings = DEFAULT
 
     @classmethod
@@ -117,6 +127,10 @@ class Matrix(Omega):
     def shape(self) -> tuple[int, int]:
         n, m = self.values.shape
         return m, n
+
+    @property
+    def dtype(self) -> Any:
+        return self.values.dtype
 
     @property
     def turns(self) -> FloatArray:

@@ -125,6 +125,19 @@ class Problem:
         return GpuObjective.of(self.z, self.omega.turns, self.device, self.settings.gpu_block_pairs)
 
     @cached_property
+    def rough_objective(self) -> Objective:
+        """The same cost in float32, for descents whose end does not have to be exact; the objective
+        itself on a GPU, and where float32 phases would be too coarse or the matrix too large.
+        """
+        reach = np.maximum(np.abs(self.lower), np.abs(self.upper))
+        if self.device is not None or self.m * self.n > self.settings.max_single_entries:
+            return self.objective
+        turns = np.sqrt(self.omega.squared_norms.max() * (reach @ reach)) / (2 * np.pi)
+        if turns > self.settings.max_single_turns:
+            return self.objective
+        return CpuObjective(self.omega.in_single(), self.z)
+
+    @cached_property
     def noise(self) -> float:
         """The noise floor sum_j (1 - |z_j|^2) / N: the expected |z - E z|^2 of a sample of N rows.
 

@@ -97,7 +97,8 @@ def recover_mixture(
                 further = _descend_further(problem, mixture, Limits(settings.stage_steps))
                 is_converged = further.cost > settings.converged_ratio * mixture.cost
                 mixture = further
-    return _descend_further(problem, mixture, Limits(settings.final_steps, settings.final_gain))
+    limits = Limits(settings.final_steps, settings.final_gain)
+    return _descend_further(problem, mixture, limits, exact=True)
 
 
 def _patience(settings: Settings, is_explained: bool, K: int) -> int:
@@ -133,8 +134,11 @@ def replace_missing(
     return mixture
 
 
-def _descend_further(problem: Problem, mixture: Mixture, limits: Limits) -> Mixture:
-    return descend_atoms(problem, mixture.C, mixture.alpha, mixture.width, limits)
+def _descend_further(
+    problem: Problem, mixture: Mixture, limits: Limits, *, exact: bool = False
+) -> Mixture:
+    C = mixture.C
+    return descend_atoms(problem, C, mixture.alpha, mixture.width, limits, exact=exact)
 
 
 def _replace_atoms(

@@ -48,6 +48,12 @@ class Settings:
     # Frequencies per block at least, so that a product is worth its call.
     min_block_frequencies: int = 256
 
+    # Largest phase, in turns, for which float32 will do: it errs by 2^-24 of it, so that waves are
+    # good to 2e-4, a tenth of the residual that ends a descent (`target_residual`).
+    max_single_turns: float = 512.0
+    # Entries of Omega that are copied to float32: 64 MB.
+    max_single_entries: int = 2**24
+
     # --- Decoding on a GPU -----------------------------------------------------------------------
 
     # K m. Below it a GPU, asked for one evaluation at a time, is no faster than the CPU
@@ -62,7 +68,7 @@ class Settings:
 
     # Steps that the approximation of the Hessian remembers (SciPy's default is 10): remembering
     # costs little beside an evaluation.
-    lbfgs_memory: int = 20
+    lbfgs_memory: int = 10
     # Gain, as a share of the cost (of one, where the cost is below), that ends a descent after two
     # such steps in a row: rounding is far below it.
     descent_gain: float = 1e-9
@@ -94,6 +100,12 @@ class Settings:
 
     # --- Mixtures of blurred atoms ---------------------------------------------------------------
 
+    # Share of the average weight: a lighter atom is moved as if it had this weight. In units of its
+    # own weight it would jump.
+    light_atom: float = 0.1
+    # Factor of the unit of weights. All atoms add up in the weights, more than in their centres, so
+    # that the cost is more curved there than its diagonal says.
+    weight_unit: float = 0.5
     # Variance. Frequencies of the scale sigma see nothing of a wider Gaussian.
     max_width: float = 50.0
     # Widths of the first atoms, estimated by k-means on particles, are kept within these variances.
