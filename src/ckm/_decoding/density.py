@@ -86,14 +86,10 @@ def _decode_cells(
     cost = cells.cost(problem.objective, outliers)
     if not _are_certified(problem, cells, cost, K):
         return None
-    # The few means show where centroids belong; many points then refine and compare them.
     means = _joined(cells.means, cells.shares, outliers)
-    runs = [place(*means, K, rng, n_init=2) for _ in range(settings.runs_on_cells(K))]
-    count = max(settings.cell_points, settings.cell_points_per_cluster * K)
-    points, weights = _joined(*cells.draw(rng, count), outliers)
-    refine = partial(place, points, weights, K, rng, 0, search=False, device=problem.device)
-    starts = _best_of(runs, settings.refined_runs)
-    C, alpha, mean_square = min((refine(C) for C in starts), key=itemgetter(2))
+    count = max(settings.placing_points, settings.placing_points_per_cluster * K)
+    points = _joined(*cells.draw(rng, count), outliers)
+    C, alpha, mean_square = _place_from_few(problem, means, points, K, rng)
     C = _average_draws(problem, cells, outliers, C, rng, count)
     known_weights = None
     beyond = cells.variance_beyond(settings.wide_cell * cells.variance_within)
@@ -108,6 +104,23 @@ def _decode_cells(
         is_counted=True,
         doubt=_doubt_of_cells(problem, cells, C, outliers, rng),
     )
+
+
+def _place_from_few(
+    problem: Problem,
+    few: tuple[FloatArray, FloatArray],
+    many: tuple[FloatArray, FloatArray],
+    K: int,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, FloatArray, float]:
+    """Centroids, their shares and the mean squared distance, on weighted points: the few show where
+    centroids belong, the many refine and compare them.
+    """
+    settings = problem.settings
+    runs = [place(*few, K, rng, n_init=2) for _ in range(settings.placing_runs(K))]
+    starts = _best_of(runs, settings.refined_runs)
+    refine = partial(place, *many, K, rng, 0, search=False, device=problem.device)
+    return min((refine(C) for C in starts), key=itemgetter(2))
 
 
 def _doubt_of_cells(
@@ -218,7 +231,9 @@ def _decode_sketch(
     if separate is not None:
         return separate
     measure = recover_measure(bulk, K, prior, rows, rng, threads)
-    C, alpha, mean_square = place(measure.points, measure.weights, K, rng, device=problem.device)
+    few = (measure.means, measure.shares)
+    many = (measure.points, measure.weights)
+    C, alpha, mean_square = _place_from_few(problem, few, many, K, rng)
     return _doubtful(bulk, measure, C, alpha, mean_square)
 
 
@@ -321,10 +336,8 @@ def _decode_beside_known(
     )
     measure = recover_measure(rest, K, make_prior(rest, others), others, rng, threads)
     left = 1 - outliers.weights.sum()
-    weights = np.concatenate([left * measure.weights / measure.weights.sum(), outliers.weights])
-    points = np.vstack([measure.points, outliers.values])
-    starts = problem.settings.outlier_starts
-    C, alpha, mean_square = place(points, weights, K, rng, starts, device=problem.device)
+    few, many = _beside(measure, left, outliers.values, outliers.weights)
+    C, alpha, mean_square = _place_from_few(problem, few, many, K, rng)
     found = _doubtful(rest, measure, C, alpha, mean_square / left)
     return found._replace(
         cost=left**2 * measure.cost,
@@ -342,8 +355,18 @@ def _decode_beside_reconstructed(
     measure = recover_measure(bulk, K, make_prior(bulk, None), None, rng, threads)
     outliers, shares = reconstruct_outliers(problem, bulk, measure.points)
     _log.info("%d outliers are reconstructed, with %.2g of the weight", len(outliers), shares.sum())
-    weights = np.concatenate([measure.weights / measure.weights.sum(), shares])
-    points = np.vstack([measure.points, outliers])
-    starts = problem.settings.outlier_starts
-    C, alpha, mean_square = place(points, weights, K, rng, starts, device=problem.device)
+    few, many = _beside(measure, 1.0, outliers, shares)
+    C, alpha, mean_square = _place_from_few(problem, few, many, K, rng)
     return _doubtful(bulk, measure, C, alpha, mean_square)
+
+
+def _beside(
+    measure: Measure, weight: float, outliers: FloatArray, shares: FloatArray
+) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+    """The few and the many points of a measure of this weight, each with the outliers."""
+
+    def join(points: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        scaled = weight * weights / weights.sum()
+        return np.vstack([points, outliers]), np.concatenate([scaled, shares])
+
+    return join(measure.means, measure.shares), join(measure.points, measure.weights)

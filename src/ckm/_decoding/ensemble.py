@@ -17,10 +17,11 @@ from functools import partial
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ckm._decoding.lbfgs import Limits
 from ckm._decoding.mixture import Mixture, descend_gaussians, descend_particles
 from ckm._decoding.problem import Problem
 from ckm._decoding.sample import SampledRows
-from ckm._decoding.search import Prior, initialise_mixture, replace_missing
+from ckm._decoding.search import Prior, descend_further, initialise_mixture, replace_missing
 from ckm._util.arrays import FloatArray
 
 _log = logging.getLogger(__name__)
@@ -28,10 +29,22 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Measure:
-    """Weighted points (p, n), the cost of the measure they were drawn from, and the points of each
-    member.
+    """What an ensemble recovered.
+
+    Parameters
+    ----------
+    means, shares : float64 arrays (q, n) and (q,)
+        The centres of all atoms, with their weights: few points that show where the data lies.
+    points, weights : float64 arrays (p, n) and (p,)
+        Many points drawn from the members.
+    cost : float
+        The cost of all members as one mixture.
+    members : tuple of float64 arrays
+        The points of each member.
     """
 
+    means: FloatArray
+    shares: FloatArray
     points: FloatArray
     weights: FloatArray
     cost: float
@@ -44,7 +57,10 @@ def fit_member(problem: Problem, Q: int, prior: Prior, rng: np.random.Generator)
     start = initialise_mixture(problem, Q, prior, rng)
     # The cost of a sketch that lacks one atom of average weight.
     missing_atom = problem.m / Q**2
-    if start.cost > max(missing_atom, settings.repair_above * problem.noise):
+    limit = max(missing_atom, settings.repair_above * problem.noise)
+    if start.cost > limit:
+        start = descend_further(problem, start, Limits(settings.stage_steps, target=limit))
+    if start.cost > limit:
         start = replace_missing(problem, start, prior, rng, settings.repair_rounds)
     widths = np.full(start.C.shape, start.width)
     return descend_gaussians(problem, start.C, start.alpha, widths, settings.member_steps)
@@ -71,27 +87,34 @@ def recover_measure(
     members = _map_in_threads(partial(member, problem, Q, prior), rng.spawn(count), threads)
     dropped = count // settings.members_per_dropped
     members = sorted(members, key=lambda mixture: mixture.cost)[: count - dropped]
-    least = max(settings.ensemble_points, settings.ensemble_points_per_cluster * K)
+    least = max(settings.placing_points, settings.placing_points_per_cluster * K)
     drawn = [
         np.clip(mixture.draw(rng, least // len(members)), problem.lower, problem.upper)
         for mixture in members
     ]
+    joint = _join(members)
+    means = joint.C
+    shares = joint.alpha
     points = np.vstack(drawn)
     weights = np.ones(len(points))
     if rows is not None:
         moved = descend_particles(problem, rows.values, rows.shares, settings.row_steps)
+        moved = np.clip(moved, problem.lower, problem.upper)
         trust = min(1.0, rows.size / (settings.trusted_rows_per_cluster * K))
-        weights = np.concatenate([weights, trust * len(points) * rows.shares])
-        points = np.vstack([points, np.clip(moved, problem.lower, problem.upper)])
-    return Measure(points, weights, _joint_cost(problem, members), tuple(drawn))
+        means = np.vstack([means, moved])
+        shares = np.concatenate([shares, trust * shares.sum() * rows.shares])
+        points = np.vstack([points, moved])
+        weights = np.concatenate([weights, trust * weights.sum() * rows.shares])
+    cost = problem.objective.gaussian_cost(joint.C, joint.alpha, joint.width)[0]
+    return Measure(means, shares, points, weights, cost, tuple(drawn))
 
 
-def _joint_cost(problem: Problem, members: list[Mixture]) -> float:
-    """The cost of all members as one mixture."""
+def _join(members: list[Mixture]) -> Mixture:
+    """All members as one mixture."""
     C = np.concatenate([mixture.C for mixture in members])
     alpha = np.concatenate([mixture.alpha / len(members) for mixture in members])
     widths = np.concatenate([mixture.width for mixture in members])
-    return problem.objective.gaussian_cost(C, alpha, widths)[0]
+    return Mixture(C, alpha, widths, np.nan)
 
 
 def _map_in_threads(

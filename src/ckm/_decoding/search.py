@@ -57,12 +57,12 @@ def initialise_mixture(
     bounds = (settings.min_start_width, settings.max_start_width)
     width = float(np.clip(variance / problem.n, *bounds))
     alpha = first.objective.fit_weights(C, width)
-    limits = Limits(settings.stage_steps)
+    limits = Limits(settings.stage_steps if search else settings.start_steps)
     mixture = descend_atoms(first, C, alpha, width, limits)
     for coarse, fine in zip(problem.stages, finer, strict=False):
         if search:
             mixture = recover_mixture(coarse, mixture, prior, rng)
-        mixture = _descend_further(fine, mixture, limits)
+        mixture = descend_further(fine, mixture, limits)
     return mixture
 
 
@@ -94,11 +94,11 @@ def recover_mixture(
             failures += 1
             if not is_converged:
                 # Perhaps no atom is missing, and the descent only has a long way to go.
-                further = _descend_further(problem, mixture, Limits(settings.stage_steps))
+                further = descend_further(problem, mixture, Limits(settings.stage_steps))
                 is_converged = further.cost > settings.converged_ratio * mixture.cost
                 mixture = further
     limits = Limits(settings.final_steps, settings.final_gain)
-    return _descend_further(problem, mixture, limits, exact=True)
+    return descend_further(problem, mixture, limits, exact=True)
 
 
 def _patience(settings: Settings, is_explained: bool, K: int) -> int:
@@ -134,7 +134,7 @@ def replace_missing(
     return mixture
 
 
-def _descend_further(
+def descend_further(
     problem: Problem, mixture: Mixture, limits: Limits, *, exact: bool = False
 ) -> Mixture:
     C = mixture.C

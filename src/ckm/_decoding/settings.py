@@ -125,9 +125,10 @@ class Settings:
     candidate_variance: float = 0.5
     # L-BFGS steps of step 1 for a candidate: a joint descent follows.
     candidate_steps: int = 20
-    # L-BFGS steps after the particles are drawn, after a replacement, between replacements and
-    # stages, and at the end.
-    particle_steps: int = 30
+    # L-BFGS steps after the particles are drawn; at each stage of a start of the ensemble;
+    # after a replacement; between replacements and stages of a search; and at the end.
+    particle_steps: int = 15
+    start_steps: int = 40
     replacement_steps: int = 60
     stage_steps: int = 150
     final_steps: int = 300
@@ -180,9 +181,8 @@ class Settings:
 
     # --- The ensemble ----------------------------------------------------------------------------
 
-    # Members. Each has errors of its own that the others average out: 8 instead of 24 raised the
-    # SSE on image features from 1.010 to 1.020 times that of k-means.
-    max_members: int = 24
+    # Members. Each has errors of its own that the others average out.
+    max_members: int = 10
     min_members: int = 3
     # Multiply-adds in one evaluation of all members: beyond it there are fewer of them.
     max_ensemble_work: float = 8e7
@@ -194,7 +194,7 @@ class Settings:
     # Atoms per cluster: enough to follow clusters that are no Gaussians.
     atoms_per_cluster: int = 4
     # L-BFGS steps of one member.
-    member_steps: int = 300
+    member_steps: int = 120
     # Gradient that ends the descent of a member.
     member_slope: float = 1e-9
     # Multiple of the noise floor above which atoms of a member are replaced, and the rounds of
@@ -205,9 +205,6 @@ class Settings:
     # floor. Below them widths fit the noise.
     target_residual: float = 2e-6
     target_noise: float = 0.5
-    # Points drawn from all members together, at least, and at least per cluster.
-    ensemble_points: int = 48_000
-    ensemble_points_per_cluster: int = 400
     # L-BFGS steps of the sampled rows towards the sketch: they should move as little as it asks.
     row_steps: int = 60
     # Sampled rows per cluster that weigh as much as all members; fewer weigh less.
@@ -222,9 +219,6 @@ class Settings:
     known_probability: float = 0.5
     # Share of the weight. Above it known rows are no outliers but much of the data.
     max_known_share: float = 0.1
-    # Runs of k-means where outliers have much of the SSE: they attract the starts of k-means++,
-    # and other places are missed by fewer runs.
-    outlier_starts: int = 12
     # Largest exponent of a tail: its second row is then at 2^-20 of the bound, within the bulk.
     max_tail_exponent: float = 20.0
     # Distance of a group of outliers from the mean, in units of that of its farthest row.
@@ -246,26 +240,29 @@ class Settings:
     max_widening_small: float = 8.0
     # Multiple of the noise floor that is no part of the residual.
     cell_noise_ratio: float = 1.5
-    # Points drawn from the cells, at least in all and per cluster.
-    cell_points: int = 16_000
-    cell_points_per_cluster: int = 200
     # Points per cluster of all draws together, whose means the centroids are. With K = 1000 and
     # 200 points each, the SSE was 0.4 % higher.
     drawn_points_per_cluster: int = 1600
-    # Runs of breathing k-means on the means of the cells. With few clusters, of which some may be
-    # outliers, there are fewer ways out of a local minimum, and runs are fast:
-    # `few_clusters_times_runs` is their number times K, up to a maximum. With many clusters runs
-    # differ little, and are slow: `many_clusters_times_runs`. Between the two there are five.
-    cell_runs: int = 5
-    max_cell_runs: int = 20
-    few_clusters_times_runs: int = 60
-    many_clusters_times_runs: int = 500
-    # How many of these runs, the best ones, many points refine and compare.
-    refined_runs: int = 3
     # Multiple of the variance within cells, above which a cell holds outliers...
     wide_cell: float = 30.0
     # ... and the share of the SSE in such cells that is reported.
     max_wide_share: float = 0.05
+
+    # --- Placing centroids on a measure ----------------------------------------------------------
+
+    # Points drawn from an ensemble or from cells, at least in all and per cluster.
+    placing_points: int = 16_000
+    placing_points_per_cluster: int = 200
+    # Runs of breathing k-means on the means of atoms or cells. With few clusters, of which some may
+    # be outliers, there are fewer ways out of a local minimum, and runs are fast:
+    # `few_clusters_times_runs` is their number times K, up to a maximum. With many clusters runs
+    # differ little, and are slow: `many_clusters_times_runs`. Between the two there are five.
+    usual_placing_runs: int = 5
+    max_placing_runs: int = 20
+    few_clusters_times_runs: int = 60
+    many_clusters_times_runs: int = 500
+    # How many of these runs, the best ones, many points refine and compare.
+    refined_runs: int = 3
 
     # --- Diagnosis -------------------------------------------------------------------------------
 
@@ -315,10 +312,10 @@ class Settings:
     # Section 4.3 finds about 5 to be enough).
     min_frequencies_per_coordinate: int = 2
 
-    def runs_on_cells(self, K: int) -> int:
-        """The number of runs of breathing k-means on the means of the cells."""
-        most = max(1, min(self.max_cell_runs, self.many_clusters_times_runs // K))
-        return min(most, max(self.cell_runs, self.few_clusters_times_runs // K))
+    def placing_runs(self, K: int) -> int:
+        """The number of runs of breathing k-means on the means of atoms or cells."""
+        most = max(1, min(self.max_placing_runs, self.many_clusters_times_runs // K))
+        return min(most, max(self.usual_placing_runs, self.few_clusters_times_runs // K))
 
 
 DEFAULT = Settings()
