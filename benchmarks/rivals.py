@@ -180,10 +180,10 @@ def place_on(summary: Summary, n_clusters: int, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     runs = [
         place(summary.points, summary.weights, n_clusters, rng, n_init=2)
-        for _ in range(DEFAULT.runs_on_cells(n_clusters))
+        for _ in range(DEFAULT.placing_runs(n_clusters))
     ]
     if summary.variances.any():
-        count = max(DEFAULT.cell_points, DEFAULT.cell_points_per_cluster * n_clusters)
+        count = max(DEFAULT.placing_points, DEFAULT.placing_points_per_cluster * n_clusters)
         points, weights = _measure(summary).draw(rng, count)
         runs = [
             place(points, weights, n_clusters, rng, 0, start, search=False) for start, _, _ in runs
