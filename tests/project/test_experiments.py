@@ -23,7 +23,10 @@ OF_INTERNALS = {
     "gpu_decode.py",  # the limit from which on a GPU decodes
     "kernel.py",  # the kernel alone
     "kernel_rivals.py",
+    "mix.py",  # the bytes of moments
     "plain_loops.py",  # the constants of the arithmetic
+    "quality_rivals.py",  # the bytes of a file
+    "rivals.py",  # the placing of centroids, which every rival shares
     "startup.py",  # the entry point of the command line
     "statistics_cost.py",  # the kernel without its statistics
     "structured.py",  # products with structured frequencies
