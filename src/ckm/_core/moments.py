@@ -123,29 +123,8 @@ class SecondMoment(Frozen):
     values: FloatArray
 
     def __post_init__(self) -> None:
-        # A read-only view rather than a copy: decoders make these values in their inner loops.
+        # A read-only view rather than a copy: the array that was given stays writeable.
         object.__setattr__(self, "values", read_only_view(np.asarray(self.values)))
-
-    @classmethod
-    def of_mixture(
-        cls, deviations: FloatArray, shares: FloatArray, widths: FloatArray, *, full: bool
-    ) -> "SecondMoment":
-        """The covariance of a mixture of Gaussians.
-
-        Parameters
-        ----------
-        deviations : float64 array (K, n)
-            Means less the mean of the mixture.
-        shares : float64 array (K,)
-            Weights that sum to one.
-        widths : float64 array (K, n)
-            Variances along each axis.
-        full : bool
-            Whether to compute the matrix, or its diagonal only.
-        """
-        if full:
-            return cls(weighted_squares(deviations, shares, full) + np.diag(shares @ widths))
-        return cls(shares @ (deviations**2 + widths))
 
     @classmethod
     def of_points(
@@ -186,14 +165,6 @@ class SecondMoment(Frozen):
             return np.asarray(vectors * np.sqrt(np.maximum(eigenvalues, 0)))
         return np.diag(np.sqrt(np.maximum(self.values, 0)))
 
-    @property
-    def squared_norm(self) -> float:
-        """The sum of the squares of all known entries."""
-        return float((self.values**2).sum())
-
-    def __add__(self, other: "SecondMoment") -> "SecondMoment":
-        return SecondMoment(self.values + other.values)
-
     def __sub__(self, other: "SecondMoment") -> "SecondMoment":
         return SecondMoment(self.values - other.values)
 
@@ -225,14 +196,6 @@ class SecondMoment(Frozen):
         """The columns that are not `kept` (n,) with these variances (n,), and uncorrelated."""
         other = np.diag(variances) if self.is_full else variances
         return SecondMoment(np.where(self._outer(kept), self.values, other))
-
-    def times_rows(self, x: FloatArray) -> FloatArray:
-        """x (N, n) times `matrix`."""
-        return np.asarray(x @ self.values if self.is_full else x * self.values)
-
-    def inner(self, other: "SecondMoment") -> float:
-        """The sum of the products of entries: the Frobenius inner product, of what is known."""
-        return float((self.values * other.values).sum())
 
     def _outer(self, v: Array) -> Array:
         """v v^T, or its diagonal, as `values` is."""
