@@ -17,7 +17,7 @@ from ckm._decoding.moments import moment_misfit
 from ckm._decoding.problem import Problem
 from ckm._kmeans.assign import Centroids
 from ckm._sources.arrays import ArraySource
-from ckm._util.arrays import FloatArray
+from ckm._util.arrays import ComplexArray, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,15 +286,48 @@ def descend_atoms(
     limits: Limits,
     *,
     exact: bool = False,
+    keep_width: bool = False,
 ) -> Mixture:
     """A mixture of atoms of one width near this one whose sketch is closest to the data's; up to
     the rounding of float32 unless `exact` is True.
     """
     parameters = Parametrisation.of_gaussians(problem, alpha, width, Widths.SHARED)
-    cost = (problem.objective if exact else problem.rough_objective).blurred_cost
+    objective = problem.objective if exact else problem.rough_objective
+    cost = _at_width(objective.blurred_cost) if keep_width else objective.blurred_cost
     found = _descend(problem, parameters, (C, alpha, width), cost, limits)
     C, alpha, width = parameters.unpack(found.x)
     return Mixture(C, alpha, float(width), found.value)
+
+
+def _at_width(cost: MixtureCost) -> MixtureCost:
+    """The same cost, without a slope in the width: a descent then leaves it as it is."""
+
+    def flat(C: FloatArray, alpha: FloatArray, width: float) -> tuple[Any, ...]:
+        value, by_C, by_alpha, _ = cost(C, alpha, width)
+        return value, by_C, by_alpha, 0.0
+
+    return flat
+
+
+def maximise_correlations(
+    problem: Problem, r: ComplexArray, starts: FloatArray, steps: int
+) -> FloatArray:
+    """Local maxima of Re <a(c), r> over c in the box, one from each row of `starts`: step 1 of
+    Algorithm 1 for many centroids at once.
+    """
+    count = len(starts)
+    objective = problem.rough_objective
+    unit = 1 / (np.sqrt(problem.m) * max(float(np.abs(r).max()), np.finfo(float).tiny))
+
+    def cost(x: FloatArray) -> tuple[float, FloatArray]:
+        values, slopes = objective.correlation_slopes(x.reshape(starts.shape), r)
+        return -unit * float(values.sum()), -unit * slopes.ravel()
+
+    lower = np.tile(problem.lower, count)
+    upper = np.tile(problem.upper, count)
+    settings = problem.settings
+    limits = Limits(steps, slope=settings.ascent_slope)
+    return descend(cost, starts.ravel(), lower, upper, limits, settings).x.reshape(starts.shape)
 
 
 def descend_gaussians(

@@ -46,6 +46,12 @@ class Objective(ABC):
         """Re <a(c), r> for every row c of `points`."""
 
     @abstractmethod
+    def correlation_slopes(
+        self, points: FloatArray, r: ComplexArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Re <a(c), r> for every row c of `points`, and the gradient of each in c."""
+
+    @abstractmethod
     def reduced_equations(self, C: FloatArray, width: float = 0.0) -> tuple[FloatArray, FloatArray]:
         """A (K + 1, K) and b with |b - A alpha| = |z - sum_k alpha_k a(c_k)| for all alpha, instead
         of 2 m equations.

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ckm._decoding.objective import Objective, atoms, blur
+from ckm._decoding.objective import Objective, blur
 from ckm._decoding.operator import Omega
 from ckm._decoding.waves import decay, wave
 from ckm._util.arrays import Array, ComplexArray, FloatArray
@@ -101,7 +101,17 @@ class CpuObjective(Objective):
         return total, by_C, -2 * by_alpha, 2 * alpha[:, None] * by_widths
 
     def residual(self, C: FloatArray, alpha: FloatArray, width: float = 0.0) -> ComplexArray:
-        r: ComplexArray = self.z - blur(self.omega, width) * (alpha @ atoms(self.omega, C))
+        omega = self.omega
+        K = len(C)
+        alpha = np.ascontiguousarray(alpha, omega.dtype)
+        prepared = omega.prepare(np.ascontiguousarray(C, omega.dtype))
+        model = np.zeros(len(self.z), np.complex128)
+        for block in omega.blocks(max(K, 1)) if K else ():
+            phases = omega.phases(prepared, K, block)
+            sums = np.zeros((2, phases.shape[1]), phases.dtype)
+            _sum_atoms(phases, alpha, sums)
+            model[block] = sums[0] + 1j * sums[1]
+        r: ComplexArray = self.z - blur(omega, width) * model
         return r
 
     def correlations(self, points: FloatArray, r: ComplexArray) -> FloatArray:
@@ -114,6 +124,22 @@ class CpuObjective(Objective):
             phases = self.omega.phases(prepared, K, block)
             _correlate(phases, r_real[block], r_imag[block], totals)
         return totals
+
+    def correlation_slopes(
+        self, points: FloatArray, r: ComplexArray
+    ) -> tuple[FloatArray, FloatArray]:
+        omega = self.omega
+        K = len(points)
+        r_real = np.ascontiguousarray(r.real, omega.dtype)
+        r_imag = np.ascontiguousarray(r.imag, omega.dtype)
+        prepared = omega.prepare(np.ascontiguousarray(points, omega.dtype))
+        sums = omega.zeros(K)
+        totals = np.zeros(K)
+        for block in omega.blocks(K):
+            phases = omega.phases(prepared, K, block)
+            _correlate_slopes(phases, r_real[block], r_imag[block], totals)
+            omega.accumulate(phases, block, sums)
+        return totals, -2 * np.pi * omega.finish(sums, K)
 
     def reduced_equations(self, C: FloatArray, width: float = 0.0) -> tuple[FloatArray, FloatArray]:
         phases = 2 * np.pi * self.omega.all_phases(C)
@@ -139,6 +165,20 @@ def _correlate(phases, real, imag, totals):  # type: ignore[no-untyped-def]
     """Add Re <a(c), r> of one block to the totals of every point."""
     for k in range(len(totals)):
         totals[k] += _dot_atom(phases[k], real, imag)
+
+
+@entry
+def _correlate_slopes(phases, real, imag, totals):  # type: ignore[no-untyped-def]
+    """The same, and replace the phases by the derivative in them, negated and per radian."""
+    for k in range(len(totals)):
+        totals[k] += _differentiate_correlation(real, imag, phases[k])
+
+
+@entry
+def _sum_atoms(phases, alpha, sums):  # type: ignore[no-untyped-def]
+    """Add real and imaginary part of sum_k alpha_k a(c_k) to two lines of sums."""
+    for k in range(len(alpha)):
+        _add_wave(alpha[k], phases[k], sums[0], sums[1])
 
 
 @entry
@@ -195,6 +235,24 @@ def _dot_atom(phases, real, imag):  # type: ignore[no-untyped-def]
         c, s = wave(phases[j])
         total += c * real[j] - s * imag[j]
     return total
+
+
+@summing
+def _differentiate_correlation(real, imag, phases):  # type: ignore[no-untyped-def]
+    total = real.dtype.type(0)
+    for j in range(len(phases)):
+        c, s = wave(phases[j])
+        total += c * real[j] - s * imag[j]
+        phases[j] = s * real[j] + c * imag[j]
+    return total
+
+
+@summing
+def _add_wave(a, phases, real, imag):  # type: ignore[no-untyped-def]
+    for j in range(len(phases)):
+        c, s = wave(phases[j])
+        real[j] += a * c
+        imag[j] -= a * s
 
 
 @summing

@@ -1,4 +1,4 @@
-"""The objective on a GPU, by torch in float64, for mixtures so large that it pays.
+"""The objective on a GPU, by torch in float64 or float32, for mixtures so large that it pays.
 
 Results agree with those of the CPU to rounding. Arguments are copied to the GPU, and results back,
 in one piece each: a copy takes as long as a thousand atoms do.
@@ -42,13 +42,18 @@ class GpuObjective(Objective):
 
     @classmethod
     def of(
-        cls, z: ComplexArray, turns: FloatArray, device: torch.device, block_pairs: int
+        cls,
+        z: ComplexArray,
+        turns: FloatArray,
+        device: torch.device,
+        block_pairs: int,
+        dtype: torch.dtype = torch.float64,
     ) -> "GpuObjective":
-        """Copies on that device."""
-        t = torch.tensor(turns, device=device)
+        """Copies on that device, in that precision."""
+        t = torch.tensor(turns, device=device, dtype=dtype)
         half_squares = 2 * pi**2 * t**2
         return cls(
-            z=torch.tensor(np.stack([z.real, z.imag]), device=device),
+            z=torch.tensor(np.stack([z.real, z.imag]), device=device, dtype=dtype),
             turns=t,
             half_squares=half_squares,
             squared_norms=2 * half_squares.sum(dim=0),
@@ -120,6 +125,20 @@ class GpuObjective(Objective):
             totals += cosines @ r_real[block] - sines @ r_imag[block]
         return _to_host(totals)[0]
 
+    def correlation_slopes(
+        self, points: FloatArray, r: ComplexArray
+    ) -> tuple[FloatArray, FloatArray]:
+        c, r_real, r_imag = self._to_device(points, r.real, r.imag)
+        totals = self._zeros(len(points))
+        slopes = self._zeros(points.shape)
+        for block in self._blocks(len(points)):
+            cosines, sines = self._waves(c, block)
+            totals += cosines @ r_real[block] - sines @ r_imag[block]
+            by_phase = sines.mul_(r_real[block]).add_(cosines.mul_(r_imag[block]))
+            slopes -= 2 * pi * by_phase @ self.turns[:, block].T
+        values = _to_host(totals, slopes)
+        return values[0], values[1]
+
     def reduced_equations(self, C: FloatArray, width: float = 0.0) -> tuple[FloatArray, FloatArray]:
         c, w = self._to_device(C, np.asarray(width))
         R = self._zeros((0, len(C) + 1))
@@ -141,14 +160,14 @@ class GpuObjective(Objective):
     def _to_device(self, *arrays: FloatArray) -> list[torch.Tensor]:
         """Copies on the device."""
         parts = [np.asarray(array, np.float64).ravel() for array in arrays]
-        flat = torch.from_numpy(np.concatenate(parts)).to(self.z.device)
+        flat = torch.from_numpy(np.concatenate(parts)).to(self.z)
         sizes = [array.size for array in arrays]
         return [
             part.view(array.shape) for part, array in zip(flat.split(sizes), arrays, strict=True)
         ]
 
     def _zeros(self, shape: Any) -> torch.Tensor:
-        return torch.zeros(shape, dtype=torch.float64, device=self.z.device)
+        return torch.zeros(shape, dtype=self.z.dtype, device=self.z.device)
 
     def _blocks(self, K: int) -> Iterator[slice]:
         m = self.z.shape[1]
@@ -157,8 +176,8 @@ class GpuObjective(Objective):
 
 
 def _to_host(*tensors: torch.Tensor) -> list[FloatArray]:
-    """Copies on the CPU."""
-    flat = torch.cat([tensor.ravel() for tensor in tensors]).cpu().numpy()
+    """Copies on the CPU, in float64."""
+    flat = torch.cat([tensor.ravel() for tensor in tensors]).double().cpu().numpy()
     ends = np.cumsum([tensor.numel() for tensor in tensors])[:-1]
     return [
         part.reshape(tensor.shape)

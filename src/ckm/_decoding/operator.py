@@ -84,6 +84,7 @@ class Omega(ABC):
     def finish(self, sums: FloatArray, K: int) -> FloatArray:
         """The accumulated G Omega / 2 pi, (K, n)."""
 
+    @cached_property
     def in_single(self) -> "Matrix":
         """The frequencies in float32, as a matrix."""
         return Matrix(np.ascontiguousarray(self.turns, np.float32), self.settings)

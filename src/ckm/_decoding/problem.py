@@ -118,24 +118,30 @@ class Problem:
     @cached_property
     def objective(self) -> Objective:
         """The cost of mixtures against this sketch, on the CPU or on the problem's GPU."""
-        if self.device is None:
-            return CpuObjective(self.omega, self.z)
-        from ckm._decoding.objective_gpu import GpuObjective
-
-        return GpuObjective.of(self.z, self.omega.turns, self.device, self.settings.gpu_block_pairs)
+        return CpuObjective(self.omega, self.z) if self.device is None else self._on_gpu()
 
     @cached_property
     def rough_objective(self) -> Objective:
         """The same cost in float32, for descents whose end does not have to be exact; the objective
-        itself on a GPU, and where float32 phases would be too coarse or the matrix too large.
+        itself where float32 phases would be too coarse or the matrix too large.
         """
+        settings = self.settings
         reach = np.maximum(np.abs(self.lower), np.abs(self.upper))
-        if self.device is not None or self.m * self.n > self.settings.max_single_entries:
-            return self.objective
         turns = np.sqrt(self.omega.squared_norms.max() * (reach @ reach)) / (2 * np.pi)
-        if turns > self.settings.max_single_turns:
+        if turns > settings.max_single_turns or self.m * self.n > settings.max_single_entries:
             return self.objective
-        return CpuObjective(self.omega.in_single(), self.z)
+        if self.device is None:
+            return CpuObjective(self.omega.in_single, self.z)
+        return self._on_gpu(in_single=True)
+
+    def _on_gpu(self, *, in_single: bool = False) -> Objective:
+        import torch
+
+        from ckm._decoding.objective_gpu import GpuObjective
+
+        dtype = torch.float32 if in_single else torch.float64
+        pairs = self.settings.gpu_block_pairs
+        return GpuObjective.of(self.z, self.omega.turns, self.device, pairs, dtype)
 
     @cached_property
     def noise(self) -> float:

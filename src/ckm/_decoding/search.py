@@ -7,18 +7,23 @@ such mixture explains the sketch, `ensemble.py` is used.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
+from scipy.spatial import cKDTree
 
-from ckm._decoding.clompr import maximise_correlation
 from ckm._decoding.lbfgs import Limits
-from ckm._decoding.mixture import Mixture, descend_atoms, descend_particles
-from ckm._decoding.objective import solve_nonnegative
+from ckm._decoding.mixture import (
+    Mixture,
+    descend_atoms,
+    descend_particles,
+    maximise_correlations,
+)
 from ckm._decoding.problem import Problem
 from ckm._decoding.sample import SampledRows
 from ckm._decoding.settings import Settings
 from ckm._kmeans.breathing import place
-from ckm._util.arrays import FloatArray
+from ckm._util.arrays import BoolArray, ComplexArray, FloatArray, IntArray
 
 # Draws a number of points from the best guess of the data: sampled rows, or the Gaussian of the
 # moments.
@@ -51,12 +56,11 @@ def initialise_mixture(
     drawn = prior(rng, settings.particles_per_atom * Q)
     shares = np.full(len(drawn), 1 / len(drawn))
     points = descend_particles(first, drawn, shares, settings.particle_steps)
-    C, _, variance = place(
+    C, alpha, variance = place(
         points, None, Q, rng, n_init=settings.particle_runs, search=False, device=problem.device
     )
     bounds = (settings.min_start_width, settings.max_start_width)
     width = float(np.clip(variance / problem.n, *bounds))
-    alpha = first.objective.fit_weights(C, width)
     limits = Limits(settings.stage_steps if search else settings.start_steps)
     mixture = descend_atoms(first, C, alpha, width, limits)
     for coarse, fine in zip(problem.stages, finer, strict=False):
@@ -149,70 +153,135 @@ def _replace_atoms(
     failures: int,
     batch: int,
 ) -> Mixture:
-    """Add the atoms that best explain the residual and drop as many that are needed least."""
+    """Add the atoms that best explain the residual and drop as many that are needed least.
+
+    Atoms near a change are descended first. If that leaves far more to explain than before, the
+    change was a bad one, and the other atoms need not be asked.
+    """
     settings = problem.settings
-    width = mixture.width
-    added = _find_atoms(problem, mixture, prior, rng, failures, batch)
-    C = np.vstack([mixture.C, *added])
-    A, b = problem.objective.reduced_equations(C, width)
-    alpha = solve_nonnegative(A, b)
-    kept = np.arange(len(C))
-    for _ in added:
-        old = len(kept) - len(added)
-        k = _least_needed(C[kept], alpha, old, closest=failures % 2 == 1)
-        kept = np.delete(kept, k)
-        alpha = np.delete(alpha, k)
+    objective = problem.rough_objective
+    r = objective.residual(mixture.C, mixture.alpha, mixture.width)
+    added, weights = _find_atoms(problem, mixture, r, prior, rng, failures, batch)
+    C = np.vstack([mixture.C, added])
+    alpha = np.concatenate([mixture.alpha, weights])
+    C, alpha, is_near = _drop_atoms(C, alpha, len(added), settings, closest=failures % 2 == 1)
     is_explained = mixture.cost <= problem.noise
     abort_above = settings.abort_factor * mixture.cost if is_explained else np.inf
     limits = Limits(settings.replacement_steps, abort_above=abort_above)
-    return descend_atoms(problem, C[kept], solve_nonnegative(A[:, kept], b), width, limits)
+    if is_near.sum() <= settings.max_near_share * len(C):
+        C, alpha, cost = _descend_near(problem, C, alpha, mixture.width, is_near, limits)
+        if cost > settings.hopeless_factor * mixture.cost:
+            return Mixture(C, alpha, mixture.width, cost)
+    return descend_atoms(problem, C, alpha, mixture.width, limits)
 
 
 def _find_atoms(
     problem: Problem,
     mixture: Mixture,
+    r: ComplexArray,
     prior: Prior,
     rng: np.random.Generator,
     failures: int,
     batch: int,
-) -> list[FloatArray]:
-    """Up to `batch` atoms that correlate with the residual; after failures, less promising ones."""
+) -> tuple[FloatArray, FloatArray]:
+    """Up to `batch` atoms that correlate with the residual r, and the weight of each that explains
+    most of it; after failures, less promising ones.
+    """
     settings = problem.settings
     width = mixture.width
-    count = settings.replacement_candidates
-    r = problem.objective.residual(mixture.C, mixture.alpha, width)
+    count = settings.replacement_candidates + settings.candidates_per_atom * batch
     near = mixture.C[rng.integers(len(mixture.C), size=count // 2)]
     deviation = np.sqrt(width + settings.candidate_variance)
     near = near + deviation * rng.standard_normal(near.shape)
     candidates = np.vstack([prior(rng, count), near])
     candidates = np.clip(candidates, problem.lower, problem.upper)
-    blurred = problem.blur(width) * r
-    scores = problem.objective.correlations(candidates, blurred)
+    fading = problem.blur(width)
+    blurred = fading * r
+    scores = problem.rough_objective.correlations(candidates, blurred)
     order = np.argsort(-scores)[failures // 2 :]
     squared_gap = width + settings.candidate_variance
-    return [
-        maximise_correlation(problem, blurred, start, settings.candidate_steps)
-        for start in _take_apart(candidates[order], batch, squared_gap)
-    ]
+    starts = _take_apart(candidates[order], batch, squared_gap)
+    atoms = maximise_correlations(problem, blurred, starts, settings.candidate_steps)
+    scores = problem.rough_objective.correlations(atoms, blurred)
+    return atoms, np.maximum(scores, 0) / (fading @ fading)
 
 
-def _take_apart(candidates: FloatArray, count: int, squared_gap: float) -> list[FloatArray]:
-    """The first `count` candidates of which no two lie within the same cluster."""
-    chosen = [candidates[0]]
-    for c in candidates[1:]:
-        if len(chosen) == count:
-            break
-        if (((np.array(chosen) - c) ** 2).sum(axis=1) > squared_gap * len(c)).all():
-            chosen.append(c)
-    return chosen
-
-
-def _least_needed(C: FloatArray, alpha: FloatArray, old: int, closest: bool) -> int:
-    """The lightest of the `old` atoms, which come first; or, if `closest`, the lighter of the two
-    that are closest to each other.
+def _drop_atoms(
+    C: FloatArray, alpha: FloatArray, added: int, settings: Settings, *, closest: bool
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Drop as many atoms as were added, which come last, and give their weights to their nearest
+    neighbours; also return which atoms are near one that came or went.
     """
-    if not closest or old < 2:
-        return int(np.argmin(alpha[:old]))
-    gaps = ((C[:old, None] - C[:old]) ** 2).sum(axis=2) + np.diag(np.full(old, np.inf))
-    i, j = np.unravel_index(np.argmin(gaps), gaps.shape)
-    return int(i if alpha[i] < alpha[j] else j)
+    kept = np.ones(len(C), bool)
+    old = len(C) - added
+    is_near = np.arange(len(C)) >= old
+    alpha = alpha.copy()
+    for k in range(old, len(C)):
+        is_near[_neighbours(C, k, kept, settings.near_atoms)] = True
+    for _ in range(added):
+        k = _least_needed(C[:old], alpha[:old], kept[:old], closest=closest)
+        kept[k] = False
+        neighbours = _neighbours(C, k, kept, settings.near_atoms)
+        is_near[neighbours] = True
+        alpha[neighbours[0]] += alpha[k]
+    return C[kept], alpha[kept], is_near[kept]
+
+
+def _neighbours(C: FloatArray, k: int, kept: BoolArray, count: int) -> IntArray:
+    """The nearest atoms to atom k, nearest first, among those that are kept."""
+    gaps = ((C - C[k]) ** 2).sum(axis=1)
+    gaps[k] = np.inf
+    gaps[~kept] = np.inf
+    count = min(count, int(kept.sum()) - int(kept[k]))
+    nearest = np.argpartition(gaps, count - 1)[:count]
+    return np.asarray(nearest[np.argsort(gaps[nearest], kind="stable")])
+
+
+def _descend_near(
+    problem: Problem,
+    C: FloatArray,
+    alpha: FloatArray,
+    width: float,
+    is_near: BoolArray,
+    limits: Limits,
+) -> tuple[FloatArray, FloatArray, float]:
+    """Descend some of the atoms, at a fixed width, while the others stay; the cost is that of
+    all.
+    """
+    others = problem.rough_objective.residual(C[~is_near], alpha[~is_near], width)
+    part = replace(problem, z=others)
+    found = descend_atoms(part, C[is_near], alpha[is_near], width, limits, keep_width=True)
+    C = C.copy()
+    alpha = alpha.copy()
+    C[is_near] = found.C
+    alpha[is_near] = found.alpha
+    return C, alpha, found.cost
+
+
+def _take_apart(candidates: FloatArray, count: int, squared_gap: float) -> FloatArray:
+    """The first `count` candidates of which no two lie within the same cluster."""
+    chosen = [0]
+    gaps = np.full(len(candidates), np.inf)
+    while len(chosen) < count:
+        squares = ((candidates - candidates[chosen[-1]]) ** 2).sum(axis=1)
+        gaps = np.minimum(gaps, squares)
+        apart = np.flatnonzero(gaps > squared_gap * candidates.shape[1])
+        if not len(apart):
+            break
+        chosen.append(int(apart[0]))
+    return candidates[chosen]
+
+
+def _least_needed(C: FloatArray, alpha: FloatArray, kept: BoolArray, closest: bool) -> int:
+    """The lightest atom that is kept; or, if `closest`, the lighter of the two that are closest to
+    each other.
+    """
+    left = np.flatnonzero(kept)
+    if not closest or len(left) < 2:
+        return int(left[np.argmin(alpha[left])])
+    gaps, nearest = cKDTree(C[left]).query(C[left], k=2)
+    i = int(np.argmin(gaps[:, 1]))
+    j = int(nearest[i, 1])
+    if j == i:
+        j = int(nearest[i, 0])
+    return int(left[i] if alpha[left[i]] < alpha[left[j]] else left[j])

@@ -117,9 +117,17 @@ class Settings:
     particle_runs: int = 2
     # Gradient, per particle, that ends the descent of particles.
     particle_slope: float = 1e-5
-    # Points scored against the residual for one replacement, drawn from the prior; half as many
-    # more are drawn near the atoms.
+    # Points scored against the residual for a replacement, drawn from the prior, and how many more
+    # for each atom that is replaced; half as many are drawn near the atoms.
     replacement_candidates: int = 300
+    candidates_per_atom: int = 10
+    # Neighbours of an atom that came or went which are descended first. A wave of one cluster fades
+    # within a few clusters.
+    near_atoms: int = 6
+    # Share of all atoms up to which those near a change are descended before all are.
+    max_near_share: float = 0.3
+    # Multiple of the cost before, above which a change that was descended nearby is given up.
+    hopeless_factor: float = 2.0
     # Variance added to an atom's own where candidates are drawn near it, and where two candidates
     # count as one: so that candidates near a Dirac differ too.
     candidate_variance: float = 0.5
