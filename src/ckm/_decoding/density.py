@@ -123,6 +123,24 @@ def _place_from_few(
     return min((refine(C) for C in starts), key=itemgetter(2))
 
 
+def _place_on_measure(
+    problem: Problem,
+    few: tuple[FloatArray, FloatArray],
+    many: tuple[FloatArray, FloatArray],
+    K: int,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, FloatArray, float]:
+    """The same on atoms and the points drawn from them. Means of atoms do not show how wide these
+    are, so some of the points are asked whether centroids belong elsewhere.
+    """
+    found = _place_from_few(problem, few, many, K, rng)
+    points, weights = many
+    every = problem.settings.point_thinning
+    moved = place(points[::every], weights[::every], K, rng, 0, found[0], device=problem.device)[0]
+    refined = place(*many, K, rng, 0, moved, search=False, device=problem.device)
+    return min(found, refined, key=itemgetter(2))
+
+
 def _doubt_of_cells(
     problem: Problem,
     cells: CellMeasure,
@@ -233,7 +251,7 @@ def _decode_sketch(
     measure = recover_measure(bulk, K, prior, rows, rng, threads)
     few = (measure.means, measure.shares)
     many = (measure.points, measure.weights)
-    C, alpha, mean_square = _place_from_few(problem, few, many, K, rng)
+    C, alpha, mean_square = _place_on_measure(problem, few, many, K, rng)
     return _doubtful(bulk, measure, C, alpha, mean_square)
 
 
@@ -337,7 +355,7 @@ def _decode_beside_known(
     measure = recover_measure(rest, K, make_prior(rest, others), others, rng, threads)
     left = 1 - outliers.weights.sum()
     few, many = _beside(measure, left, outliers.values, outliers.weights)
-    C, alpha, mean_square = _place_from_few(problem, few, many, K, rng)
+    C, alpha, mean_square = _place_on_measure(problem, few, many, K, rng)
     found = _doubtful(rest, measure, C, alpha, mean_square / left)
     return found._replace(
         cost=left**2 * measure.cost,
@@ -356,7 +374,7 @@ def _decode_beside_reconstructed(
     outliers, shares = reconstruct_outliers(problem, bulk, measure.points)
     _log.info("%d outliers are reconstructed, with %.2g of the weight", len(outliers), shares.sum())
     few, many = _beside(measure, 1.0, outliers, shares)
-    C, alpha, mean_square = _place_from_few(problem, few, many, K, rng)
+    C, alpha, mean_square = _place_on_measure(problem, few, many, K, rng)
     return _doubtful(bulk, measure, C, alpha, mean_square)
 
 

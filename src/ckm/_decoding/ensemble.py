@@ -85,8 +85,7 @@ def recover_measure(
     count = int(np.clip(settings.max_ensemble_work / work, *bounds))
     _log.info("matching %d mixtures of %d atoms to the sketch, threads: %d", count, Q, threads)
     members = _map_in_threads(partial(member, problem, Q, prior), rng.spawn(count), threads)
-    dropped = count // settings.members_per_dropped
-    members = sorted(members, key=lambda mixture: mixture.cost)[: count - dropped]
+    members = _leave_out_poor(problem, members)
     least = max(settings.placing_points, settings.placing_points_per_cluster * K)
     drawn = [
         np.clip(mixture.draw(rng, least // len(members)), problem.lower, problem.upper)
@@ -107,6 +106,15 @@ def recover_measure(
         weights = np.concatenate([weights, trust * weights.sum() * rows.shares])
     cost = problem.objective.gaussian_cost(joint.C, joint.alpha, joint.width)[0]
     return Measure(means, shares, points, weights, cost, tuple(drawn))
+
+
+def _leave_out_poor(problem: Problem, members: list[Mixture]) -> list[Mixture]:
+    """The members without those that ended in a poor minimum: far above the others and the
+    noise.
+    """
+    usual = float(np.median([mixture.cost for mixture in members]))
+    limit = max(problem.settings.poor_member * usual, problem.noise)
+    return [mixture for mixture in members if mixture.cost <= limit]
 
 
 def _join(members: list[Mixture]) -> Mixture:

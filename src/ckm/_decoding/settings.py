@@ -68,7 +68,7 @@ class Settings:
 
     # Steps that the approximation of the Hessian remembers (SciPy's default is 10): remembering
     # costs little beside an evaluation.
-    lbfgs_memory: int = 10
+    lbfgs_memory: int = 12
     # Gain, as a share of the cost (of one, where the cost is below), that ends a descent after two
     # such steps in a row: rounding is far below it.
     descent_gain: float = 1e-9
@@ -184,7 +184,7 @@ class Settings:
     # Points drawn from the mixture, at least, and at least per cluster.
     mixture_points: int = 30_000
     mixture_points_per_cluster: int = 400
-    # One point in so many shows where centroids belong; all of them then refine the centroids.
+    # One point in so many shows whether centroids belong elsewhere; all of them then refine these.
     point_thinning: int = 4
 
     # --- The ensemble ----------------------------------------------------------------------------
@@ -197,8 +197,9 @@ class Settings:
     # Multiply-adds that the cosine, the sine and the blur of one atom at one frequency take, beside
     # n for its phase.
     atom_work: int = 20
-    # One member in so many is left out: those farthest from the sketch ended in a poor minimum.
-    members_per_dropped: int = 4
+    # Multiple of the members' median cost, above which one is left out: it missed a cluster. Most
+    # members differ by less than twice.
+    poor_member: float = 4.0
     # Atoms per cluster: enough to follow clusters that are no Gaussians.
     atoms_per_cluster: int = 4
     # L-BFGS steps of one member.
