@@ -4,7 +4,6 @@ SSE of k-means.
 
 import re
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,8 +12,6 @@ from numpy.testing import assert_array_equal
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import ckm
-from ckm._decoding.api import Run
-from ckm._decoding.density import by_density
 from ckm._decoding.diagnosis import Status
 from ckm._decoding.ensemble import recover_measure
 from ckm._decoding.mixture import Mixture, descend_particles
@@ -223,7 +220,7 @@ def test_members_that_end_in_a_poor_minimum_are_left_out() -> None:
     measure = recover_measure(
         problem, 3, make_prior(problem, None), None, np.random.default_rng(0), 1, member
     )
-    assert len(made) == 24
+    assert len(made) == DEFAULT.max_members
     assert_array_equal(measure.points, np.tile(problem.mean, (len(measure.points), 1)))
 
 
@@ -247,9 +244,7 @@ def test_small_clusters_of_unequal_widths_among_scattered_rows(seed: int) -> Non
     along = rng.random((scattered.sum(), 1))
     X[scattered] = along * means[i] + (1 - along) * means[j]
     sketch = ckm.sketch(X, n_clusters=K, random_state=seed, cells=0)
-    # Four members are enough here, and take less time.
-    run = Run("density", by_density, K, "auto", None, seed)
-    found = run.decode(sketch, settings=replace(DEFAULT, max_members=4))
+    found = ckm.decode(sketch, K, random_state=seed)
     assert relative_sse(X, found.centroids) < 1.01
 
 

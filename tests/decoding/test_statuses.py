@@ -25,11 +25,9 @@ QUICK = [
 SAMPLED = ("mostly one row", "sketch", "uncertain")
 LONG = [
     ("64 clusters, n=20, K=16", "sketch", "uncertain"),
-    ("pairs 0.5 apart", "sketch", "uncertain"),
     ("widths 1 to 10", "sketch", "uncertain"),
     ("widths 1 to 100", "pool", "uncertain"),
     ("100 rows left", "sketch", "uncertain"),
-    ("lognormal", "sketch", "far-out"),
 ]
 
 

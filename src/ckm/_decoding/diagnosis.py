@@ -120,8 +120,8 @@ def diagnose(
         _find_low_frequencies(problem, found) if was_searched else None,
         _find_unexplained(problem, cost, remedies) if was_searched else None,
         _find_missing_variance(problem, found, remedies) if was_searched else None,
-        _find_uncertain(problem, found, remedies),
         _find_far_out(problem, remedies) if known_weights is None else None,
+        _find_uncertain(problem, found, remedies),
         _find_equal(problem, C) if found.is_counted else _find_merged(problem, C, weights),
         _find_starved(found, problem.settings),
     )

@@ -101,8 +101,9 @@ class Settings:
     # --- Mixtures of blurred atoms ---------------------------------------------------------------
 
     # Share of the average weight: a lighter atom is moved as if it had this weight. In units of its
-    # own weight it would jump.
-    light_atom: float = 0.1
+    # own weight it would jump, also to where no rows are: with 0.1, outliers cost up to 1.38 times
+    # the SSE of k-means where one leaves 1.16.
+    light_atom: float = 1.0
     # Factor of the unit of weights. All atoms add up in the weights, more than in their centres, so
     # that the cost is more curved there than its diagonal says.
     weight_unit: float = 0.5
