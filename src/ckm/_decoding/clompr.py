@@ -64,12 +64,10 @@ def clompr(
     return C, alpha
 
 
-def maximise_correlation(
-    problem: Problem, r: ComplexArray, start: FloatArray, steps: int | None = None
-) -> FloatArray:
+def maximise_correlation(problem: Problem, r: ComplexArray, start: FloatArray) -> FloatArray:
     """A local maximum of Re <a(c)/|a(c)|, r> over c in the box, from `start` (step 1)."""
     settings = problem.settings
-    limits = Limits(steps or settings.ascent_steps, slope=settings.ascent_slope)
+    limits = Limits(settings.ascent_steps, slope=settings.ascent_slope)
 
     def cost(c: FloatArray) -> tuple[float, FloatArray]:
         value, gradient = correlation(problem.omega, r, c)
