@@ -47,9 +47,11 @@ class GpuObjective(Objective):
         turns: FloatArray,
         device: torch.device,
         block_pairs: int,
-        dtype: torch.dtype = torch.float64,
+        *,
+        in_single: bool = False,
     ) -> "GpuObjective":
         """Copies on that device, in that precision."""
+        dtype = torch.float32 if in_single else torch.float64
         t = torch.tensor(turns, device=device, dtype=dtype)
         half_squares = 2 * pi**2 * t**2
         return cls(

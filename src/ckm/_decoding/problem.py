@@ -135,13 +135,10 @@ class Problem:
         return self._on_gpu(in_single=True)
 
     def _on_gpu(self, *, in_single: bool = False) -> Objective:
-        import torch
-
         from ckm._decoding.objective_gpu import GpuObjective
 
-        dtype = torch.float32 if in_single else torch.float64
         pairs = self.settings.gpu_block_pairs
-        return GpuObjective.of(self.z, self.omega.turns, self.device, pairs, dtype)
+        return GpuObjective.of(self.z, self.omega.turns, self.device, pairs, in_single=in_single)
 
     @cached_property
     def noise(self) -> float:
