@@ -220,4 +220,9 @@ def _sum_groups(groups: IntArray, weights: FloatArray, count: int) -> FloatArray
 
 def _smallest(keys: FloatArray, capacity: int) -> IntArray:
     """The positions of the `capacity` smallest keys, in increasing order."""
-    return np.argsort(keys, kind="stable")[:capacity]
+    if capacity < len(keys):
+        # All others need not be sorted.
+        bound = np.partition(keys, capacity)[capacity]
+        few = np.flatnonzero(keys <= bound)
+        return few[np.argsort(keys[few], kind="stable")][:capacity]
+    return np.argsort(keys, kind="stable")
