@@ -12,9 +12,10 @@ from benchmarks.harness import ROOT, console, result_path
 PAGE = ROOT / "docs" / "decoder.md"
 BEGIN = "<!-- made by python -m benchmarks.ablation --table -->"
 END = "<!-- end of what is made -->"
-# Shares of the SSE and of the time below which a change does not matter, noise or not.
+# Shares of the SSE of a set, and of the median time over sets, below which a change does not
+# matter: other work on the machine makes times drift by a fifth.
 SSE_MATTERS = 0.001
-TIME_MATTERS = 0.05
+TIME_MATTERS = 0.25
 # The columns of steps: kinds of sketches, with a heading for each.
 GROUPS = (
     ("From frequencies alone", ("sketch", "heavy")),
@@ -37,7 +38,7 @@ def tables(content: dict[str, Any]) -> str:
     """Return all tables, as Markdown."""
     effects = {(e["change"], e["case"]): e for e in content["results"]["effects"]}
     kinds = content["settings"]["kinds"]
-    parts = []
+    parts = [_measured(content)]
     for title, wanted in GROUPS:
         cases = [case for case, kind in kinds.items() if kind in wanted]
         steps = [step for step in STEPS if set(step.kinds) & set(wanted)]
@@ -46,6 +47,18 @@ def tables(content: dict[str, Any]) -> str:
     parts.append(f"**Constants** at half and at twice their value:\n\n{_constants(effects)}")
     parts.append(_elsewhere())
     return "\n\n".join(parts)
+
+
+def _measured(content: dict[str, Any]) -> str:
+    """What was measured, and where."""
+    settings = content["settings"]
+    here = content["environment"]
+    runs = {effect["runs"] for effect in content["results"]["effects"]}
+    return (
+        f"{settings['decodings']} decodings of sketches with seeds "
+        f"{', '.join(map(str, settings['seeds']))}, {min(runs)} to {max(runs)} for each figure, on "
+        f"one thread each ({here['cpu']}, {here['date'].split()[0]})."
+    )
 
 
 def _steps(steps: Sequence[Change], cases: Sequence[str], effects: Effects) -> str:
@@ -70,7 +83,7 @@ def _share(effect: dict[str, Any] | None) -> str:
 
 def _percent(share: float) -> str:
     percent = 100 * share
-    if abs(percent) < 0.005:
+    if not percent:
         return "0"
     return f"{percent:+.2f}" if abs(percent) < 10 else f"{percent:+.0f}"
 
@@ -79,15 +92,17 @@ def _changes_sse(effect: dict[str, Any]) -> bool:
     return bool(abs(effect["sse"]) > max(effect["sse_noise"], SSE_MATTERS))
 
 
-def _changes_time(effect: dict[str, Any]) -> bool:
-    return bool(abs(effect["time"]) > max(effect["time_noise"], TIME_MATTERS))
+def _changes_time(effects: Sequence[dict[str, Any]]) -> bool:
+    times = [effect["time"] for effect in effects]
+    return bool(times and abs(np.median(times)) > TIME_MATTERS)
 
 
 def matters(changes: Sequence[Change], effects: Effects) -> bool:
-    """Whether one of these changes alters the SSE or the time of one case beyond noise."""
-    names = {change.name for change in changes}
-    own = [effect for (name, _), effect in effects.items() if name in names]
-    return any(_changes_sse(effect) or _changes_time(effect) for effect in own)
+    """Whether one of these changes alters the SSE of a set, or the time of most."""
+    return any(
+        any(map(_changes_sse, own)) or _changes_time(own)
+        for own in (_effects_of([change], effects) for change in changes)
+    )
 
 
 def _constants(effects: Effects) -> str:
@@ -97,21 +112,39 @@ def _constants(effects: Effects) -> str:
         by_name.setdefault(str(change.constant), []).append(change)
     heading = ["", "half: SSE, at most", "at least", "time"]
     lines = [[*heading, *(word.replace("half", "twice") for word in heading[1:])]]
-    silent = []
+    within_noise = []
+    untouched = []
+    unmeasured = []
     for name, changes in by_name.items():
-        if matters(changes, effects):
+        own = _effects_of(changes, effects)
+        if not own:
+            unmeasured.append(f"`{name}`")
+        elif matters(changes, effects):
             lines.append([f"`{name}`", *_extremes(0.5, changes, effects)])
             lines[-1] += _extremes(2.0, changes, effects)
+        elif not any(effect["sse"] for effect in own):
+            untouched.append(f"`{name}`")
         else:
-            silent.append(name)
-    names = ", ".join(f"`{name}`" for name in silent)
-    return f"{_markdown(lines)}\n\nWithin the noise on every set, in SSE and in time: {names}."
+            within_noise.append(f"`{name}`")
+    parts = [_markdown(lines)]
+    for title, names in (
+        ("Within the noise on every set", within_noise),
+        ("The same SSE, to six digits, on every set", untouched),
+        ("Not measured", unmeasured),
+    ):
+        if names:
+            parts.append(f"{title}: {', '.join(names)}.")
+    return "\n\n".join(parts)
+
+
+def _effects_of(changes: Sequence[Change], effects: Effects) -> list[dict[str, Any]]:
+    names = {change.name for change in changes}
+    return [effect for (name, _), effect in effects.items() if name in names]
 
 
 def _extremes(factor: float, changes: Sequence[Change], effects: Effects) -> list[str]:
     """The largest and the smallest change of the SSE, with its case, and the median time."""
-    names = {change.name for change in changes if change.factor == factor}
-    own = [effect for (name, _), effect in effects.items() if name in names]
+    own = _effects_of([change for change in changes if change.factor == factor], effects)
     if not own:
         return ["", "", ""]
     most = max(own, key=lambda effect: effect["sse"])
@@ -126,7 +159,7 @@ def _noises(effects: Effects) -> str:
     noises = {case: (e["sse_noise"], e["time_noise"]) for (_, case), e in effects.items()}
     shown = ", ".join(f"{case} {100 * noise:.2g}" for case, (noise, _) in noises.items())
     time = 100 * float(np.median([noise for _, noise in noises.values()]))
-    return f"Noise of the SSE in per cent: {shown}. Noise of the time: {time:.0f} % (median)."
+    return f"Noise of the SSE in per cent: {shown}. Times of one set are good to {time:.0f} %."
 
 
 def _elsewhere() -> str:

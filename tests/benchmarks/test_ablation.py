@@ -1,5 +1,6 @@
 """The ablation covers every step and constant, and the page shows what was measured."""
 
+import json
 from dataclasses import fields, replace
 
 import numpy as np
@@ -8,7 +9,8 @@ import pytest
 import ckm
 from benchmarks.ablation import CASES, REPEATS, Run, Task, all_tasks, changes, effects, make_sketch
 from benchmarks.ablation_changes import ELSEWHERE, KINDS, KINDS_OF, STEPS, Change, constants
-from benchmarks.ablation_table import matters
+from benchmarks.ablation_table import BEGIN, END, PAGE, matters, tables
+from benchmarks.harness import result_path
 from ckm._decoding.api import Run as Decoding
 from ckm._decoding.density import by_density
 from ckm._decoding.sample import SampledRows
@@ -90,4 +92,12 @@ def test_a_constant_within_the_noise_does_not_matter() -> None:
     assert not matters([change], {key: effect})
     assert matters([change], {key: effect | {"sse": -0.03}})
     assert matters([change], {key: effect | {"time": 0.3}})
+    assert not matters([change], {key: effect | {"time": 0.3}, (change.name, "b"): effect})
     assert not matters([change], {key: effect | {"sse": 0.0009, "sse_noise": 0.0}})
+
+
+def test_the_page_has_the_tables_of_the_last_results() -> None:
+    content = json.loads(result_path("ablation", quick=False).read_text())
+    page = PAGE.read_text(encoding="utf-8")
+    made = page.split(BEGIN)[1].split(END)[0].strip()
+    assert made == tables(content)
