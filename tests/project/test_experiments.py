@@ -19,6 +19,8 @@ from experiments import claims, experiment, figure1, figure2, figure3, figure4, 
 ROOT = Path(__file__).parents[2]
 # Benchmarks that measure a part of ckm that has no public name.
 OF_INTERNALS = {
+    "ablation.py",  # the settings of the decoder
+    "ablation_changes.py",
     "decoder.py",  # one evaluation of the decoder's objective
     "gpu_decode.py",  # the limit from which on a GPU decodes
     "kernel.py",  # the kernel alone

@@ -194,7 +194,7 @@ class Settings:
     max_members: int = 10
     min_members: int = 3
     # Multiply-adds in one evaluation of all members: beyond it there are fewer of them.
-    max_ensemble_work: float = 8e7
+    max_ensemble_work: float = 6e7
     # Multiply-adds that the cosine, the sine and the blur of one atom at one frequency take, beside
     # n for its phase.
     atom_work: int = 20
