@@ -4,6 +4,7 @@ SSE of k-means.
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,10 +13,13 @@ from numpy.testing import assert_array_equal
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import ckm
+from ckm._decoding.api import Run
+from ckm._decoding.density import by_density
 from ckm._decoding.diagnosis import Status
 from ckm._decoding.ensemble import recover_measure
 from ckm._decoding.mixture import Mixture, descend_particles
 from ckm._decoding.problem import Problem
+from ckm._decoding.sample import SampledRows
 from ckm._decoding.search import Prior, initialise_mixture, make_prior, recover_mixture
 from ckm._decoding.settings import DEFAULT
 from ckm._kmeans.assign import Centroids
@@ -187,10 +191,15 @@ def test_the_number_of_threads_does_not_change_the_result(
     """
     X = np.random.default_rng(0).gamma(2, size=(5000, n))
     s = ckm.sketch(X, n_clusters=3, pool=pool, random_state=0, cells=0)
+    rows = SampledRows.of(s) if pool else None
+    # So small a problem would be left to one thread.
+    threaded = replace(DEFAULT, min_threaded_work=0.0)
     with caplog.at_level("INFO", logger="ckm._decoding.ensemble"):
         found = [
-            ckm.decode(s, 3, random_state=0, n_jobs=n_jobs).centroids.tobytes()
-            for n_jobs in (1, 2, 3)
+            Run("density", by_density, 3, "auto", rows, 0, threads=threads)
+            .decode(s, settings=threaded)
+            .centroids.tobytes()
+            for threads in (1, 2, 3)
         ]
     assert re.findall(r"to the sketch, threads: (\d+)", caplog.text) == ["1", "2", "3"]
     assert found[0] == found[1] == found[2]

@@ -16,7 +16,7 @@ from ckm._decoding.problem import Problem
 
 # A failure, what it is sketched with, and what is said of it.
 QUICK = [
-    ("weights 1 to 0.01", "sketch", "unexplained"),
+    ("weights 1 to 0.01", "sketch", "uncertain"),
     ("256 times the scale, Gaussian", "sketch", "other-spread"),
     ("20 times the unit", "sketch", "other-spread"),
     ("0.1 times the unit", "cells", "uncertain"),

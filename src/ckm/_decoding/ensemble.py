@@ -83,6 +83,8 @@ def recover_measure(
     work = Q * problem.m * (problem.n + settings.atom_work)
     bounds = (settings.min_members, settings.max_members)
     count = int(np.clip(settings.max_ensemble_work / work, *bounds))
+    if problem.device is None and work < settings.min_threaded_work:
+        threads = 1
     _log.info("matching %d mixtures of %d atoms to the sketch, threads: %d", count, Q, threads)
     members = _map_in_threads(partial(member, problem, Q, prior), rng.spawn(count), threads)
     members = _leave_out_poor(problem, members)

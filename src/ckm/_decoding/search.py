@@ -101,6 +101,8 @@ def recover_mixture(
                 further = descend_further(problem, mixture, Limits(settings.stage_steps))
                 is_converged = further.cost > settings.converged_ratio * mixture.cost
                 mixture = further
+    if mixture.cost > settings.hopeless_factor * problem.noise:
+        return mixture
     limits = Limits(settings.final_steps, settings.final_gain)
     return descend_further(problem, mixture, limits, exact=True)
 

@@ -113,7 +113,7 @@ class Settings:
     min_start_width: float = 0.05
     max_start_width: float = 10.0
     # Particles per atom of the first measure: enough for k-means to place the atoms on.
-    particles_per_atom: int = 8
+    particles_per_atom: int = 4
     # Runs of that k-means: a descent follows, so two are enough.
     particle_runs: int = 2
     # Gradient, per particle, that ends the descent of particles.
@@ -127,7 +127,8 @@ class Settings:
     near_atoms: int = 6
     # Share of all atoms up to which those near a change are descended before all are.
     max_near_share: float = 0.3
-    # Multiple of the cost before, above which a change that was descended nearby is given up.
+    # Multiple of the cost before, above which a change that was descended nearby is given up;
+    # and of the noise floor, above which a search has failed and its last descent is left out.
     hopeless_factor: float = 2.0
     # Variance added to an atom's own where candidates are drawn near it, and where two candidates
     # count as one: so that candidates near a Dirac differ too.
@@ -194,7 +195,10 @@ class Settings:
     max_members: int = 10
     min_members: int = 3
     # Multiply-adds in one evaluation of all members: beyond it there are fewer of them.
-    max_ensemble_work: float = 6e7
+    max_ensemble_work: float = 5e7
+    # Multiply-adds in one evaluation of one member, below which members are matched one after
+    # another: threads would wait for the interpreter more than they gain.
+    min_threaded_work: float = 4e6
     # Multiply-adds that the cosine, the sine and the blur of one atom at one frequency take, beside
     # n for its phase.
     atom_work: int = 20
