@@ -95,7 +95,7 @@ def recover_measure(
     ]
     joint = _join(members)
     means = joint.C
-    shares = joint.alpha
+    shares = np.concatenate([mixture.shares for mixture in members])
     points = np.vstack(drawn)
     weights = np.ones(len(points))
     if rows is not None:

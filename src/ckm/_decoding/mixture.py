@@ -41,6 +41,12 @@ class Mixture:
     width: Any
     cost: float
 
+    @property
+    def shares(self) -> FloatArray:
+        """The weights, so that they sum to one; equal ones if there is no weight."""
+        total = self.alpha.sum()
+        return self.alpha / total if total > 0 else np.full(len(self.alpha), 1 / len(self.alpha))
+
     def draw(self, rng: np.random.Generator, count: int) -> FloatArray:
         """Points from the mixture (count, n), stratified: each atom gets its share of the points,
         and the noise comes in opposite pairs.
@@ -73,10 +79,8 @@ class Mixture:
     def _draw(self, rng: np.random.Generator, count: int) -> tuple[FloatArray, FloatArray]:
         """Points, and the centre that each was drawn around."""
         Q, n = self.C.shape
-        total = self.alpha.sum()
-        shares = np.cumsum(self.alpha / total if total > 0 else np.full(Q, 1 / Q))
         levels = (np.arange(count) + rng.random()) / count
-        which = np.minimum(np.searchsorted(shares, levels), Q - 1)
+        which = np.minimum(np.searchsorted(np.cumsum(self.shares), levels), Q - 1)
         centres = self.C[which]
         points = np.empty(((count + 1) // 2, 2, n))
         points[:, 0] = rng.standard_normal((len(points), n))
@@ -200,7 +204,7 @@ class Parametrisation:
 
     def bounds(self, problem: Problem) -> tuple[FloatArray, FloatArray]:
         """Bounds of x: centres in the box, weights at least zero, widths from zero to the widest
-        that frequencies see.
+        that frequencies see. In float32 weights have an upper bound, too.
         """
         lower = np.zeros(len(self.unit))
         upper = np.full(len(self.unit), np.inf)
@@ -208,6 +212,7 @@ class Parametrisation:
         lower[:end] = np.tile(problem.lower, self.Q)
         upper[:end] = np.tile(problem.upper, self.Q)
         if self.widths is not Widths.NONE:
+            upper[end : end + self.Q] = problem.settings.max_weight
             upper[end + self.Q :] = problem.settings.max_width
         return lower / self.unit, upper / self.unit
 

@@ -106,7 +106,7 @@ class CpuObjective(Objective):
         alpha = np.ascontiguousarray(alpha, omega.dtype)
         prepared = omega.prepare(np.ascontiguousarray(C, omega.dtype))
         model = np.zeros(len(self.z), np.complex128)
-        for block in omega.blocks(max(K, 1)) if K else ():
+        for block in omega.blocks(max(K, 1)):
             phases = omega.phases(prepared, K, block)
             sums = np.zeros((2, phases.shape[1]), phases.dtype)
             _sum_atoms(phases, alpha, sums)

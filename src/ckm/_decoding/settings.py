@@ -107,6 +107,8 @@ class Settings:
     # Factor of the unit of weights. All atoms add up in the weights, more than in their centres, so
     # that the cost is more curved there than its diagonal says.
     weight_unit: float = 0.5
+    # Largest weight of an atom: far above one, which all have together; its square is a float32.
+    max_weight: float = 1e6
     # Variance. Frequencies of the scale sigma see nothing of a wider Gaussian.
     max_width: float = 50.0
     # Widths of the first atoms, estimated by k-means on particles, are kept within these variances.
