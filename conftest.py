@@ -7,7 +7,10 @@ _NEEDED_BY = {
     "pyspark": ["_sources/engines/spark.py"],
     "ray": ["_sources/engines/ray.py"],
     "torch": ["_kernels/torch.py", "_kernels/gpu", "_kmeans/*_gpu.py", "_decoding/*_gpu.py"],
-    "triton": [f"_kernels/gpu/{name}.py" for name in ("keys", "launch", "nearest", "phases")],
+    "triton": [
+        f"_kernels/gpu/{name}.py"
+        for name in ("cells", "keys", "launch", "nearest", "phases", "tallying")
+    ],
 }
 
 collect_ignore_glob = [
