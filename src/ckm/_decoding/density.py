@@ -15,8 +15,6 @@ The branches, in order:
 """
 
 import logging
-from functools import partial
-from operator import itemgetter
 
 import numpy as np
 
@@ -25,6 +23,7 @@ from ckm._decoding.cells import CellMeasure
 from ckm._decoding.doubt import Doubt, compare_measure, compare_members
 from ckm._decoding.ensemble import Measure, recover_measure
 from ckm._decoding.outliers import reconstruct_outliers
+from ckm._decoding.placing import Weighted, place_from_few, place_on_atoms
 from ckm._decoding.problem import Problem
 from ckm._decoding.sample import SampledRows
 from ckm._decoding.search import Prior, initialise_mixture, make_prior, recover_mixture
@@ -36,9 +35,6 @@ from ckm._sources.arrays import ArraySource
 from ckm._util.arrays import BoolArray, FloatArray
 
 _log = logging.getLogger(__name__)
-
-# Centroids, their shares, and the mean squared distance to the nearest: what `place` returns.
-Placement = tuple[FloatArray, FloatArray, float]
 
 
 def by_density(
@@ -89,7 +85,7 @@ def _decode_cells(
     means = _joined(cells.means, cells.shares, outliers)
     count = max(settings.placing_points, settings.placing_points_per_cluster * K)
     points = _joined(*cells.draw(rng, count), outliers)
-    C, alpha, mean_square = _place_from_few(problem, means, points, K, rng)
+    C, alpha, mean_square = place_from_few(problem, means, points, K, rng)
     C = _average_draws(problem, cells, outliers, C, rng, count)
     known_weights = None
     beyond = cells.variance_beyond(settings.wide_cell * cells.variance_within)
@@ -104,41 +100,6 @@ def _decode_cells(
         is_counted=True,
         doubt=_doubt_of_cells(problem, cells, C, outliers, rng),
     )
-
-
-def _place_from_few(
-    problem: Problem,
-    few: tuple[FloatArray, FloatArray],
-    many: tuple[FloatArray, FloatArray],
-    K: int,
-    rng: np.random.Generator,
-) -> tuple[FloatArray, FloatArray, float]:
-    """Centroids, their shares and the mean squared distance, on weighted points: the few show where
-    centroids belong, the many refine and compare them.
-    """
-    settings = problem.settings
-    runs = [place(*few, K, rng, n_init=2) for _ in range(settings.placing_runs(K))]
-    starts = _best_of(runs, settings.refined_runs)
-    refine = partial(place, *many, K, rng, 0, search=False, device=problem.device)
-    return min((refine(C) for C in starts), key=itemgetter(2))
-
-
-def _place_on_measure(
-    problem: Problem,
-    few: tuple[FloatArray, FloatArray],
-    many: tuple[FloatArray, FloatArray],
-    K: int,
-    rng: np.random.Generator,
-) -> tuple[FloatArray, FloatArray, float]:
-    """The same on atoms and the points drawn from them. Means of atoms do not show how wide these
-    are, so some of the points are asked whether centroids belong elsewhere.
-    """
-    found = _place_from_few(problem, few, many, K, rng)
-    points, weights = many
-    every = problem.settings.point_thinning
-    moved = place(points[::every], weights[::every], K, rng, 0, found[0], device=problem.device)[0]
-    refined = place(*many, K, rng, 0, moved, search=False, device=problem.device)
-    return min(found, refined, key=itemgetter(2))
 
 
 def _doubt_of_cells(
@@ -181,15 +142,6 @@ def _average_draws(
         has_points = mass > 0
         C = np.where(has_points[:, None], sums / np.where(has_points, mass, 1.0)[:, None], C)
     return C
-
-
-def _best_of(runs: list[Placement], count: int) -> list[FloatArray]:
-    """The centroids of the best runs, of those that ended at the same place only one."""
-    best = list[Placement]()
-    for run in sorted(runs, key=itemgetter(2)):
-        if len(best) < count and not (best and np.isclose(run[2], best[-1][2], rtol=1e-6, atol=0)):
-            best.append(run)
-    return [C for C, _, _ in best]
 
 
 def _joined(
@@ -251,7 +203,7 @@ def _decode_sketch(
     measure = recover_measure(bulk, K, prior, rows, rng, threads)
     few = (measure.means, measure.shares)
     many = (measure.points, measure.weights)
-    C, alpha, mean_square = _place_on_measure(problem, few, many, K, rng)
+    C, alpha, mean_square = place_on_atoms(problem, few, many, K, rng)
     return _doubtful(bulk, measure, C, alpha, mean_square)
 
 
@@ -355,7 +307,7 @@ def _decode_beside_known(
     measure = recover_measure(rest, K, make_prior(rest, others), others, rng, threads)
     left = 1 - outliers.weights.sum()
     few, many = _beside(measure, left, outliers.values, outliers.weights)
-    C, alpha, mean_square = _place_on_measure(problem, few, many, K, rng)
+    C, alpha, mean_square = place_on_atoms(problem, few, many, K, rng)
     found = _doubtful(rest, measure, C, alpha, mean_square / left)
     return found._replace(
         cost=left**2 * measure.cost,
@@ -374,16 +326,16 @@ def _decode_beside_reconstructed(
     outliers, shares = reconstruct_outliers(problem, bulk, measure.points)
     _log.info("%d outliers are reconstructed, with %.2g of the weight", len(outliers), shares.sum())
     few, many = _beside(measure, 1.0, outliers, shares)
-    C, alpha, mean_square = _place_on_measure(problem, few, many, K, rng)
+    C, alpha, mean_square = place_on_atoms(problem, few, many, K, rng)
     return _doubtful(bulk, measure, C, alpha, mean_square)
 
 
 def _beside(
     measure: Measure, weight: float, outliers: FloatArray, shares: FloatArray
-) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+) -> tuple[Weighted, Weighted]:
     """The few and the many points of a measure of this weight, each with the outliers."""
 
-    def join(points: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def join(points: FloatArray, weights: FloatArray) -> Weighted:
         scaled = weight * weights / weights.sum()
         return np.vstack([points, outliers]), np.concatenate([scaled, shares])
 
