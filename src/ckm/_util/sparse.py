@@ -1,0 +1,104 @@
+"""`SparseRows`: rows that are mostly zeros, with as much of NumPy's interface as passes need."""
+
+from typing import Any
+
+import numpy as np
+
+from ckm._util.arrays import Array, IntArray
+
+
+class SparseRows:
+    """Rows in compressed form (CSR): only numbers that are not zero are held.
+
+    Conversion to a NumPy array makes them dense. Column numbers within a row need not be in order,
+    but each occurs once.
+
+    Parameters
+    ----------
+    values : float32 or float64 array (k,)
+        The numbers.
+    columns : int32 or int64 array (k,)
+        The column of each number.
+    starts : int64 array (b + 1,)
+        Row r has the numbers from starts[r] to starts[r + 1]. The first may be above zero.
+    n : int
+        The number of columns.
+
+    Examples
+    --------
+    >>> rows = SparseRows(np.array([1.0, 2.0]), np.array([0, 2]), np.array([0, 1, 1, 2]), 3)
+    >>> len(rows), rows.shape
+    (3, (3, 3))
+    >>> np.asarray(rows[1:])
+    array([[0., 0., 0.],
+           [0., 0., 2.]])
+    """
+
+    __slots__ = ("columns", "n", "starts", "values")
+    ndim = 2
+
+    def __init__(self, values: Array, columns: Array, starts: Array, n: int) -> None:
+        self.values = values
+        self.columns = columns
+        self.starts: IntArray = np.asarray(starts, np.int64)
+        self.n = n
+
+    @classmethod
+    def of(cls, matrix: Any) -> "SparseRows":
+        """The rows of SciPy's CSR matrix, each number once; integers become float64."""
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        values = matrix.data
+        if values.dtype not in (np.float32, np.float64):
+            values = values.astype(np.float32 if values.dtype == np.float16 else np.float64)
+        return cls(values, matrix.indices, matrix.indptr, int(matrix.shape[1]))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows and of columns."""
+        return len(self), self.n
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the numbers."""
+        return self.values.dtype
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, which: Any) -> "SparseRows":
+        """A slice of rows, without a copy, or the rows of some indices or of a mask, copied."""
+        if isinstance(which, slice):
+            low, high, step = which.indices(len(self))
+            if step == 1:
+                starts = self.starts[low : max(low, high) + 1]
+                return SparseRows(self.values, self.columns, starts, self.n)
+            which = np.arange(low, high, step)
+        which = np.asarray(which)
+        if which.dtype.kind == "b":
+            which = np.flatnonzero(which)
+        lengths = self.starts[which + 1] - self.starts[which]
+        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        # The place of each number in the whole: its place in the row, after the row's start.
+        places = np.arange(starts[-1]) + np.repeat(self.starts[which] - starts[:-1], lengths)
+        return SparseRows(self.values[places], self.columns[places], starts, self.n)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        dense = np.zeros(self.shape, self.dtype if dtype is None else dtype)
+        numbers = self.numbers()
+        owners = np.repeat(np.arange(len(self)), np.diff(self.starts))
+        dense[owners, self.columns[numbers]] = self.values[numbers]
+        return dense
+
+    def numbers(self) -> slice:
+        """Where the numbers of these rows are in `values` and `columns`."""
+        return slice(int(self.starts[0]), int(self.starts[-1]))
+
+    def to_scipy(self) -> Any:
+        """The same rows as SciPy's CSR array."""
+        from scipy.sparse import csr_array
+
+        numbers = self.numbers()
+        parts = (self.values[numbers], self.columns[numbers], self.starts - self.starts[0])
+        return csr_array(parts, shape=self.shape)
