@@ -97,8 +97,8 @@ class FailingFiles(Source):
                 raise self._error
             yield chunk
 
-    def sample(self, *args: Any) -> Any:
-        return self._files.sample(*args)
+    def sample_rows(self, *args: Any) -> Any:
+        return self._files.sample_rows(*args)
 
 
 def interrupt(fails_at: int, error: BaseException, **options: Any) -> None:

@@ -136,8 +136,8 @@ class StoppingSource(Source):
                 raise Stop
             yield chunk
 
-    def sample(self, *arguments: Any) -> Any:
-        return self._source.sample(*arguments)
+    def sample_rows(self, *arguments: Any) -> Any:
+        return self._source.sample_rows(*arguments)
 
 
 @pytest.fixture(params=list(KINDS))

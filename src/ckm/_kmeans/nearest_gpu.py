@@ -63,7 +63,7 @@ class GpuSearch(NearestSearch):
         kind = torch.float32 if dtype == np.float32 else torch.float64
         parts = list[Any]()
         for chunk in source.chunks():
-            x = chunk.rows.synchronized()  # type: ignore[attr-defined]
+            x = chunk.rows.synchronized()
             C = torch.tensor(self.index.centroids, dtype=torch.float64, device=x.device)
             for piece in x.split(max(1, self.pairs_at_once // K)):
                 parts.append(_squared_distances(piece.double(), C).sqrt().to(kind))
@@ -71,7 +71,7 @@ class GpuSearch(NearestSearch):
 
     def _launch(self, chunk: Chunk, copies: "dict[Any, _DeviceCentroids]") -> "_Launch":
         """Start to label a chunk. Without Triton nothing is computed yet, and the SSE is NaN."""
-        x = chunk.rows.synchronized()  # type: ignore[attr-defined]
+        x = chunk.rows.synchronized()
         x = x if x.dtype in (torch.float32, torch.float64) else x.double()
         key = (x.device, x.dtype)
         if key not in copies:

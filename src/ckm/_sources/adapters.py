@@ -3,13 +3,15 @@ in other units.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
 from ckm._messages import Argument
 from ckm._sources.base import BEGINNING, Chunk, Place, Source
-from ckm._sources.sampling import draw_sample, pair_weights
+from ckm._sources.sampling import pair_weights
 from ckm._util.arrays import BoolArray, FloatArray
+from ckm._util.sparse import SparseRows
 from ckm.errors import NonFiniteError, ParameterError
 
 # Each attempt to sample rows without missing values draws eight times as many as the one before.
@@ -32,9 +34,19 @@ class _Adapter(Source):
         self.can_prefetch = source.can_prefetch
         self.device = source.device
         self.settings = source.settings
+        self.is_sparse = source.is_sparse
 
     def prefer_chunk_rows(self, rows: int) -> None:
         self.inside.prefer_chunk_rows(rows)
+
+    def stay_sparse(self) -> bool:
+        self.is_sparse = self.inside.stay_sparse()
+        return self.is_sparse
+
+    def sample_rows(
+        self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
+    ) -> tuple[Any, FloatArray]:
+        return self.inside.sample_rows(size, rng, weights)
 
 
 class Weighted(_Adapter):
@@ -54,10 +66,10 @@ class Weighted(_Adapter):
             )
         return pair_weights(self.inside.chunks(start), self._weights, start.row)
 
-    def sample(
+    def sample_rows(
         self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        return self.inside.sample(size, rng, self._weights)
+    ) -> tuple[Any, FloatArray]:
+        return self.inside.sample_rows(size, rng, self._weights)
 
 
 class WithoutMissing(_Adapter):
@@ -85,22 +97,23 @@ class WithoutMissing(_Adapter):
                 self.first = self._describe_place(chunk, int(np.argmin(kept)))
             yield chunk.where(kept)
 
-    def sample(
+    def sample_rows(
         self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[Any, FloatArray]:
         """Draw rows without missing values; more of them if most have some."""
         for attempt in range(_SAMPLE_ATTEMPTS):
             drawn = size * _SAMPLE_GROWTH**attempt
-            rows, beta = self.inside.sample(drawn, rng, weights)
-            kept = ~np.isnan(rows).any(axis=1) & ~np.isnan(beta)
+            rows, beta = self.inside.sample_rows(drawn, rng, weights)
+            kept = ~_is_missing(Chunk(rows, beta))
             if kept.sum() >= size / 2 or len(rows) < drawn:
                 break
-        return draw_sample([Chunk(rows[kept], beta[kept])], size, self.n_features, rng)
+        return self._draw([Chunk(rows[kept], beta[kept])], size, rng)
 
     def _describe_place(self, chunk: Chunk, row: int) -> str:
         """Describe the first missing value of a row, for the middle of a sentence."""
         is_float = chunk.rows.dtype.kind == "f"
-        missing = np.isnan(chunk.rows[row]) if is_float else np.zeros(self.n_features, bool)
+        values = np.asarray(chunk.rows[row : row + 1])[0]
+        missing = np.isnan(values) if is_float else np.zeros(self.n_features, bool)
         if not missing.any():
             return f"the weight of row {chunk.row_numbers()[row]}"
         error = NonFiniteError(0, int(np.argmax(missing)), np.nan)
@@ -118,6 +131,12 @@ class InUnits(_Adapter):
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
         return divide_by_units(self.inside.chunks(start), self._units)
 
+    def sample_rows(
+        self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
+    ) -> tuple[Any, FloatArray]:
+        rows, drawn = self.inside.sample_rows(size, rng, weights)
+        return rows / self._units, drawn
+
 
 def in_units(source: Source, units: FloatArray | None) -> Source:
     """Return the source with its columns in these units; the source itself if they are None."""
@@ -132,7 +151,9 @@ def divide_by_units(chunks: Iterable[Chunk], units: FloatArray) -> Iterator[Chun
 def _is_missing(chunk: Chunk) -> BoolArray:
     """Which rows lack a value or their weight."""
     missing = np.zeros(len(chunk.rows), bool)
-    if chunk.rows.dtype.kind == "f":
+    if isinstance(chunk.rows, SparseRows):
+        missing |= chunk.rows.any_where(np.isnan(chunk.rows.values[chunk.rows.numbers()]))
+    elif chunk.rows.dtype.kind == "f":
         missing |= np.isnan(chunk.rows).any(axis=1)
     if chunk.weights is not None:
         missing |= np.isnan(chunk.weights)

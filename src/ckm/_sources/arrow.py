@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from ckm._sources.base import Chunk, Source
 from ckm._sources.columns import ColumnChoice, ColumnRequest, checked_weights, choose
 from ckm._sources.failures import unreadable
-from ckm._sources.sampling import draw_sample, pick_parts
+from ckm._sources.sampling import pick_parts
 from ckm._sources.settings import ReadSettings
 from ckm._sources.streaming import Batch, StreamSource
 from ckm._util.arrays import FloatArray, RowsArray
@@ -125,9 +125,9 @@ class DatasetSource(StreamSource):
             settings=settings,
         )
 
-    def sample(
+    def sample_rows(
         self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[Any, FloatArray]:
         """Draw rows from some files or row groups; a dataset with a filter is read as a whole."""
         try:
             fragments = [
@@ -137,9 +137,9 @@ class DatasetSource(StreamSource):
             ]
         # Fragments of a dataset with a filter would ignore it.
         except ValueError:
-            return super().sample(size, rng, weights)
+            return super().sample_rows(size, rng, weights)
         if weights is not None:
-            return super().sample(size, rng, weights)
+            return super().sample_rows(size, rng, weights)
         rows = sum(fragment.count_rows() for fragment in fragments)
         picked = pick_parts(len(fragments), rows, size, self.n_features, rng, self.settings)
         batches = (
@@ -147,7 +147,7 @@ class DatasetSource(StreamSource):
             for i in picked
             for batch in self._scan(fragments[i], schema=self._dataset.schema)
         )
-        return draw_sample(batches, size, self.n_features, rng)
+        return self._draw(batches, size, rng)
 
     def _scan(self, scanned: Any, **scan: Any) -> Iterator[Batch]:
         """Read a dataset or a fragment of it."""

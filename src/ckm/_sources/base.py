@@ -1,15 +1,21 @@
 """What a source of rows is: it yields chunks in bounded memory, and each chunk knows its place."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckm._sources.sampling import draw_sample, pair_weights, wrong_number_of_weights
+from ckm._sources.sampling import (
+    as_sampled,
+    draw_rows,
+    pair_weights,
+    wrong_number_of_weights,
+)
 from ckm._sources.settings import DEFAULT_SETTINGS, ReadSettings
 from ckm._util.arrays import Array, BoolArray, FloatArray, IntArray
 from ckm._util.checks import first_nonfinite
+from ckm._util.sparse import SparseRows, as_sparse
 from ckm._util.stores import FilePath
 from ckm.errors import DataError, NonFiniteError
 
@@ -49,7 +55,7 @@ class Chunk(NamedTuple):
     Parameters
     ----------
     rows : array (b, n)
-        Integers or floats.
+        Integers or floats, or `SparseRows` if the source stays sparse.
     weights : float64 array (b,) or None
         The weight of each row, if they have weights.
     start, after : Place
@@ -60,7 +66,7 @@ class Chunk(NamedTuple):
         The number of each row in its part, if rows in between were left out.
     """
 
-    rows: Array
+    rows: Any
     weights: FloatArray | None = None
     start: Place = BEGINNING
     after: Place = BEGINNING
@@ -108,7 +114,9 @@ class Chunk(NamedTuple):
         `columns` are names for the error. `values` (b, n), computed from the rows, are checked in
         their place. With `ignore_weightless`, rows of weight zero may hold anything.
         """
-        values = np.asarray(self.rows, np.float64) if values is None else values
+        if values is None:
+            is_sparse = isinstance(self.rows, SparseRows)
+            values = self.rows if is_sparse else np.asarray(self.rows, np.float64)
         numbers = np.arange(len(values))
         if ignore_weightless and self.weights is not None:
             numbers = np.flatnonzero(self.weights > 0)
@@ -130,7 +138,7 @@ class Source(ABC):
     """Rows of one width, in chunks.
 
     A subclass sets the first three attributes (and others if their defaults are wrong), yields
-    chunks, and overrides `sample` if it need not read everything for it.
+    chunks, and overrides `sample_rows` if it need not read everything for it.
 
     Attributes
     ----------
@@ -149,6 +157,8 @@ class Source(ABC):
         Whether `chunks` can be called more than once.
     can_prefetch : bool
         Whether another thread may read ahead.
+    is_sparse : bool
+        Whether chunks have `ckm._util.sparse.SparseRows`: after `stay_sparse`.
     device : torch.device or None
         The GPU that rows are on, as `ckm._util.device.DeviceRows`; None for NumPy arrays.
     settings : ReadSettings
@@ -163,6 +173,7 @@ class Source(ABC):
     files: tuple[FilePath, ...] = ()
     is_rereadable: bool = True
     can_prefetch: bool = True
+    is_sparse: bool = False
     device: Any = None
     settings: ReadSettings = DEFAULT_SETTINGS
     _preferred_rows: int | None = None
@@ -180,6 +191,14 @@ class Source(ABC):
     def prefer_chunk_rows(self, rows: int) -> None:
         """Ask for chunks of `rows` rows; sources that would have to copy for it ignore it."""
         self._preferred_rows = rows
+
+    def stay_sparse(self) -> bool:
+        """Ask for sparse rows as they are, in chunks of so many numbers rather than rows.
+
+        Called before the first chunk or sample is asked for. Sources whose rows are dense return
+        False, and nothing changes.
+        """
+        return False
 
     @abstractmethod
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
@@ -199,7 +218,7 @@ class Source(ABC):
     def sample(
         self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Draw rows from all over the source. This implementation reads it once.
+        """Draw rows from all over the source, as float64.
 
         Parameters
         ----------
@@ -217,7 +236,31 @@ class Source(ABC):
         weights : float64 array (s,)
             One each if fewer rows than all were drawn, since weights decided which.
         """
-        return draw_sample(pair_weights(self.chunks(), weights), size, self.n_features, rng)
+        rows, drawn = self.sample_rows(size, rng, weights)
+        return np.asarray(rows, np.float64), drawn
+
+    def sample_rows(
+        self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
+    ) -> tuple[Any, FloatArray]:
+        """Draw the rows of `sample`, in the precision of the data: float32 stays float32.
+
+        This implementation reads the source once.
+
+        Returns
+        -------
+        rows : float32 or float64 array (s, n), or SparseRows
+            Sparse if the source stays sparse.
+        weights : float64 array (s,)
+            As in `sample`.
+        """
+        return self._draw(pair_weights(self.chunks(), weights), size, rng)
+
+    def _draw(
+        self, chunks: Iterable[Chunk], size: int, rng: np.random.Generator
+    ) -> tuple[Any, FloatArray]:
+        """Draw `size` rows of some chunks of this source."""
+        rows, weights = draw_rows(chunks, size, self.n_features, rng)
+        return as_sparse(rows) if self.is_sparse else rows, weights
 
 
 class RandomAccessSource(Source):
@@ -240,23 +283,29 @@ class RandomAccessSource(Source):
             beta = None if self.weights is None else self.weights[low:high]
             yield Chunk(self.rows(slice(low, high)), beta, Place(row=low), Place(row=high))
 
-    def sample(
+    def sample_rows(
         self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[Any, FloatArray]:
+        drawn, drawn_weights = self._draw_numbers(size, rng, weights)
+        return as_sampled(self.rows(drawn)), drawn_weights
+
+    def _draw_numbers(
+        self, size: int, rng: np.random.Generator, weights: FloatArray | None
+    ) -> tuple[IntArray, FloatArray]:
+        """The numbers of `size` rows, in increasing order, and the weights of the sample."""
         weights = self.weights if weights is None else weights
         if weights is None:
             n_drawn = min(size, self.n_rows)
             drawn = np.sort(rng.choice(self.n_rows, n_drawn, replace=False, shuffle=False))
-            return np.asarray(self.rows(drawn), np.float64), np.ones(len(drawn))
+            return drawn, np.ones(len(drawn))
         if len(weights) != self.n_rows:
             raise wrong_number_of_weights(weights, str(self.n_rows))
         candidates = np.flatnonzero(weights)
         if len(candidates) <= size:
-            return np.asarray(self.rows(candidates), np.float64), weights[candidates]
+            return candidates, weights[candidates]
         # Keys as in a pool: the smallest ones are a sample with probabilities that follow weights.
         keys = rng.standard_exponential(len(candidates)) / weights[candidates]
-        drawn = np.sort(candidates[np.argpartition(keys, size)[:size]])
-        return np.asarray(self.rows(drawn), np.float64), np.ones(size)
+        return np.sort(candidates[np.argpartition(keys, size)[:size]]), np.ones(size)
 
 
 def require_table(shape: tuple[int, ...], name: str) -> None:

@@ -1,7 +1,7 @@
 """Python iterables of batches (a list, a generator, a DataLoader), and functions that return one.
 
-A batch is an array, a tensor, a data frame, or a list of rows. The thread that asks for rows also
-iterates: a user's own code need not be safe in another thread.
+A batch is an array, a sparse matrix, a tensor, a data frame, or a list of rows. The thread that
+asks for rows also iterates: a user's own code need not be safe in another thread.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +17,7 @@ from ckm._sources.settings import ReadSettings
 from ckm._sources.sparse import is_sparse
 from ckm._sources.streaming import Batch, StreamSource
 from ckm._util.device import DeviceRows, is_on_gpu, rows_at_once
+from ckm._util.sparse import SparseRows
 from ckm.errors import DataError, MismatchError
 
 
@@ -46,6 +47,7 @@ class BatchSource(StreamSource):
         self._started: Iterator[Any] | None = chain([first], started)
         self._choice: ColumnChoice | None = None
         device = None
+        is_first_sparse = False
         frame = _as_frame(first)
         if frame is not None:
             from ckm._sources.frames import choose_columns
@@ -56,9 +58,17 @@ class BatchSource(StreamSource):
             request.refuse_names("An array")
             rows = _as_rows(first)
             self._width = rows.shape[1]
+            is_first_sparse = isinstance(rows, SparseRows)
             device = rows.tensor.device if isinstance(rows, DeviceRows) else None
         columns = None if self._choice is None else self._choice.columns
-        super().__init__(self._convert_all, self._width, columns, once=once, settings=settings)
+        super().__init__(
+            self._convert_all,
+            self._width,
+            columns,
+            once=once,
+            may_stay_sparse=is_first_sparse,
+            settings=settings,
+        )
         self.device = device
         if self.is_on_gpu:
             self.prefer_chunk_rows(rows_at_once(self._width))
@@ -144,7 +154,7 @@ def _is_empty_list(batch: Any) -> bool:
 
 
 def _as_rows(batch: Any) -> Any:
-    """Convert a batch to an array (rows, columns), or to rows on a GPU.
+    """Convert a batch to an array (rows, columns), to sparse rows, or to rows on a GPU.
 
     Loaders wrap the only tensor of a data set in a list.
     """
@@ -159,7 +169,7 @@ def _as_rows(batch: Any) -> Any:
         rows: Any = DeviceRows.of(batch)
         require_table(rows.shape, "A batch")
         return rows
-    array = as_array(batch.toarray() if is_sparse(batch) else batch)
+    array: Any = batch if is_sparse(batch) else as_array(batch)
     require_table(array.shape, "A batch")
     require_numeric(array.dtype, "A batch")
-    return array
+    return SparseRows.of(array.tocsr()) if is_sparse(batch) else array

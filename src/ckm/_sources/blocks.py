@@ -7,8 +7,8 @@ import numpy as np
 
 from ckm._sources.base import Chunk, Place
 from ckm._sources.settings import BLOCK_ROWS
-from ckm._util.arrays import Array, FloatArray, RowsArray
-from ckm._util.device import DeviceRows
+from ckm._util.arrays import Array, FloatArray, RowsArray, float_type
+from ckm._util.device import DeviceRows, concatenate_rows
 from ckm.errors import NonFiniteError
 
 T = TypeVar("T")
@@ -128,7 +128,7 @@ def _concatenate(pieces: list[Chunk], row: int) -> Chunk:
     """Join pieces of chunks; `row` is the number of the first row."""
     if len(pieces) == 1:
         return pieces[0]._replace(start=Place(row=row))
-    rows = np.concatenate([piece.rows for piece in pieces])
+    rows = concatenate_rows([piece.rows for piece in pieces])
     return Chunk(rows, join_weights(pieces), Place(row=row))
 
 
@@ -157,15 +157,16 @@ def group_tasks(
 
 
 def as_floats(rows: Array) -> RowsArray:
-    """Contiguous float32 or float64 rows; other numbers become float64. Copies at most a block."""
+    """Contiguous rows in NumPy, in the precision of `to_floats`. Copies at most a block."""
     return np.ascontiguousarray(to_floats(rows))
 
 
 def to_floats(rows: Any) -> Any:
-    """Float32 or float64 rows as they lie in memory; other numbers become float64.
+    """Float32 or float64 rows as they lie in memory; float16 becomes float32, which is exact, and
+    other numbers float64.
 
     Rows on a GPU stay as they are.
     """
     if isinstance(rows, DeviceRows) or rows.dtype in (np.float32, np.float64):
         return rows
-    return rows.astype(np.float64)
+    return rows.astype(float_type(rows.dtype))

@@ -17,7 +17,7 @@ from ckm._sources.failures import unreadable
 from ckm._sources.lines import Layout, infer_layout, parse
 from ckm._sources.paths import ending_of
 from ckm._sources.records import after_line, split_records, split_runs
-from ckm._sources.sampling import draw_sample, pick_evenly
+from ckm._sources.sampling import pick_evenly
 from ckm._sources.settings import ReadSettings
 from ckm._util.arrays import FloatArray
 from ckm._util.stores import (
@@ -89,15 +89,15 @@ class CsvSource(Source):
                     place = chunk.after
             require_unchanged(self._paths[i])
 
-    def sample(
+    def sample_rows(
         self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[Any, FloatArray]:
         """Draw rows from runs of lines all over the files.
 
         Compressed files are read to their end for it, but few lines are parsed.
         """
         if weights is not None:
-            return super().sample(size, rng, weights)
+            return super().sample_rows(size, rng, weights)
         enough = 4 * size * self._layouts[0].mean_bytes // _SAMPLED_RUNS
         run_bytes = max(self.settings.csv_run_bytes, enough)
         if self._is_compressed:
@@ -106,11 +106,11 @@ class CsvSource(Source):
             runs = self._runs(run_bytes, rng)
         chunks = (self._parse(i, block, Place(i)) for i, block in runs)
         try:
-            return draw_sample(chunks, size, self.n_features, rng)
+            return self._draw(chunks, size, rng)
         # A run that begins within quotes. If lines are really damaged, reading all of them says
         # where.
         except InputFileError:
-            return super().sample(size, rng)
+            return super().sample_rows(size, rng)
 
     def _parse(self, i: int, block: bytes, place: Place) -> Chunk:
         """Parse lines of file number `i` that begin at `place`."""

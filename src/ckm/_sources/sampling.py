@@ -1,14 +1,16 @@
 """Samples of rows: drawn by weight from chunks, and from parts picked all over a source."""
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ckm._core.pool import Pool
+from ckm._core.pool import SMALLEST_WEIGHT
 from ckm._messages import Argument
 from ckm._sources.settings import ReadSettings
-from ckm._util.arrays import FloatArray, IntArray
+from ckm._util.arrays import FloatArray, IntArray, float_type
+from ckm._util.device import concatenate_rows
+from ckm._util.sparse import SparseRows
 from ckm.errors import DataError
 
 if TYPE_CHECKING:
@@ -18,26 +20,83 @@ if TYPE_CHECKING:
 _MIN_PARTS = 16
 
 
-def draw_sample(
+class _Sample:
+    """The rows with the smallest keys so far, at most `size` of them, in pieces."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._pieces = list[Any]()
+        self._weights = np.empty(0)
+        self._keys = np.empty(0)
+        # Only rows with a smaller key can still be in the sample.
+        self.bound = np.inf
+
+    def add(self, rows: Any, weights: FloatArray, keys: FloatArray) -> None:
+        """Add rows with their weights and keys."""
+        self._pieces.append(rows)
+        self._weights = np.concatenate([self._weights, weights])
+        self._keys = np.concatenate([self._keys, keys])
+        # Rows are joined and copied only now and then.
+        if len(self._keys) > 2 * self._size:
+            self._prune()
+
+    def _prune(self) -> None:
+        kept = np.argsort(self._keys, kind="stable")[: self._size]
+        self._weights = self._weights[kept]
+        self._keys = self._keys[kept]
+        self._pieces = [concatenate_rows(self._pieces)[kept]]
+        if len(kept) == self._size and self._size:
+            self.bound = self._keys[-1]
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def finish(self) -> tuple[Any, FloatArray]:
+        """The rows and their weights, sorted by key."""
+        self._prune()
+        return self._pieces[0], self._weights
+
+
+def draw_rows(
     chunks: Iterable["Chunk"], size: int, n_features: int, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[Any, FloatArray]:
     """Draw at most `size` of all rows, with probabilities that follow their weights.
 
-    Returns the rows (size, n) and their weights (size,): all rows with their own weights if there
-    are no more than `size`; otherwise the weights are one, since they decided what was drawn.
+    Keys are those of a pool (`ckm._core.pool`): the smallest ones are the sample.
+
+    Returns the rows (size, n), as floats of their own precision or sparse, and their weights
+    (size,): all rows with their own weights if there are no more than `size`; otherwise the weights
+    are one, since they decided what was drawn.
     """
-    pool = Pool.empty(size, n_features)
+    sample = _Sample(size)
+    seen = 0
     for chunk in chunks:
         rows, beta = chunk.rows_with_weight()
-        keys = rng.standard_exponential(len(rows)) / (1.0 if beta is None else beta)
+        seen += len(rows)
+        with np.errstate(over="ignore"):
+            keys = rng.standard_exponential(len(rows)) / (1.0 if beta is None else beta)
+        keys = np.minimum(keys, 1 / SMALLEST_WEIGHT)
         # Most rows come too late: only those that may still be kept are sorted and copied.
-        largest = pool.keys[-1] if len(pool) == size else np.inf
-        early = np.flatnonzero(keys < largest)
+        early = np.flatnonzero(keys < sample.bound)
         if len(early) > size:
             early = early[np.argpartition(keys[early], size)[:size]]
         weights = np.ones(len(early)) if beta is None else beta[early]
-        pool = pool + Pool(rows[early], weights, weights, keys[early], size, len(rows))
-    return pool.rows, pool.weights if pool.is_complete else np.ones(len(pool))
+        if len(early):
+            sample.add(as_sampled(rows[early]), weights, keys[early])
+    if not len(sample):
+        return np.empty((0, n_features)), np.empty(0)
+    drawn, weights = sample.finish()
+    if seen > size:
+        return drawn, np.ones(len(drawn))
+    return drawn, np.maximum(weights, SMALLEST_WEIGHT)
+
+
+def as_sampled(rows: Any) -> Any:
+    """Rows of a sample: sparse ones as they are, others as an array of floats."""
+    if isinstance(rows, SparseRows):
+        return rows
+    array = np.asarray(rows)
+    return array.astype(float_type(array.dtype), copy=False)
 
 
 def pair_weights(

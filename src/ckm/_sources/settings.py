@@ -5,6 +5,8 @@ from dataclasses import dataclass
 # Rows of a block, as the kernels take them.
 BLOCK_ROWS = 2**14
 _MIN_CHUNK_ROWS = 256
+# A float64 number and its column.
+SPARSE_NUMBER_BYTES = 12
 
 
 @dataclass(frozen=True)
@@ -49,10 +51,16 @@ class ReadSettings:
 
     def rows_per_chunk(self, n_features: int) -> int:
         """The rows of a chunk: a whole number of blocks if they are more than one block."""
-        rows = self.chunk_bytes // (8 * n_features)
-        if rows > BLOCK_ROWS:
-            rows -= rows % BLOCK_ROWS
-        return max(_MIN_CHUNK_ROWS, rows)
+        return max(_MIN_CHUNK_ROWS, self.whole_blocks(self.chunk_bytes // (8 * n_features)))
+
+    def whole_blocks(self, rows: int) -> int:
+        """So many rows or fewer: a whole number of blocks if they are more than one block."""
+        return rows - rows % BLOCK_ROWS if rows > BLOCK_ROWS else rows
+
+    @property
+    def sparse_numbers(self) -> int:
+        """The numbers of a chunk of sparse rows, each with its column."""
+        return max(1, self.chunk_bytes // SPARSE_NUMBER_BYTES)
 
     def rows_to_sample(self, size: int, n_features: int) -> int:
         """The rows to read for a sample of `size` rows: several times as many."""

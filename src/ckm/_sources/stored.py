@@ -1,13 +1,13 @@
 """Arrays on disk (`.npy`, HDF5, Zarr), one after another, read a slice at a time."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ckm._sources.base import BEGINNING, Chunk, Place, Source, require_numeric, require_table
 from ckm._sources.failures import is_failed_request, unreadable
-from ckm._sources.sampling import draw_sample, pick_parts
+from ckm._sources.sampling import pick_parts
 from ckm._sources.settings import ReadSettings
 from ckm._util.address import is_address
 from ckm._util.arrays import Array, FloatArray, IntArray
@@ -93,17 +93,17 @@ class StoredSource(Source):
             if file is not None:
                 require_unchanged(file)
 
-    def sample(
+    def sample_rows(
         self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[Any, FloatArray]:
         """Draw rows from runs of rows all over the arrays."""
         if weights is not None:
-            return super().sample(size, rng, weights)
+            return super().sample_rows(size, rng, weights)
         n = self.n_features
         step = max(1, self.settings.rows_to_sample(size, n) // _SAMPLED_RUNS)
         ends = np.cumsum([len(self._starts(i, step)) for i in range(len(self._parts))])
         picked = pick_parts(int(ends[-1]), self.n_rows, size, n, rng, self.settings)
-        return draw_sample(map(self._fetch, self._runs(picked, ends, step)), size, n, rng)
+        return self._draw(map(self._fetch, self._runs(picked, ends, step)), size, rng)
 
     def _runs(self, numbers: IntArray, ends: IntArray, step: int) -> Iterator[_Run]:
         """Yield the runs with these numbers, counted over all arrays."""

@@ -1,23 +1,25 @@
 """Rows that come one batch after another from the beginning: once only, or again for each pass."""
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ckm._messages import Argument, Message
 from ckm._sources.base import BEGINNING, Chunk, Place, Source
-from ckm._sources.sampling import draw_sample, pair_weights
-from ckm._sources.settings import DEFAULT_SETTINGS, ReadSettings
-from ckm._util.arrays import Array, FloatArray
+from ckm._sources.sampling import pair_weights
+from ckm._sources.settings import DEFAULT_SETTINGS, SPARSE_NUMBER_BYTES, ReadSettings
+from ckm._sources.sparse import sparse_cuts
+from ckm._util.arrays import FloatArray
+from ckm._util.sparse import SparseRows, as_sparse
 from ckm._util.warn import warn_user
 from ckm.errors import DataError, HeadWarning
 
 
 class Batch(NamedTuple):
-    """Some rows and, if a column holds them, their weights."""
+    """Some rows, perhaps sparse, and, if a column holds them, their weights."""
 
-    rows: Array
+    rows: Any
     weights: FloatArray | None = None
 
 
@@ -38,6 +40,8 @@ class StreamSource(Source):
         The name of the data in errors.
     can_prefetch : bool
         Whether another thread may read.
+    may_stay_sparse : bool
+        Whether batches are of sparse rows.
     settings : ReadSettings
         How much is read at a time.
     """
@@ -51,6 +55,7 @@ class StreamSource(Source):
         once: bool,
         name: str | None = None,
         can_prefetch: bool = False,
+        may_stay_sparse: bool = False,
         settings: ReadSettings = DEFAULT_SETTINGS,
     ) -> None:
         self.columns = columns
@@ -61,6 +66,7 @@ class StreamSource(Source):
         self.parts = () if name is None else (name,)
         self.settings = settings
         self._read_batches = read_batches
+        self._may_stay_sparse = may_stay_sparse
         self._name = name
         self._head = list[Chunk]()
         self._rest = self._numbered() if once else None
@@ -68,24 +74,30 @@ class StreamSource(Source):
         self._has_warned = False
         self._is_spent = False
 
+    def stay_sparse(self) -> bool:
+        if self._may_stay_sparse:
+            self.is_sparse = True
+            self._head = [chunk._replace(rows=as_sparse(chunk.rows)) for chunk in self._head]
+        return self.is_sparse
+
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
         for chunk in self._numbered() if self._rest is None else self._read_once():
             later = chunk.without_rows_before(start.row)
             if later is not None:
                 yield later
 
-    def sample(
+    def sample_rows(
         self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[Any, FloatArray]:
         """Draw rows from everything; if it can be read only once, from its head."""
         if self._rest is None:
-            return super().sample(size, rng, weights)
+            return super().sample_rows(size, rng, weights)
         self._fill_head(size)
         rows = sum(len(chunk.rows) for chunk in self._head)
         if not self._is_complete:
             self._warn_of_head(rows)
             weights = None if weights is None else weights[:rows]
-        return draw_sample(pair_weights(self._head, weights), size, self.n_features, rng)
+        return self._draw(pair_weights(self._head, weights), size, rng)
 
     def _warn_of_head(self, rows: int) -> None:
         """Warn once that a sample comes from the first rows only."""
@@ -106,12 +118,14 @@ class StreamSource(Source):
         assert self._rest is not None
         enough = self.settings.head_bytes
         rows = sum(len(chunk.rows) for chunk in self._head)
-        while not self._is_complete and (rows < size or rows * 8 * self.n_features < enough):
+        n_bytes = sum(_bytes_of(chunk.rows) for chunk in self._head)
+        while not self._is_complete and (rows < size or n_bytes < enough):
             chunk = next(self._rest, None)
             self._is_complete = chunk is None
             if chunk is not None:
                 self._head.append(chunk)
                 rows += len(chunk.rows)
+                n_bytes += _bytes_of(chunk.rows)
 
     def _read_once(self) -> Iterator[Chunk]:
         """Yield the head, then the rest; raise `DataError` the second time."""
@@ -130,11 +144,28 @@ class StreamSource(Source):
     def _numbered(self) -> Iterator[Chunk]:
         """Yield batches with their places, cut if they are large."""
         row = 0
-        step = self.chunk_rows
         for batch in self._read_batches():
-            for low in range(0, len(batch.rows), step):
-                rows = batch.rows[low : low + step]
-                weights = None if batch.weights is None else batch.weights[low : low + step]
+            table = as_sparse(batch.rows) if self.is_sparse else batch.rows
+            for low, high in self._cuts(table):
+                rows = table[low:high]
+                if isinstance(rows, SparseRows) and not self.is_sparse:
+                    rows = np.asarray(rows)
+                weights = None if batch.weights is None else batch.weights[low:high]
                 after = row + len(rows)
                 yield Chunk(rows, weights, Place(row=row), Place(row=after), self._name)
                 row = after
+
+    def _cuts(self, rows: Any) -> Iterable[tuple[int, int]]:
+        """Where to cut a batch into chunks."""
+        if self.is_sparse:
+            return sparse_cuts(rows.starts, self.settings)
+        step = self.chunk_rows
+        return ((low, min(low + step, len(rows))) for low in range(0, len(rows), step))
+
+
+def _bytes_of(rows: Any) -> int:
+    """The bytes of rows in float64."""
+    if isinstance(rows, SparseRows):
+        numbers = rows.numbers()
+        return SPARSE_NUMBER_BYTES * int(numbers.stop - numbers.start) + 8 * len(rows)
+    return 8 * len(rows) * int(rows.shape[1])

@@ -10,7 +10,7 @@ from ckm._sources.arrow import ERRORS, to_batch
 from ckm._sources.base import BEGINNING, Chunk, Place, Source
 from ckm._sources.columns import ColumnChoice
 from ckm._sources.failures import unreadable
-from ckm._sources.sampling import draw_sample, pick_parts
+from ckm._sources.sampling import pick_parts
 from ckm._sources.settings import ReadSettings
 from ckm._util.arrays import FloatArray
 from ckm._util.stores import FilePath, file_size, require_unchanged
@@ -59,12 +59,12 @@ class TableSource(Source):
                     yield later
             require_unchanged(self._files[i].path)
 
-    def sample(
+    def sample_rows(
         self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[Any, FloatArray]:
         """Draw rows from some groups, picked from all files."""
         if weights is not None:
-            return super().sample(size, rng, weights)
+            return super().sample_rows(size, rng, weights)
         groups = [
             (i, group)
             for i, file in enumerate(self._files)
@@ -76,7 +76,7 @@ class TableSource(Source):
         for i, group in (groups[number] for number in picked):
             by_file.setdefault(i, []).append(group)
         chunks = (chunk for i, some in by_file.items() for chunk in self._read(i, some, 0))
-        return draw_sample(chunks, size, self.n_features, rng)
+        return self._draw(chunks, size, rng)
 
     def _read(self, i: int, groups: Sequence[int], row: int) -> Iterator[Chunk]:
         """Yield chunks of these groups of file number `i`, whose first row is number `row`."""

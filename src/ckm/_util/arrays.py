@@ -29,6 +29,16 @@ class Frozen:
         self.__dict__.update(state)
 
 
+def float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type that numbers are computed in: float32 for float16 and float32, otherwise float64.
+
+    >>> float_type(np.dtype(np.float16)), float_type(np.dtype(np.int8))
+    (dtype('float32'), dtype('float64'))
+    """
+    is_narrow = dtype.kind == "f" and dtype.itemsize <= 4
+    return np.dtype(np.float32 if is_narrow else np.float64)
+
+
 def read_only(values: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     """A contiguous, read-only copy of `values`."""
     array = np.array(values, dtype=dtype, order="C", copy=True)

@@ -8,6 +8,7 @@ import numpy as np
 
 from ckm._messages import Argument
 from ckm._util.arrays import Array, Float32Array
+from ckm._util.sparse import SparseRows
 from ckm.errors import DataError, NonFiniteError, ParameterError
 
 # Variances that rows of float32 numbers can have, with a margin.
@@ -54,8 +55,15 @@ def check_nan_policy(nan: Any) -> str:
     return str(nan)
 
 
-def first_nonfinite(values: Array) -> tuple[int, int] | None:
+def first_nonfinite(values: Any) -> tuple[int, int] | None:
     """The row and column of the first value of a 2-D array that is not finite, in row order."""
+    if isinstance(values, SparseRows):
+        numbers = values.numbers()
+        bad = np.flatnonzero(~np.isfinite(values.values[numbers]))
+        if not len(bad):
+            return None
+        rows = values.owners()[bad]
+        return int(rows[0]), int(values.columns[numbers][bad[rows == rows[0]]].min())
     finite = np.isfinite(values)
     if finite.all():
         return None

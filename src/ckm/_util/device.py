@@ -11,6 +11,7 @@ import numpy as np
 
 from ckm._messages import Argument
 from ckm._util.arrays import Array
+from ckm._util.sparse import SparseRows
 from ckm.errors import MissingPackageError, ParameterError
 
 # Libraries whose arrays on a GPU are taken by DLPack.
@@ -112,7 +113,9 @@ def rows_at_once(n_features: int, n_bytes: int = DEVICE_BYTES) -> int:
 
 
 def concatenate_rows(tables: list[Any]) -> Any:
-    """Concatenate tables of rows; on the GPU if all of them are there."""
+    """Concatenate tables of rows; on the GPU if all of them are there, sparse if one is."""
+    if any(isinstance(table, SparseRows) for table in tables):
+        return SparseRows.joined(tables)
     if all(isinstance(table, DeviceRows) for table in tables):
         import torch
 

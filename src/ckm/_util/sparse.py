@@ -1,10 +1,11 @@
 """`SparseRows`: rows that are mostly zeros, with as much of NumPy's interface as passes need."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ckm._util.arrays import Array, IntArray
+from ckm._util.arrays import Array, BoolArray, IntArray, float_type
 
 
 class SparseRows:
@@ -50,9 +51,20 @@ class SparseRows:
             matrix = matrix.copy()
             matrix.sum_duplicates()
         values = matrix.data
-        if values.dtype not in (np.float32, np.float64):
-            values = values.astype(np.float32 if values.dtype == np.float16 else np.float64)
+        values = values.astype(float_type(values.dtype), copy=False)
         return cls(values, matrix.indices, matrix.indptr, int(matrix.shape[1]))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Any]) -> "SparseRows":
+        """All rows of several tables, at least one of them sparse."""
+        tables = [as_sparse(part) for part in parts]
+        lengths = [np.diff(table.starts) for table in tables]
+        return cls(
+            np.concatenate([table.values[table.numbers()] for table in tables]),
+            np.concatenate([table.columns[table.numbers()] for table in tables]),
+            np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(lengths))]),
+            tables[0].n,
+        )
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -67,8 +79,14 @@ class SparseRows:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def __getitem__(self, which: Any) -> "SparseRows":
-        """A slice of rows, without a copy, or the rows of some indices or of a mask, copied."""
+    def __getitem__(self, which: Any) -> Any:
+        """A slice of rows, without a copy; the rows of some indices or of a mask, copied; or the
+        number at a row and a column.
+        """
+        if isinstance(which, tuple):
+            row, column = which
+            numbers = self[row : row + 1].numbers()
+            return self.values[numbers][self.columns[numbers] == column].sum()
         if isinstance(which, slice):
             low, high, step = which.indices(len(self))
             if step == 1:
@@ -87,9 +105,29 @@ class SparseRows:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         dense = np.zeros(self.shape, self.dtype if dtype is None else dtype)
         numbers = self.numbers()
-        owners = np.repeat(np.arange(len(self)), np.diff(self.starts))
-        dense[owners, self.columns[numbers]] = self.values[numbers]
+        dense[self.owners(), self.columns[numbers]] = self.values[numbers]
         return dense
+
+    def __truediv__(self, units: Array) -> "SparseRows":
+        """The rows with each column divided by its unit."""
+        numbers = self.numbers()
+        columns = self.columns[numbers]
+        starts = self.starts - self.starts[0]
+        return SparseRows(self.values[numbers] / units[columns], columns, starts, self.n)
+
+    def astype(self, dtype: Any) -> "SparseRows":
+        """The rows with numbers of another type."""
+        return SparseRows(self.values.astype(dtype), self.columns, self.starts, self.n)
+
+    def owners(self) -> IntArray:
+        """The row of each number."""
+        return np.repeat(np.arange(len(self)), np.diff(self.starts))
+
+    def any_where(self, is_marked: BoolArray) -> BoolArray:
+        """Which rows have a number that is marked, given a mark for each of `numbers`."""
+        rows = np.zeros(len(self), bool)
+        rows[self.owners()[is_marked]] = True
+        return rows
 
     def numbers(self) -> slice:
         """Where the numbers of these rows are in `values` and `columns`."""
@@ -102,3 +140,13 @@ class SparseRows:
         numbers = self.numbers()
         parts = (self.values[numbers], self.columns[numbers], self.starts - self.starts[0])
         return csr_array(parts, shape=self.shape)
+
+
+def as_sparse(rows: Any) -> SparseRows:
+    """Rows as sparse ones; those that are dense lose their zeros."""
+    if isinstance(rows, SparseRows):
+        return rows
+    from scipy.sparse import csr_array
+
+    dense = np.asarray(rows)
+    return SparseRows.of(csr_array(dense.astype(float_type(dense.dtype), copy=False)))

@@ -1,0 +1,193 @@
+"""Sources of sparse rows: as they are where asked for, in chunks of so many numbers."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from ckm._sources import ReadSettings, Source, open_rows, open_source
+from ckm._sources.adapters import InUnits, Weighted, WithoutMissing
+from ckm._util.sparse import SparseRows
+from ckm.errors import NonFiniteError
+
+SMALL = ReadSettings(chunk_bytes=12 * 40)
+
+
+def matrix(n_rows: int = 100, n: int = 30, dtype: Any = np.float64) -> sp.csr_array:
+    rng = np.random.default_rng(0)
+    X = sp.random(n_rows, n, density=0.1, format="csr", random_state=rng, dtype=np.float64)
+    X.data = rng.integers(1, 100, len(X.data)).astype(dtype)
+    return sp.csr_array(X)
+
+
+def dense(source: Source) -> np.ndarray:
+    return np.concatenate([np.asarray(chunk.rows) for chunk in source.chunks()])
+
+
+SPARSE = {
+    "csr": lambda X: X,
+    "csc": lambda X: X.tocsc(),
+    "coo": lambda X: X.tocoo(),
+    "list": lambda X: [X[:30], X[30:30], X[30:]],
+    "generator": lambda X: iter([X[:30], X[30:]]),
+    "function": lambda X: lambda: iter([X[:30], X[30:]]),
+    "some dense": lambda X: [X[:30], X[30:].toarray()],
+}
+every_kind = pytest.mark.parametrize("kind", SPARSE)
+
+
+@every_kind
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_sparse_rows_are_those_of_the_matrix(kind: str, dtype: Any) -> None:
+    X = matrix(dtype=dtype)
+    source = open_source(SPARSE[kind](X), settings=SMALL)
+    assert source.stay_sparse()
+    assert source.is_sparse
+    rows = dense(source)
+    assert np.array_equal(rows, X.toarray())
+    assert rows.dtype == (np.float32 if dtype == np.float32 else np.float64)
+
+
+@every_kind
+def test_chunks_of_sparse_rows_have_few_numbers(kind: str) -> None:
+    source = open_source(SPARSE[kind](matrix()), settings=SMALL)
+    source.stay_sparse()
+    chunks = list(source.chunks())
+    assert all(isinstance(chunk.rows, SparseRows) for chunk in chunks)
+    assert len(chunks) > 7
+    for chunk in chunks:
+        numbers = chunk.rows.numbers()
+        assert numbers.stop - numbers.start <= 40
+
+
+@every_kind
+def test_rows_are_dense_unless_asked_for(kind: str) -> None:
+    X = matrix()
+    source = open_source(SPARSE[kind](X), settings=SMALL)
+    assert all(isinstance(chunk.rows, np.ndarray) for chunk in source.chunks())
+    if source.is_rereadable:
+        assert np.array_equal(dense(source), X.toarray())
+
+
+def test_one_row_with_more_numbers_than_a_chunk_is_a_chunk() -> None:
+    X = sp.csr_array(np.arange(1.0, 201.0).reshape(2, 100))
+    source = open_source(X, settings=SMALL)
+    source.stay_sparse()
+    assert [len(chunk.rows) for chunk in source.chunks()] == [1, 1]
+
+
+def test_rows_of_zeros_are_counted_and_cut() -> None:
+    source = open_source(sp.csr_array((1000, 5)), settings=SMALL)
+    source.stay_sparse()
+    assert {len(chunk.rows) for chunk in source.chunks()} == {40}
+    assert sum(len(chunk.rows) for chunk in source.chunks()) == 1000
+
+
+def test_numbers_at_the_same_place_are_added() -> None:
+    X = sp.csr_array((np.array([1.0, 2.0, 4.0]), np.array([1, 1, 0]), np.array([0, 3])), (1, 3))
+    source = open_source(X)
+    source.stay_sparse()
+    chunk = next(source.chunks())
+    assert np.array_equal(np.asarray(chunk.rows), [[4.0, 3.0, 0.0]])
+    assert len(chunk.rows.values) == 2
+    assert X.nnz == 3
+
+
+@every_kind
+def test_reading_resumes_at_any_chunk(kind: str) -> None:
+    X = matrix()
+
+    def opened() -> Source:
+        source = open_source(SPARSE[kind](X), settings=SMALL)
+        source.stay_sparse()
+        return source
+
+    for chunk in list(opened().chunks())[:5]:
+        rest = [np.asarray(later.rows) for later in opened().chunks(chunk.after)]
+        assert np.array_equal(np.concatenate(rest), X[chunk.after.row :].toarray())
+
+
+@every_kind
+def test_a_sample_of_sparse_rows_is_sparse(kind: str) -> None:
+    X = matrix()
+    source = open_source(SPARSE[kind](X))
+    source.stay_sparse()
+    rows, weights = source.sample_rows(20, np.random.default_rng(0))
+    assert isinstance(rows, SparseRows)
+    assert rows.shape == (20, 30)
+    assert np.array_equal(weights, np.ones(20))
+    known = {row.tobytes() for row in X.toarray()}
+    assert all(row.tobytes() in known for row in np.asarray(rows))
+
+
+@every_kind
+def test_sparse_and_dense_samples_have_the_same_rows(kind: str) -> None:
+    sparse = open_source(SPARSE[kind](matrix()))
+    sparse.stay_sparse()
+    plain = open_source(SPARSE[kind](matrix()))
+    drawn, _ = sparse.sample_rows(20, np.random.default_rng(1))
+    expected, _ = plain.sample(20, np.random.default_rng(1))
+    assert np.array_equal(np.asarray(drawn), expected)
+
+
+def test_a_stream_that_has_begun_can_still_stay_sparse() -> None:
+    X = matrix()
+    source = open_source(iter([X[:50], X[50:]]), settings=SMALL)
+    source.sample(5, np.random.default_rng(0))
+    assert source.stay_sparse()
+    assert all(isinstance(chunk.rows, SparseRows) for chunk in source._head)
+    assert np.array_equal(dense(source), X.toarray())
+
+
+def test_dense_sources_cannot_stay_sparse() -> None:
+    assert not open_source(np.eye(3)).stay_sparse()
+    assert not open_source([np.eye(3)]).stay_sparse()
+    assert not WithoutMissing(open_source(np.eye(3))).stay_sparse()
+
+
+def test_adapters_work_on_sparse_rows() -> None:
+    X = matrix()
+    weights = np.arange(100.0)
+    source = InUnits(Weighted(open_source(X, settings=SMALL), weights), np.arange(1.0, 31.0))
+    assert source.stay_sparse()
+    chunks = list(source.chunks())
+    assert all(isinstance(chunk.rows, SparseRows) for chunk in chunks)
+    assert np.array_equal(dense(source), X.toarray() / np.arange(1.0, 31.0))
+    assert np.array_equal(np.concatenate([chunk.weights for chunk in chunks]), weights)
+    rows, _ = source.sample_rows(10, np.random.default_rng(0))
+    assert isinstance(rows, SparseRows)
+    assert len(rows) == 10
+
+
+def test_rows_with_nan_among_their_numbers_are_missing() -> None:
+    X = matrix()
+    X.data[[5, 150]] = np.nan
+    missing = np.isnan(X.toarray()).any(axis=1)
+    source = open_rows(X, nan="drop")
+    assert source.stay_sparse()
+    assert np.array_equal(dense(source), X.toarray()[~missing])
+    assert f"row {np.argmax(missing)}" in source.first
+    rows, _ = source.sample_rows(1000, np.random.default_rng(0))
+    assert len(rows) == 98
+
+
+def test_a_number_that_is_not_finite_is_found_without_making_rows_dense() -> None:
+    X = sp.csr_array((np.array([1.0, np.inf, np.nan]), np.array([7, 9, 3]), [0, 1, 3]), (2, 10**9))
+    source = open_source(X)
+    source.stay_sparse()
+    # Any dense row of this width would take 8 GB.
+    with pytest.raises(NonFiniteError) as caught:
+        next(source.chunks()).require_finite(None)
+    assert (caught.value.row, caught.value.column) == (1, 3)
+
+
+def test_a_sample_has_the_precision_of_the_data() -> None:
+    rng = np.random.default_rng
+    X = rng(0).normal(size=(300, 4))
+    for dtype, expected in [("f2", "f4"), ("f4", "f4"), ("f8", "f8"), ("i8", "f8")]:
+        for data in (X.astype(dtype), [X.astype(dtype)]):
+            rows, _ = open_source(data).sample_rows(50, rng(0))
+            assert rows.dtype == np.dtype(expected)
+            rows, _ = open_source(data).sample(50, rng(0))
+            assert rows.dtype == np.float64
