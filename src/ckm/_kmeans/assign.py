@@ -59,6 +59,7 @@ class Centroids:
 
     The methods take `nan`, "error" or "drop" (rows with missing values get the label -1 and belong
     to no cluster), and `n_jobs`, a number of threads (None: every core), which changes no result.
+    Sparse rows stay sparse, which changes no label.
 
     Parameters
     ----------
@@ -157,6 +158,7 @@ class Centroids:
         if isinstance(source, PartitionedSource) and on_labels is None:
             summary: Labelling = source.run(_SummaryJob(self._labeller(source, nan)))
             return summary
+        source.stay_sparse()
         search = CpuSearch(self.index, thread_count(n_jobs), check_nan_policy(nan))
         sums = np.zeros((3, 1 + len(self)))
         with closing(read(in_units(source, self.units))) as chunks:
@@ -169,6 +171,7 @@ class Centroids:
         return Labelling.of(sums)
 
     def _search(self, source: Source, nan: str, n_jobs: int | None) -> NearestSearch:
+        source.stay_sparse()
         return search_for(source, self.index, thread_count(n_jobs), check_nan_policy(nan))
 
     def _labeller(self, source: Source, nan: str) -> "_PartitionLabeller":

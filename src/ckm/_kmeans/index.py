@@ -11,6 +11,10 @@ second smallest by more than the bound, its centroid is the nearest one. The few
 decided by squared distances in float64, added up in the order of the columns. So labels are those
 of distances in float64, wherever the data lies and whatever its units, and a row that is equally
 near to several centroids goes to the first of them.
+
+Sparse rows are compared by their nonzeros alone, with scores in float64 and a bound of their own
+(`SparseCentroids`). The rows that are left are decided by the same sums, so that labels do not
+depend on whether rows are sparse.
 """
 
 from dataclasses import dataclass
@@ -19,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ckm._kernels.cpu.llvm import HALF
 from ckm._kernels.cpu.nearest import PANEL, TILE
 from ckm._util.arrays import Array, Float32Array, FloatArray, LabelArray
 
@@ -96,9 +101,55 @@ class PreparedCentroids(NamedTuple):
         )
 
 
+class SparseCentroids(NamedTuple):
+    """Centroids in the form in which sparse rows are compared with them.
+
+    Scores are not relative to the middle of the centroids, which would fill the zeros of rows. They
+    are not slower in float64 either: memory sets the pace, one line of `table` per nonzero.
+
+    Parameters
+    ----------
+    centroids : float64 array (K, n)
+        The centroids.
+    table : float64 array (n, K + padding)
+        Their transpose, padded to whole vectors.
+    labels : int32 array (K,)
+        The number of each among all centroids.
+    half_norms : float64 array (K + padding,)
+        Half their squared lengths.
+    bounds : float64 array (3,)
+        (length, a, tiny): a row is decided by its scores where the two smallest differ by more than
+        a (|x| + length)^2 + tiny. `length` is that of the longest centroid. A score is off by at
+        most u (n + 3) (|x| |c| + |c|^2 / 2) and a squared distance by (n + 2) u times itself, with
+        u = 2^-53; both together, for two centroids, by less than 3 u (n + 3) (|x| + length)^2. The
+        factor 4 in a leaves a margin for rounding in the bound itself, `tiny` for underflow.
+    """
+
+    centroids: FloatArray
+    table: FloatArray
+    labels: LabelArray
+    half_norms: FloatArray
+    bounds: FloatArray
+
+    @classmethod
+    def of(cls, centroids: FloatArray, labels: LabelArray) -> "SparseCentroids":
+        """Prepare centroids (K, n), which have these numbers."""
+        K, n = centroids.shape
+        table = np.zeros((n, K + -K % HALF))
+        table[:, :K] = centroids.T
+        half_norms = np.zeros(table.shape[1])
+        with np.errstate(over="ignore"):
+            half_norms[:K] = (centroids**2).sum(axis=1) / 2
+        length = float(np.sqrt(2 * half_norms.max()))
+        bounds = np.array([length, 4 * 2.0**-53 * (n + 3), 1e-300 * n])
+        return cls(centroids, table, labels, half_norms, bounds)
+
+
 @dataclass(frozen=True, eq=False)
 class CentroidIndex:
-    """Centroids (K, n), prepared for rows in float32 or float64 when the first such rows come."""
+    """Centroids (K, n), prepared for rows in float32 or float64, or for sparse rows, when the first
+    such rows come.
+    """
 
     centroids: Array
 
@@ -110,6 +161,11 @@ class CentroidIndex:
     def prepared_for(self, dtype: Any) -> PreparedCentroids:
         """The centroids for rows of `dtype`, float32 or float64."""
         return self._for_float64 if dtype == np.float64 else self._for_float32
+
+    @cached_property
+    def for_sparse_rows(self) -> SparseCentroids:
+        """The distinct centroids for sparse rows."""
+        return SparseCentroids.of(*_distinct(np.ascontiguousarray(self.centroids, np.float64)))
 
     @cached_property
     def _for_float32(self) -> PreparedCentroids:
@@ -126,6 +182,8 @@ def _distinct(C: FloatArray) -> tuple[FloatArray, LabelArray]:
     for k, c in enumerate(C):
         first.setdefault(c.tobytes(), k)
     labels = np.fromiter(first.values(), np.int32)
+    if len(labels) == len(C):
+        return C, labels
     return np.ascontiguousarray(C[labels]), labels
 
 

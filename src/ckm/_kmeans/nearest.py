@@ -77,7 +77,7 @@ def _find(rows, flat, prepared, panel, distances, labels, squares):  # type: ign
         _mark_uncertain(bounds, norms, best, second, which)
         for r in range(size):
             if which[r] < 0:
-                which[r] = _nearest_in_float64(rows, start + r, transposed, distances)
+                which[r] = nearest_in_float64(rows, start + r, transposed, distances)
                 if which[r] < 0:
                     return start + r
             labels[start + r] = numbers[which[r]]
@@ -131,7 +131,7 @@ def _mark_uncertain(bounds, norms, best, second, which):  # type: ignore[no-unty
 
 
 @leaf
-def _nearest_in_float64(rows, r, transposed, squares):  # type: ignore[no-untyped-def]
+def nearest_in_float64(rows, r, transposed, squares):  # type: ignore[no-untyped-def]
     """The nearest centroid of row r by distances in float64, the first of equals; -1 where none is
     finite.
     """

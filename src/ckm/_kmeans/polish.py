@@ -5,13 +5,13 @@ are read in blocks, in bounded memory, as for a sketch. (`lloyd` works on points
 """
 
 from contextlib import closing
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ckm._kmeans.assign import Centroids
 from ckm._kmeans.index import CentroidIndex
-from ckm._kmeans.search import search_block
+from ckm._kmeans.search import CpuSearch, search_block
 from ckm._sources import Source
 from ckm._sources.adapters import Weighted, in_units
 from ckm._sources.blocks import Block, as_floats, recut_chunks, split_blocks
@@ -113,12 +113,16 @@ def polish(
     C = np.array(centroids, np.float64)
     # Rows are taken relative to the first centroids. So means far from zero lose nothing to
     # rounding, and the same labels give bit-identical centroids in every pass, which is how it is
-    # known that nothing moves any more.
-    anchors = C
+    # known that nothing moves any more. Most numbers of sparse rows are zero: they stay as they are.
+    is_sparse = source.stay_sparse()
+    anchors = np.zeros(()) if is_sparse else C
     sse = list[float]()
     settled = False
     while len(sse) < max_passes and not settled:
-        sums = _sum_rows(source, C, anchors, n_threads, on_rows)
+        if is_sparse:
+            sums = _sum_sparse_rows(source, C, n_threads, on_rows)
+        else:
+            sums = _sum_rows(source, C, anchors, n_threads, on_rows)
         moved = _means(sums, C, anchors)
         settled = np.array_equal(moved, C)
         sse.append(sums.sse)
@@ -154,6 +158,37 @@ def _sum_rows(
             total = total.plus(sums)
             on_rows(len(block.rows))
     return total
+
+
+def _sum_sparse_rows(source: Source, C: FloatArray, n_threads: int, on_rows: OnRows) -> _Sums:
+    """The same for sparse rows, relative to zero.
+
+    Threads search, which takes K times as long as adding up. Rows are added up here one after the
+    other, so that there is one table (K, n) of sums however many blocks there are.
+    """
+    search = CpuSearch(CentroidIndex(C), n_threads)
+    mass = np.zeros(len(C))
+    first = np.zeros(C.shape)
+    sse = np.zeros(1)
+    with closing(read(source)) as chunks:
+        for block, labels, squares in search.blocks(split_blocks(chunks), source.columns):
+            rows: Any = block.rows
+            beta = np.ones(len(labels)) if block.weights is None else block.weights
+            _add_sparse_rows(*rows.compressed(), beta, labels, squares, mass, first, sse)
+            on_rows(len(labels))
+    return _Sums(mass, first, float(sse[0]))
+
+
+@entry
+def _add_sparse_rows(  # type: ignore[no-untyped-def]
+    values, columns, starts, beta, labels, squares, mass, first, sse
+):
+    for r in range(len(labels)):
+        k = labels[r]
+        mass[k] += beta[r]
+        sse[0] += beta[r] * squares[r]
+        for j in range(starts[r], starts[r + 1]):
+            first[k, columns[j]] += beta[r] * values[j]
 
 
 @entry

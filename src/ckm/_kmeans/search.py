@@ -8,20 +8,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ckm._kmeans.index import CentroidIndex
+from ckm._kmeans.index import CentroidIndex, SparseCentroids
 from ckm._kmeans.nearest import find_nearest
+from ckm._kmeans.nearest_sparse import find_nearest_sparse, sparse_distances
 from ckm._messages import Argument
 from ckm._sources import Chunk, Source
 from ckm._sources.blocks import Block, as_floats, split_blocks
 from ckm._sources.prefetch import read
 from ckm._sources.settings import BLOCK_ROWS
-from ckm._util.arrays import Array, FloatArray, LabelArray
+from ckm._util.arrays import Array, BoolArray, FloatArray, LabelArray
 from ckm._util.jit import entry
 from ckm._util.parallel import ordered_map
+from ckm._util.sparse import SparseRows
 from ckm.errors import MismatchError, NonFiniteError, ParameterError
 
 # Coordinates of all centroids, K n, above which a block of the usual size is worth a task. Below,
@@ -103,16 +106,16 @@ class CpuSearch(NearestSearch):
         """Euclidean distances (N, K) from every row to every centroid."""
         n = self.index.n_features
         K = len(self.index.centroids)
-        transposed = np.ascontiguousarray(self.index.centroids.T, np.float64)
+        distances = _Distances(self.index.centroids)
 
         def work(block: Block) -> Array:
             rows = _checked_rows(block.rows, n)
             part = np.empty((len(rows), K), dtype)
-            _fill_distances(rows, transposed, part)
+            distances.fill(rows, part)
             finite = np.isfinite(part[:, 0])
             if not finite.all():
                 row = int(np.argmin(finite))
-                raise block.locate_error(no_distance(row, rows[row]), source.columns)
+                raise block.locate_error(no_distance(row, _row(rows, row)), source.columns)
             return part
 
         with closing(read(source)) as chunks:
@@ -175,22 +178,62 @@ def _search_block(
 ) -> None:
     """Write labels and squared distances of a block, or raise `NonFiniteError`."""
     rows = _checked_rows(block.rows, index.n_features)
-    failed = find_nearest(rows, index, labels, squares)
+    find = find_nearest_sparse if isinstance(rows, SparseRows) else find_nearest
+    failed = find(rows, index, labels, squares)
     if failed is not None and nan == "drop":
-        missing = np.asarray(np.isnan(rows).any(axis=1))
-        filled = np.where(missing[:, None], rows.dtype.type(0), rows)
-        failed = find_nearest(filled, index, labels, squares)
+        filled, missing = _fill_missing(rows)
+        failed = find(filled, index, labels, squares)
         labels[missing] = MISSING_LABEL
         if squares is not None:
             squares[missing] = 0.0
     if failed is not None:
-        raise block.locate_error(no_distance(failed, rows[failed]), columns)
+        raise block.locate_error(no_distance(failed, _row(rows, failed)), columns)
 
 
-def _checked_rows(rows: Array, n_features: int) -> Array:
-    """Rows as contiguous floats, of the centroids' width."""
+def _checked_rows(rows: Any, n_features: int) -> Any:
+    """Rows as contiguous floats, or as sparse rows, of the centroids' width."""
     check_width(rows.shape[1], n_features)
-    return as_floats(rows)
+    return rows if isinstance(rows, SparseRows) else as_floats(rows)
+
+
+def _row(rows: Any, row: int) -> Array:
+    """The numbers of one row."""
+    one: Array = np.asarray(rows[row : row + 1])[0]
+    return one
+
+
+def _fill_missing(rows: Any) -> tuple[Any, BoolArray]:
+    """Rows with zeros in place of those with missing values, and which these are."""
+    if not isinstance(rows, SparseRows):
+        missing: BoolArray = np.asarray(np.isnan(rows).any(axis=1))
+        return np.where(missing[:, None], rows.dtype.type(0), rows), missing
+    values, columns, starts = rows.compressed()
+    missing = rows.any_where(np.isnan(values))
+    filled = np.where(missing[rows.owners()], 0.0, values)
+    return SparseRows(filled, columns, starts, rows.n), missing
+
+
+@dataclass(frozen=True)
+class _Distances:
+    """Distances to centroids (K, n), prepared when the first dense or sparse rows come."""
+
+    centroids: Array
+
+    def fill(self, rows: Any, result: Array) -> None:
+        """Write the distances of all rows to all centroids."""
+        if isinstance(rows, SparseRows):
+            sparse_distances(rows, self._for_sparse, result)
+        else:
+            _fill_distances(rows, self._transposed, result)
+
+    @cached_property
+    def _transposed(self) -> FloatArray:
+        return np.ascontiguousarray(self.centroids.T, np.float64)
+
+    @cached_property
+    def _for_sparse(self) -> SparseCentroids:
+        C = np.ascontiguousarray(self.centroids, np.float64)
+        return SparseCentroids.of(C, np.arange(len(C), dtype=np.int32))
 
 
 def _concatenate(parts: Iterable[LabelArray], max_rows: int | None) -> LabelArray:

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ckm._util.arrays import Array, BoolArray, IntArray, float_type
+from ckm._util.arrays import Array, BoolArray, FloatArray, IntArray, LabelArray, float_type
+from ckm.errors import DataError
 
 
 class SparseRows:
@@ -128,6 +129,21 @@ class SparseRows:
         rows = np.zeros(len(self), bool)
         rows[self.owners()[is_marked]] = True
         return rows
+
+    def compressed(self) -> tuple[FloatArray, LabelArray, IntArray]:
+        """Numbers (float64), their columns (int32) and the starts of rows, from zero on, as
+        compiled code takes them. It does not check columns, so that they are checked here.
+        """
+        numbers = self.numbers()
+        columns = self.columns[numbers]
+        if len(columns) and not (columns.min() >= 0 and columns.max() < self.n):
+            wrong = columns.min() if columns.min() < 0 else columns.max()
+            raise DataError(
+                f"The sparse rows have a number in column {wrong}, and there are {self.n} columns; "
+                "check how the matrix was made, for example with its method check_format()."
+            )
+        values = np.ascontiguousarray(self.values[numbers], np.float64)
+        return values, np.ascontiguousarray(columns, np.int32), self.starts - self.starts[0]
 
     def numbers(self) -> slice:
         """Where the numbers of these rows are in `values` and `columns`."""
