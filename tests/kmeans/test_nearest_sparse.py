@@ -133,7 +133,9 @@ def test_threads_and_chunks_and_zeros_change_nothing(
     np.testing.assert_allclose(distances, centroids.distances(dense), rtol=1e-10)
 
 
-@given(seed=st.integers(0, 1000), n_jobs=st.sampled_from([1, 3]), chunk_bytes=st.integers(1, 40_000))
+@given(
+    seed=st.integers(0, 1000), n_jobs=st.sampled_from([1, 3]), chunk_bytes=st.integers(1, 40_000)
+)
 def test_polish_is_that_of_dense_rows_and_bit_identical_for_threads_and_chunks(
     seed: int, n_jobs: int, chunk_bytes: int
 ) -> None:
@@ -192,9 +194,9 @@ def test_a_row_without_a_finite_distance_is_named(bad: float) -> None:
     X[150, 3] = bad
     X = X.tocsr()
     centroids = Centroids(np.ones((2, 8)))
-    with pytest.raises(NonFiniteError, match="150.*column 3"):
+    with pytest.raises(NonFiniteError, match=r"150.*column 3"):
         centroids.label(open_source(X))
-    with pytest.raises(NonFiniteError, match="150.*column 3"):
+    with pytest.raises(NonFiniteError, match=r"150.*column 3"):
         centroids.distances(open_source(X))
 
 

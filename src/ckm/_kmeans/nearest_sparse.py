@@ -100,8 +100,8 @@ def _find(  # type: ignore[no-untyped-def]
 
 @entry
 def _fill(values, columns, starts, centroids, buffers, squares):  # type: ignore[no-untyped-def]
-    C, table, numbers, half_norms, bounds = centroids
-    scores, distances, row = buffers
+    C, table, _, half_norms, _ = centroids
+    scores, _, row = buffers
     for r in range(len(squares)):
         low = starts[r]
         high = starts[r + 1]
@@ -156,7 +156,7 @@ def _squared_distance(  # type: ignore[no-untyped-def]
     values, columns, low, high, centroids, k, row
 ):
     """The squared distance of a row to centroid k."""
-    C, table, numbers, half_norms, bounds = centroids
+    C, table, _, half_norms, _ = centroids
     norm = 2 * half_norms[k]
     total = _near_square(values, columns, low, high, table, k, norm)
     if total >= (high - low + SPARE_TERMS) * LOSS * norm:

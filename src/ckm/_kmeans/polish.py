@@ -113,7 +113,7 @@ def polish(
     C = np.array(centroids, np.float64)
     # Rows are taken relative to the first centroids. So means far from zero lose nothing to
     # rounding, and the same labels give bit-identical centroids in every pass, which is how it is
-    # known that nothing moves any more. Most numbers of sparse rows are zero: they stay as they are.
+    # known that nothing moves any more. Sparse rows are taken as they are: most numbers are zero.
     is_sparse = source.stay_sparse()
     anchors = np.zeros(()) if is_sparse else C
     sse = list[float]()

@@ -38,9 +38,7 @@ def subtract_products(
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        values, columns, table, sums = data_pointers(
-            context, builder, signature, args, 0, 1, 4, 5
-        )
+        values, columns, table, sums = data_pointers(context, builder, signature, args, 0, 1, 4, 5)
         low, high = args[2:4]
         width = length(context, builder, signature.args[5], args[5], 0)
         start = i64(0)
