@@ -9,6 +9,7 @@ from ckm._sources.base import Chunk, Place
 from ckm._sources.settings import BLOCK_ROWS
 from ckm._util.arrays import Array, FloatArray, RowsArray, float_type
 from ckm._util.device import DeviceRows, concatenate_rows
+from ckm._util.halves import widen_halves
 from ckm.errors import NonFiniteError
 
 T = TypeVar("T")
@@ -169,4 +170,6 @@ def to_floats(rows: Any) -> Any:
     """
     if isinstance(rows, DeviceRows) or rows.dtype in (np.float32, np.float64):
         return rows
+    if isinstance(rows, np.ndarray) and rows.dtype == np.dtype("=f2"):
+        return widen_halves(rows)
     return rows.astype(float_type(rows.dtype))
