@@ -308,6 +308,72 @@ ARRAYS: dict[str, Callable[[np.ndarray, Path], Any]] = {
     "loader": lambda X, d: Loader([[part] for part in cuts(X)]),
     "function": lambda X, d: lambda: (part for part in cuts(X)),
 }
+
+
+def vectors(X: np.ndarray, kind: str = "fixed") -> pa.Table:
+    """One column of lists, and one of text."""
+    inner = pa.from_numpy_dtype(X.dtype)
+    width = X.shape[1]
+    numbers = pa.array(X.ravel(), inner)
+    if kind == "fixed":
+        lists = pa.FixedSizeListArray.from_arrays(numbers, width)
+    else:
+        offsets = np.arange(0, len(numbers) + 1, width)
+        make = pa.LargeListArray if kind == "large" else pa.ListArray
+        lists = make.from_arrays(
+            pa.array(offsets, pa.int64() if kind == "large" else pa.int32()), numbers
+        )
+    return pa.table({"embedding": lists})
+
+
+# Columns of which each cell is a row. Lists of any length need one to show it.
+VECTORS: dict[str, Callable[[np.ndarray, Path], Any]] = {
+    f"{name}, vectors": (lambda X, d, make=make: make(vectors(X), d))
+    for name, make in TABLES.items()
+    if name
+    in {
+        "parquet",
+        "parquet, row groups",
+        "parquet, many",
+        "arrow",
+        "arrow, many",
+        "arrow stream",
+        "arrow, standard input",
+        "feather",
+        "pandas",
+        "pandas, arrow",
+        "polars",
+        "polars, chunks",
+        "polars, lazy",
+        "pyarrow",
+        "pyarrow, chunks",
+        "record batch",
+        "reader",
+        "dataset",
+        "scanner",
+        "duckdb",
+        "arrow protocol",
+        "list of frames",
+        "iterator of frames",
+    }
+}
+LISTED: dict[str, Callable[[np.ndarray, Path], Any]] = {
+    f"{name}, lists": (lambda X, d, make=make, kind=kind: make(vectors(X, kind), d))
+    for name, make, kind in [
+        ("parquet", TABLES["parquet, row groups"], "list"),
+        ("parquet, large", TABLES["parquet"], "large"),
+        ("arrow", TABLES["arrow"], "list"),
+        ("arrow stream", TABLES["arrow stream"], "list"),
+        ("pandas", TABLES["pandas"], "list"),
+        ("pandas, arrow", TABLES["pandas, arrow"], "list"),
+        ("polars", TABLES["polars"], "list"),
+        ("polars, lazy", TABLES["polars, lazy"], "list"),
+        ("pyarrow", TABLES["pyarrow, chunks"], "large"),
+        ("reader", TABLES["reader"], "list"),
+        ("dataset", TABLES["dataset"], "list"),
+        ("duckdb", TABLES["duckdb"], "list"),
+    ]
+}
 # Numbers that are no NumPy array, but rows of Python's own.
 LISTS: dict[str, Callable[[np.ndarray, Path], Any]] = {
     "list": lambda X, d: X.tolist(),
@@ -328,9 +394,17 @@ ONCE = {
     "generator",
     "small batches",
     "batches of tuples",
+    "arrow, standard input, vectors",
+    "reader, vectors",
+    "scanner, vectors",
+    "arrow protocol, vectors",
+    "iterator of frames, vectors",
+    "reader, lists",
 }
 EVERY: dict[str, Callable[[np.ndarray, Path], Any]] = {
     **ARRAYS,
     **LISTS,
+    **VECTORS,
+    **LISTED,
     **{name: (lambda X, d, make=make: make(as_table(X), d)) for name, make in TABLES.items()},
 }

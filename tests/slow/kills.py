@@ -69,6 +69,11 @@ def write_npy(X: np.ndarray) -> None:
     np.save("0.npy", X[:, :3])
 
 
+def write_fvecs(X: np.ndarray) -> None:
+    widths = np.full((len(X), 1), 3, np.int32)
+    np.hstack([widths.view(np.float32), X[:, :3].astype(np.float32)]).tofile("0.fvecs")
+
+
 def write_csv(X: np.ndarray) -> None:
     pa_csv.write_csv(as_table(X), "0.csv")
 
@@ -146,6 +151,7 @@ KINDS = {
     "arrow-stream": Kind(write_arrow_stream, ("0.arrows", *WEIGHTED)),
     "hdf5": Kind(write_hdf5, ("0.h5",)),
     "zarr": Kind(write_zarr, ("0.zarr",)),
+    "fvecs": Kind(write_fvecs, ("0.fvecs",)),
     "several-parquet": Kind(write_several_parquet, ("*.parquet", *WEIGHTED)),
     "several-csv": Kind(write_several_csv, ("*.csv", *PLAIN)),
 }

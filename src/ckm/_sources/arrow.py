@@ -3,6 +3,7 @@ record batches to rows for all other sources.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from ckm._sources.failures import unreadable
 from ckm._sources.sampling import pick_parts
 from ckm._sources.settings import ReadSettings
 from ckm._sources.streaming import Batch, StreamSource
-from ckm._util.arrays import FloatArray, RowsArray
+from ckm._sources.vectors import describe_vectors, to_vectors, with_width
+from ckm._util.arrays import Array, FloatArray, RowsArray
 from ckm.errors import DataError
 
 ERRORS = (
@@ -63,7 +65,7 @@ def _open_parquet_file(file: Any, request: ColumnRequest, settings: ReadSettings
 
     def read_batches(choice: ColumnChoice) -> Iterable[Any]:
         batches: Iterable[Any] = file.iter_batches(
-            settings.rows_per_chunk(len(choice.all)), columns=choice.all
+            settings.rows_per_chunk(max(1, choice.n_features)), columns=choice.all
         )
         return batches
 
@@ -89,20 +91,46 @@ def stream_source(
     """
     where = name or what
     choice = choose(request, describe_schema(schema), where, index=index_of(schema))
+    if choice.width == 0:
+        read_batches, choice = _measured(read_batches, choice, where, once)
 
     def converted() -> Iterator[Batch]:
-        size = settings.rows_per_chunk(len(choice.names))
+        size = settings.rows_per_chunk(choice.n_features)
         return batches_of(read_batches(choice), choice, where, size)
 
     return StreamSource(
         converted,
-        len(choice.names),
+        choice.n_features,
         choice.columns,
         once=once,
         name=name,
         can_prefetch=can_prefetch,
         settings=settings,
     )
+
+
+def _measured(
+    read_batches: Callable[[ColumnChoice], Iterable[Any]],
+    choice: ColumnChoice,
+    where: str,
+    once: bool,
+) -> tuple[Callable[[ColumnChoice], Iterable[Any]], ColumnChoice]:
+    """The choice with the length of the first list, and how to read from the beginning after it."""
+    batches = iter(read_batches(choice))
+    seen = list[Any]()
+
+    def remembered() -> Iterator[Any]:
+        for batch in batches:
+            seen.append(batch)
+            yield batch
+
+    try:
+        measured = with_width(choice, remembered(), where)
+    except ERRORS as error:
+        raise unreadable(error, where) from error
+    if not once:
+        return read_batches, measured
+    return lambda _: chain(seen, batches), measured
 
 
 class DatasetSource(StreamSource):
@@ -114,11 +142,15 @@ class DatasetSource(StreamSource):
     def __init__(self, dataset: Any, request: ColumnRequest, settings: ReadSettings) -> None:
         schema = dataset.schema
         present = describe_schema(schema)
-        self._choice = choose(request, present, "the dataset", index=index_of(schema))
+        choice = choose(request, present, "the dataset", index=index_of(schema))
         self._dataset = dataset
+        if choice.width == 0:
+            lists = dataset.to_batches(columns=choice.names, batch_size=1, batch_readahead=1)
+            choice = with_width(choice, lists, "the dataset")
+        self._choice = choice
         super().__init__(
             lambda: self._scan(dataset),
-            len(self._choice.names),
+            choice.n_features,
             self._choice.columns,
             once=False,
             can_prefetch=True,
@@ -178,11 +210,13 @@ def batches_of(
     batches: Iterable[Any], choice: ColumnChoice, where: str, size: int | None = None
 ) -> Iterator[Batch]:
     """Convert record batches, `size` rows at a time; errors of Arrow become `InputFileError`."""
+    row = 0
     try:
         for batch in batches:
             step = size or max(1, batch.num_rows)
             for low in range(0, batch.num_rows, step):
-                yield to_batch(batch.slice(low, step), choice, where)
+                yield to_batch(batch.slice(low, step), choice, where, row + low)
+            row += batch.num_rows
     except ERRORS as error:
         raise unreadable(error, where) from error
 
@@ -224,12 +258,19 @@ def describe_type(kind: Any) -> str | None:
     """What a column of an Arrow type holds: None for numbers."""
     if any(is_numeric(kind) for is_numeric in _IS_NUMERIC):
         return None
+    vectors = describe_vectors(kind)
+    if vectors is not None:
+        return vectors
     return "text" if any(is_text(kind) for is_text in _IS_TEXT) else str(kind)
 
 
 def to_batch(batch: Any, choice: ColumnChoice, where: str, row: int = 0) -> Batch:
     """Convert the chosen columns of a record batch or table, whose first row is number `row`."""
-    rows = to_rows([batch.column(name) for name in choice.names], batch.num_rows)
+    columns = [batch.column(name) for name in choice.names]
+    if choice.width is None:
+        rows: Array = to_rows(columns, batch.num_rows)
+    else:
+        rows = to_vectors(columns[0], choice.width, choice.names[0], where, row)
     if choice.weight is None:
         return Batch(rows)
     weights = to_rows([batch.column(choice.weight)], batch.num_rows)[:, 0]

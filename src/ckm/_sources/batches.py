@@ -50,10 +50,10 @@ class BatchSource(StreamSource):
         is_first_sparse = False
         frame = _as_frame(first)
         if frame is not None:
-            from ckm._sources.frames import choose_columns
+            from ckm._sources.frames import choose_columns, with_first_width
 
-            self._choice = choose_columns(frame, request)
-            self._width = len(self._choice.names)
+            self._choice = with_first_width(frame, choose_columns(frame, request))
+            self._width = self._choice.n_features
         else:
             request.refuse_names("An array")
             rows = _as_rows(first)
@@ -145,7 +145,9 @@ def _from_frame(frame: Any, choice: ColumnChoice, row: int) -> Batch:
     """Convert a data frame, which must have the chosen columns."""
     from ckm._sources.frames import choose_columns, frame_batch
 
-    choose_columns(frame, ColumnRequest(columns=choice.names, weight=choice.weight))
+    # Python objects of which there is none do not show that they are vectors.
+    if choice.width is None or len(frame):
+        choose_columns(frame, ColumnRequest(columns=choice.names, weight=choice.weight))
     return frame_batch(frame, choice, row)
 
 

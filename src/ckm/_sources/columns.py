@@ -17,6 +17,23 @@ _MAX_WEIGHT = 1e100
 DescribedColumns = Sequence[tuple[Any, str | None]]
 
 
+class Vectors(str):
+    """What a column holds, in words, whose cells are whole rows: lists of `width` numbers.
+
+    The width is 0 if lists may be of any length, of which all rows must then have the same.
+
+    >>> Vectors(384)
+    'vectors of 384 numbers'
+    """
+
+    width: int
+
+    def __new__(cls, width: int) -> "Vectors":
+        text = super().__new__(cls, f"vectors of {width} numbers" if width else "lists of numbers")
+        text.width = width
+        return text
+
+
 class ColumnRequest(NamedTuple):
     """The columns that a user asks for.
 
@@ -58,10 +75,20 @@ class ColumnRequest(NamedTuple):
 
 
 class ColumnChoice(NamedTuple):
-    """The columns to read: the ones to cluster, in order, and the one of weights."""
+    """The columns to read: the ones to cluster, in order, and the one of weights.
+
+    If the only one to cluster holds vectors, `width` is their number of coordinates, or 0 until the
+    first vector shows it.
+    """
 
     names: list[Any]
     weight: Any
+    width: int | None = None
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns of the rows."""
+        return len(self.names) if self.width is None else self.width
 
     @property
     def all(self) -> list[Any]:
@@ -71,7 +98,8 @@ class ColumnChoice(NamedTuple):
     @property
     def columns(self) -> tuple[str, ...] | None:
         """The names of the columns to cluster, as text; None if they only count the columns."""
-        return None if is_count(self.names) else tuple(map(str, self.names))
+        is_unnamed = self.width is not None or is_count(self.names)
+        return None if is_unnamed else tuple(map(str, self.names))
 
 
 def is_count(names: Sequence[Any]) -> bool:
@@ -101,7 +129,12 @@ def choose(
     weight = None
     if request.weight is not None:
         weight = require_columns([request.weight], by_text)[0]
-    if request.columns is not None:
+    matrix = _choose_vectors(request, present, index)
+    if matrix is not None:
+        chosen = [matrix]
+        if request.columns is None:
+            left_out += [(name, holds) for name, holds in present if holds and name != matrix]
+    elif request.columns is not None:
         chosen = require_columns(request.columns, by_text)
     elif request.like and _has_names_like(request.like, [name for name, _ in present]):
         chosen = _columns_of_like(request, by_text, where)
@@ -116,8 +149,16 @@ def choose(
     _check_weight_column(weight, chosen)
     if not chosen:
         seen = ", ".join(f"{name}: {holds}" for name, holds in left_out) or "there are none"
+        several = [name for name, holds in left_out if isinstance(holds, Vectors)]
+        if several:
+            raise DataError(
+                f"In {where} several columns hold vectors ({seen}); choose one with ",
+                Argument("columns", str(several[0]), function="ckm.sketch"),
+                ".",
+            )
         raise DataError(f"In {where} no column holds numbers ({seen}); convert one, or add one.")
-    choice = ColumnChoice(chosen, weight)
+    width = None if matrix is None else getattr(contents[matrix], "width", None)
+    choice = ColumnChoice(chosen, weight, width)
     require_numbers(choice, present, where, contents)
     _warn_left_out(left_out, where)
     return choice
@@ -134,8 +175,18 @@ def choose_matrix(
         named = [request.columns] if isinstance(request.columns, str) else list(request.columns)
         return named[0] if len(named) == 1 and named[0] in matrices else None
     has_plain = any(holds is None and name != request.weight for name, holds in present)
-    is_only = len(matrices) == 1 and not has_plain and not request.like
+    is_only = len(matrices) == 1 and not has_plain
     return matrices[0] if is_only else None
+
+
+def _choose_vectors(
+    request: ColumnRequest, present: DescribedColumns, index: Collection[str]
+) -> Any:
+    """The column of vectors to use, if one is named or there are no other numbers."""
+    vectors = {str(name): name for name, holds in present if isinstance(holds, Vectors)}
+    plain = [(str(name), holds) for name, holds in present if name not in index and name != ""]
+    chosen = choose_matrix(request, plain, list(vectors))
+    return None if chosen is None else vectors[chosen]
 
 
 def require_numbers(
@@ -156,14 +207,40 @@ def require_numbers(
             raise MismatchError(
                 f"{where} has {what} {name!r}; give tables with the same columns, each named once."
             )
-        if contents[name] is not None:
+        holds = contents[name]
+        if isinstance(holds, Vectors):
+            _require_width(choice, name, holds, where)
+        elif holds is not None or (choice.width is not None and name != choice.weight):
             numeric = [str(other) for other, holds in present if holds is None][:3]
             raise DataError(
-                f"Column {name!r} of {where} holds {contents[name]}, not numbers; convert it, "
+                f"Column {name!r} of {where} holds {_described(holds, choice)}; convert it, "
                 f"or leave it out, for example with ",
                 Argument("columns", numeric or ["a", "b"], function="ckm.sketch"),
                 ".",
             )
+
+
+def _described(holds: str | None, choice: ColumnChoice) -> str:
+    """What a column holds that it should not hold."""
+    if holds is None:
+        return "numbers where other tables have vectors"
+    return f"{holds}, not {'numbers' if choice.width is None else 'vectors'}"
+
+
+def _require_width(choice: ColumnChoice, name: Any, holds: Vectors, where: str) -> None:
+    """Require that vectors are all that is clustered, and as long as those of the choice."""
+    if choice.width is None or name == choice.weight:
+        raise DataError(
+            f"Column {name!r} of {where} holds {holds}, which are rows by themselves; use it "
+            f"alone, with ",
+            Argument("columns", str(name), function="ckm.sketch"),
+            ".",
+        )
+    if holds.width and choice.width and holds.width != choice.width:
+        raise MismatchError(
+            f"Column {name!r} of {where} holds {holds} where others have {choice.width}; give "
+            f"vectors of one length."
+        )
 
 
 def require_columns(named: Sequence[Any], by_text: Mapping[str, Any]) -> list[Any]:
@@ -295,9 +372,11 @@ def _warn_left_out(left_out: DescribedColumns, where: str) -> None:
     """Warn of the columns that are not used."""
     if left_out:
         named = listed(f"{name} ({holds})" for name, holds in left_out)
+        vectors = [str(name) for name, holds in left_out if isinstance(holds, Vectors)]
+        advice = "cluster the vectors" if vectors else "choose others"
         message = Message(
-            f"Left out of {where}: {named}; choose others with ",
-            Argument("columns", ..., function="ckm.sketch"),
+            f"Left out of {where}: {named}; {advice} with ",
+            Argument("columns", vectors[0] if vectors else ..., function="ckm.sketch"),
             ".",
         )
         warn_user(message, ColumnsWarning)

@@ -1,15 +1,17 @@
 """Data frames in memory: pandas, polars, PyArrow tables and whatever else narwhals knows."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 from narwhals.exceptions import DuplicateError
 
 from ckm._sources.base import RandomAccessSource, require_table
-from ckm._sources.columns import ColumnChoice, ColumnRequest, checked_weights, choose
+from ckm._sources.columns import ColumnChoice, ColumnRequest, Vectors, checked_weights, choose
 from ckm._sources.settings import DEFAULT_SETTINGS, ReadSettings
 from ckm._sources.streaming import Batch
-from ckm._util.arrays import Array, FloatArray, IntArray
+from ckm._util.arrays import Array, FloatArray, IntArray, float_type
 from ckm.errors import DataError
 
 
@@ -24,15 +26,20 @@ class FrameSource(RandomAccessSource):
     ) -> None:
         if frame.shape[1] == 0:
             require_table(frame.shape, "The data frame")
-        choice = choose_columns(frame, request)
+        choice = with_first_width(frame, choose_columns(frame, request))
         self._frame = _select(frame, choice.names)
+        self._choice = choice
         self.columns = choice.columns
-        self.n_rows, self.n_features = self._frame.shape
+        self.n_rows = len(self._frame)
+        self.n_features = choice.n_features
         self.weights = frame_weights(frame, choice)
         self.settings = settings
 
     def rows(self, which: IntArray | slice) -> Array:
-        return to_array(self._frame[which])
+        if self._choice.width is None:
+            return to_array(self._frame[which])
+        numbers = range(self.n_rows)[which] if isinstance(which, slice) else which
+        return _to_vectors(self._frame[which], self._choice, numbers)
 
 
 def open_data(data: Any, request: ColumnRequest, settings: ReadSettings) -> FrameSource:
@@ -45,7 +52,7 @@ def open_data(data: Any, request: ColumnRequest, settings: ReadSettings) -> Fram
 def choose_columns(frame: nw.DataFrame[Any], request: ColumnRequest) -> ColumnChoice:
     """Choose the columns of a frame that are asked for, otherwise all that hold numbers."""
     present = [
-        (name, _describe_unknown(frame, i) if dtype == nw.Unknown else _describe(dtype))
+        (name, _describe_column(frame, i, dtype))
         for i, (name, dtype) in enumerate(frame.schema.items())
     ]
     return choose(request, present, "the data frame", index=_index(frame))
@@ -58,6 +65,42 @@ def _index(frame: nw.DataFrame[Any]) -> list[str]:
     from ckm._sources.arrow import index_of
 
     return index_of(frame.to_native().schema)
+
+
+def with_first_width(frame: nw.DataFrame[Any], choice: ColumnChoice) -> ColumnChoice:
+    """The choice with the length of the first list of a frame, if lists may be of any length."""
+    if choice.width != 0:
+        return choice
+    lists = _select(frame, choice.names).drop_nulls().head(1)
+    width = len(lists.rows()[0][0]) if len(lists) else 0
+    if not width:
+        from ckm._sources.vectors import no_width
+
+        raise no_width(choice.names[0], "the data frame")
+    return choice._replace(width=width)
+
+
+def _describe_column(frame: nw.DataFrame[Any], i: int, dtype: Any) -> str | None:
+    """Describe what column number i holds; None for numbers."""
+    if dtype == nw.Object:
+        return _describe_objects(frame, i)
+    if dtype in (nw.Unknown, nw.List, nw.Array):
+        return _describe_unknown(frame, i)
+    return _describe(dtype)
+
+
+def _describe_objects(frame: nw.DataFrame[Any], i: int) -> str:
+    """Describe a column of Python objects, which are vectors if the first one is."""
+    known = frame.select(nw.nth(i)).drop_nulls().head(1)
+    first = known.rows()[0][0] if len(known) else None
+    if isinstance(first, (list, tuple, np.ndarray)):
+        try:
+            array = np.asarray(first)
+        except ValueError:
+            return "lists of lists"
+        if array.ndim == 1 and array.dtype.kind in "iuf":
+            return Vectors(len(array))
+    return str(nw.Object())
 
 
 def _describe(dtype: Any) -> str | None:
@@ -101,7 +144,57 @@ def as_frame(data: Any) -> nw.DataFrame[Any] | None:
 
 def frame_batch(frame: nw.DataFrame[Any], choice: ColumnChoice, row: int) -> Batch:
     """Convert the chosen columns of a frame whose first row is number `row`."""
-    return Batch(to_array(_select(frame, choice.names)), frame_weights(frame, choice, row))
+    chosen = _select(frame, choice.names)
+    if choice.width is None:
+        rows = to_array(chosen)
+    else:
+        rows = _to_vectors(chosen, choice, range(row, row + len(chosen)))
+    return Batch(rows, frame_weights(frame, choice, row))
+
+
+def _to_vectors(
+    frame: nw.DataFrame[Any], choice: ColumnChoice, numbers: Sequence[int] | IntArray
+) -> Array:
+    """Convert the only column of a frame, of vectors; its rows have these numbers."""
+    from ckm._sources.vectors import to_vectors
+
+    assert choice.width is not None
+    column = frame.to_native().iloc[:, 0] if frame.implementation.is_pandas() else None
+    if column is not None and column.dtype == object:
+        return _stack(column.to_numpy(), choice, numbers)
+    lists = frame.get_column(frame.columns[0]).to_arrow()
+    return to_vectors(lists, choice.width, choice.names[0], "the data frame", numbers)
+
+
+def _stack(cells: Array, choice: ColumnChoice, numbers: Sequence[int] | IntArray) -> Array:
+    """Put arrays or lists below each other; what is missing becomes a row of NaN."""
+    from ckm._sources.vectors import unequal_lengths
+
+    name, width = choice.names[0], choice.width
+    assert width is not None
+    is_list = [isinstance(cell, (list, tuple, np.ndarray)) for cell in cells]
+    for number, cell, is_vector in zip(numbers, cells, is_list, strict=True):
+        if is_vector and len(cell) != width:
+            raise unequal_lengths(name, "the data frame", int(number), len(cell), width)
+        if not is_vector and not (cell is None or cell != cell):
+            raise DataError(
+                f"Row {number} of the data frame has {type(cell).__name__} in column {name!r}, "
+                f"where others have lists of numbers; convert it."
+            )
+    vectors = [cell for cell, is_vector in zip(cells, is_list, strict=True) if is_vector]
+    try:
+        values = np.array(vectors).reshape(-1, width)
+        values = values if values.dtype.kind in "biuf" else values.astype(np.float64)
+    except (ValueError, TypeError) as error:
+        raise DataError(
+            f"Column {name!r} of the data frame has a list that is not of numbers ({error}); "
+            f"convert it."
+        ) from None
+    if all(is_list):
+        return values
+    rows = np.full((len(cells), width), np.nan, float_type(values.dtype))
+    rows[np.array(is_list)] = values
+    return rows
 
 
 def frame_weights(
@@ -122,7 +215,12 @@ def _select(frame: nw.DataFrame[Any], names: list[Any]) -> nw.DataFrame[Any]:
 def frame_rows(frame: nw.DataFrame[Any]) -> Array:
     """All rows of a frame as one array, after a check that every column holds numbers."""
     require_table(frame.shape, "The data frame")
-    choose_columns(frame, ColumnRequest(columns=frame.columns))
+    choice = choose_columns(frame, ColumnRequest(columns=frame.columns))
+    if choice.width is not None:
+        raise DataError(
+            f"Column {choice.names[0]!r} holds vectors; models take them as an array, such as "
+            f"np.stack(X[{choice.names[0]!r}]), and ckm.sketch as they are."
+        )
     return to_array(frame)
 
 

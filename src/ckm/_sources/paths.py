@@ -41,6 +41,9 @@ READERS = {
     ".h5": "hdf5",
     ".hdf5": "hdf5",
     ".zarr": "zarr",
+    ".fvecs": "vecs",
+    ".ivecs": "vecs",
+    ".bvecs": "vecs",
 }
 
 

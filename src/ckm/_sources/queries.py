@@ -8,7 +8,7 @@ import numpy as np
 from ckm._sources.arrow import stream_source
 from ckm._sources.base import Source
 from ckm._sources.columns import ColumnChoice, ColumnRequest, checked_weights, choose
-from ckm._sources.frames import as_frame, choose_columns, frame_batch
+from ckm._sources.frames import as_frame, choose_columns, frame_batch, with_first_width
 from ckm._sources.settings import ReadSettings
 from ckm._sources.streaming import Batch, StreamSource
 from ckm._util.arrays import FloatArray
@@ -41,11 +41,16 @@ def _open_lazy(frame: Any, request: ColumnRequest, settings: ReadSettings) -> St
     empty = as_frame(frame.head(0).collect())
     assert empty is not None
     choice = choose_columns(empty, request)
+    if choice.width == 0:
+        name = choice.names[0]
+        first = as_frame(frame.select(name).drop_nulls().head(1).collect())
+        assert first is not None
+        choice = with_first_width(first, choice)
 
     def read_batches() -> Iterator[Batch]:
         row = 0
         batches = frame.select(choice.all).collect_batches(
-            chunk_size=settings.rows_per_chunk(len(choice.all)), maintain_order=True
+            chunk_size=settings.rows_per_chunk(choice.n_features), maintain_order=True
         )
         for batch in batches:
             part = as_frame(batch)
@@ -55,7 +60,7 @@ def _open_lazy(frame: Any, request: ColumnRequest, settings: ReadSettings) -> St
 
     return StreamSource(
         read_batches,
-        len(choice.names),
+        choice.n_features,
         choice.columns,
         once=False,
         can_prefetch=True,
@@ -72,7 +77,9 @@ def _open_relation(relation: Any, request: ColumnRequest, settings: ReadSettings
     schema = getattr(relation.limit(0), name)().schema
 
     def read_batches(choice: ColumnChoice) -> Iterable[Any]:
-        batches: Iterable[Any] = getattr(relation, name)(settings.rows_per_chunk(len(choice.all)))
+        batches: Iterable[Any] = getattr(relation, name)(
+            settings.rows_per_chunk(max(1, choice.n_features))
+        )
         return batches
 
     return stream_source(schema, read_batches, request, settings, once=False, what="the relation")

@@ -12,8 +12,12 @@ from ckm._sources.columns import ColumnChoice
 from ckm._sources.failures import unreadable
 from ckm._sources.sampling import pick_parts
 from ckm._sources.settings import ReadSettings
+from ckm._sources.vectors import UnequalLengthsError, with_width
 from ckm._util.arrays import FloatArray
 from ckm._util.stores import FilePath, file_size, require_unchanged
+
+# Rows that are read at a time to see how long lists are.
+_FIRST_LISTS = 64
 
 
 class TableFile(ABC):
@@ -40,9 +44,11 @@ class TableSource(Source):
     ) -> None:
         self.settings = settings
         self._files = files
+        if choice.width == 0:
+            choice = with_width(choice, self._lists(choice), str(files[0].path))
         self._choice = choice
         self.columns = choice.columns
-        self.n_features = len(choice.names)
+        self.n_features = choice.n_features
         self.n_rows = sum(sum(file.group_rows) for file in files)
         self.n_bytes = sum(file_size(file.path) for file in files)
         self.parts = tuple(str(file.path) for file in files)
@@ -76,7 +82,21 @@ class TableSource(Source):
         for i, group in (groups[number] for number in picked):
             by_file.setdefault(i, []).append(group)
         chunks = (chunk for i, some in by_file.items() for chunk in self._read(i, some, 0))
-        return self._draw(chunks, size, rng)
+        try:
+            return self._draw(chunks, size, rng)
+        except UnequalLengthsError:
+            # Reading all of them says where the first such list is.
+            for _ in self.chunks():
+                pass
+            raise
+
+    def _lists(self, choice: ColumnChoice) -> Iterator[Any]:
+        """Yield the columns of lists, whose length is not known yet."""
+        for file in self._files:
+            try:
+                yield from file.read(range(len(file.group_rows)), choice.names, _FIRST_LISTS, 0)
+            except ERRORS as error:
+                raise unreadable(error, str(file.path)) from error
 
     def _read(self, i: int, groups: Sequence[int], row: int) -> Iterator[Chunk]:
         """Yield chunks of these groups of file number `i`, whose first row is number `row`."""

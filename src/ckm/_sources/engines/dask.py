@@ -126,7 +126,12 @@ def _open_frame(frame: Any, request: ColumnRequest) -> DaskSource:
     empty = as_frame(make_meta(frame))
     assert empty is not None
     choice = choose_columns(empty, request)
-    return DaskSource(frame[choice.all].to_delayed(), PartitionReader(len(choice.names), choice))
+    if choice.width == 0:
+        raise DataError(
+            f"Column {choice.names[0]!r} of the Dask data frame holds lists of any length; give "
+            f"lists of a fixed size, or a dask array."
+        )
+    return DaskSource(frame[choice.all].to_delayed(), PartitionReader(choice.n_features, choice))
 
 
 def _open_bag(bag: Any, request: ColumnRequest) -> DaskSource:

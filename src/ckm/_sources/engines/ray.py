@@ -104,6 +104,11 @@ def open_data(data: Any, request: ColumnRequest, settings: ReadSettings) -> RayS
         choice = ColumnChoice([matrix], request.weight)
         return RaySource(data, PartitionReader(width, choice, is_matrix=True))
     choice = choose(request, present, "the Ray dataset")
+    if choice.width is not None:
+        name = choice.names[0]
+        first = data.select_columns([name]).take(1)
+        width = choice.width or max((len(row[name]) for row in first), default=0)
+        return RaySource(data, PartitionReader(width, choice, is_matrix=True))
     return RaySource(data, PartitionReader(len(choice.names), choice))
 
 
