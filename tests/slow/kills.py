@@ -29,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
+import scipy.sparse
 import zarr
 
 import ckm
@@ -72,6 +73,10 @@ def write_npy(X: np.ndarray) -> None:
 def write_fvecs(X: np.ndarray) -> None:
     widths = np.full((len(X), 1), 3, np.int32)
     np.hstack([widths.view(np.float32), X[:, :3].astype(np.float32)]).tofile("0.fvecs")
+
+
+def write_npz(X: np.ndarray) -> None:
+    scipy.sparse.save_npz("0.npz", scipy.sparse.csr_array(X[:, :3]))
 
 
 def write_csv(X: np.ndarray) -> None:
@@ -151,6 +156,7 @@ KINDS = {
     "arrow-stream": Kind(write_arrow_stream, ("0.arrows", *WEIGHTED)),
     "hdf5": Kind(write_hdf5, ("0.h5",)),
     "zarr": Kind(write_zarr, ("0.zarr",)),
+    "npz": Kind(write_npz, ("0.npz",)),
     "fvecs": Kind(write_fvecs, ("0.fvecs",)),
     "several-parquet": Kind(write_several_parquet, ("*.parquet", *WEIGHTED)),
     "several-csv": Kind(write_several_csv, ("*.csv", *PLAIN)),

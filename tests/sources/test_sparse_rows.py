@@ -1,15 +1,18 @@
 """Sources of sparse rows: as they are where asked for, in chunks of so many numbers."""
 
+import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import ckm
 from ckm._sources import ReadSettings, Source, open_rows, open_source
 from ckm._sources.adapters import InUnits, Weighted, WithoutMissing
 from ckm._util.sparse import SparseRows
-from ckm.errors import NonFiniteError
+from ckm.errors import DataError, InputFileError, NonFiniteError
 
 SMALL = ReadSettings(chunk_bytes=12 * 40)
 
@@ -191,3 +194,127 @@ def test_a_sample_has_the_precision_of_the_data() -> None:
             assert rows.dtype == np.dtype(expected)
             rows, _ = open_source(data).sample(50, rng(0))
             assert rows.dtype == np.float64
+
+
+# Files of sparse matrices
+
+
+def saved(X: Any, path: Path, compressed: bool = True) -> Path:
+    sp.save_npz(path, X, compressed=compressed)
+    return path
+
+
+FILES = {
+    "compressed": lambda X, d: saved(X, d / "x.npz"),
+    "plain": lambda X, d: saved(X, d / "x.npz", False),
+    "csc": lambda X, d: saved(X.tocsc(), d / "x.npz"),
+    "coo": lambda X, d: saved(X.tocoo(), d / "x.npz", False),
+    "matrix": lambda X, d: saved(sp.csr_matrix(X), d / "x.npz"),
+    "several": lambda X, d: [saved(X[:30], d / "0.npz"), saved(X[30:], d / "1.npz", False)],
+}
+every_file = pytest.mark.parametrize("kind", FILES)
+
+
+@every_file
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_matrices_in_files_are_sparse_or_dense_rows(kind: str, dtype: Any, tmp_path: Path) -> None:
+    X = matrix(dtype=dtype)
+    source = open_source(FILES[kind](X, tmp_path), settings=SMALL)
+    assert (source.n_rows, source.n_features) == X.shape
+    assert np.array_equal(dense(source), X.toarray())
+    assert source.stay_sparse()
+    chunks = list(source.chunks())
+    assert len(chunks) > 7
+    assert all(isinstance(chunk.rows, SparseRows) for chunk in chunks)
+    assert np.array_equal(dense(source), X.toarray())
+
+
+@every_file
+def test_files_resume_at_any_chunk(kind: str, tmp_path: Path) -> None:
+    source = open_source(FILES[kind](matrix(), tmp_path), settings=SMALL)
+    source.stay_sparse()
+    chunks = list(source.chunks())
+    for i, chunk in enumerate(chunks[:-1]):
+        rest = list(source.chunks(chunk.after))
+        assert [later.start for later in rest] == [later.start for later in chunks[i + 1 :]]
+        assert np.array_equal(np.asarray(rest[0].rows), np.asarray(chunks[i + 1].rows))
+
+
+@every_file
+def test_files_are_sampled(kind: str, tmp_path: Path) -> None:
+    X = matrix(2000)
+    source = open_source(FILES[kind](X, tmp_path))
+    source.stay_sparse()
+    rows, _ = source.sample_rows(50, np.random.default_rng(0))
+    assert isinstance(rows, SparseRows)
+    assert rows.shape == (50, 30)
+    known = {row.tobytes() for row in X.toarray()}
+    assert all(row.tobytes() in known for row in np.asarray(rows))
+
+
+@every_file
+def test_files_give_the_sketch_of_the_matrix(kind: str, tmp_path: Path) -> None:
+    X = matrix()
+    options: dict[str, Any] = {"sketch_size": 10, "random_state": 0}
+    path = FILES[kind](X, tmp_path)
+    assert ckm.sketch(path, **options) == ckm.sketch(X.toarray(), **options)
+
+
+def test_files_of_several_widths_are_refused(tmp_path: Path) -> None:
+    paths = [saved(matrix(n=n), tmp_path / f"{n}.npz") for n in (30, 31)]
+    with pytest.raises(DataError, match="has 31 columns where"):
+        open_source(paths)
+
+
+def test_other_archives_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", rows=np.eye(3), labels=np.arange(3))
+    with pytest.raises(InputFileError, match="labels, rows, not a sparse matrix"):
+        open_source(tmp_path / "x.npz")
+    (tmp_path / "y.npz").write_bytes(b"no archive at all")
+    with pytest.raises(InputFileError, match="damaged or not a sparse matrix"):
+        open_source(tmp_path / "y.npz")
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+def test_damaged_matrices_are_refused(compressed: bool, tmp_path: Path) -> None:
+    X = matrix()
+    path = tmp_path / "x.npz"
+    save = np.savez_compressed if compressed else np.savez
+    parts = {"format": b"csr", "shape": X.shape, "data": X.data, "indptr": X.indptr}
+    for name, indices, indptr, message in [
+        (
+            "column",
+            np.where(np.arange(X.nnz) == 70, 30, X.indices),
+            X.indptr,
+            "in column 30, of 30",
+        ),
+        ("below", np.where(np.arange(X.nnz) == 70, -1, X.indices), X.indptr, "in column -1, of 30"),
+        ("order", X.indices, X.indptr[::-1], "rows do not follow each other"),
+        ("short", X.indices[:-5], X.indptr, "rows do not follow each other"),
+    ]:
+        save(path, indices=indices, **(parts | {"indptr": indptr}))
+        with pytest.raises(InputFileError, match=message):
+            list(open_source(path).chunks())
+        assert name
+    whole = saved(X, path, compressed).read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputFileError, match="damaged"):
+        open_source(path)
+
+
+def test_a_wide_file_is_never_dense(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = sp.random(200, 10**6, density=1e-4, format="csr", random_state=rng)
+    path = saved(X, tmp_path / "x.npz", False)
+    tracemalloc.start()
+    try:
+        source = open_source(path)
+        source.stay_sparse()
+        numbers = sum(chunk.rows.numbers().stop for chunk in source.chunks())
+        source.sample_rows(100, rng)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert numbers == X.nnz
+    # One dense row alone would be 8 MB.
+    assert peak < 4e6

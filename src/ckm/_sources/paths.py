@@ -41,6 +41,7 @@ READERS = {
     ".h5": "hdf5",
     ".hdf5": "hdf5",
     ".zarr": "zarr",
+    ".npz": "npz",
     ".fvecs": "vecs",
     ".ivecs": "vecs",
     ".bvecs": "vecs",
