@@ -17,6 +17,9 @@ threads, engine and device. For a row, with x = float32(float64(row) - origin):
 
 and the cell k counts the row and adds q_d and q. Whole numbers have any size: int64 while they fit,
 Python's integers beyond. Rows with weights add weight times these numbers in float64.
+
+Of wide rows, all this is about their projections (`ckm._core.projection`), and a cell may also add
+rint(x_c 2**w_c) for each of their own columns c, so that centroids are known in all columns.
 """
 
 import hashlib
@@ -60,6 +63,9 @@ class Anchors(Frozen):
         Sums of squared lengths are multiples of 2**-square_exponent.
     spread : float
         The mean squared distance to the nearest anchor in the sample that they were chosen on.
+    wide_exponents : int64 array (w,), optional
+        For rows that are projected, whose sums are also kept in their own w columns: those are
+        multiples of 2**-wide_exponents.
     """
 
     values: Float32Array
@@ -67,8 +73,11 @@ class Anchors(Frozen):
     exponents: IntArray
     square_exponent: int
     spread: float
+    wide_exponents: IntArray | None = None
 
     def __post_init__(self) -> None:
+        if self.wide_exponents is not None:
+            object.__setattr__(self, "wide_exponents", read_only(self.wide_exponents, np.int64))
         object.__setattr__(self, "values", read_only(self.values, np.float32))
         object.__setattr__(self, "metric", read_only(self.metric, np.float64))
         object.__setattr__(self, "exponents", read_only(self.exponents, np.int64))
@@ -78,10 +87,10 @@ class Anchors(Frozen):
         cls, values: Array, metric: FloatArray, deviations: FloatArray, spread: float
     ) -> "Anchors":
         """Anchors with grids for rows whose columns have these standard deviations (n,)."""
-        exponents = [DEVIATION_BITS - _exponent_of(deviation) for deviation in deviations]
+        exponents = grid_exponents(deviations)
         total = float(((deviations * metric) ** 2).sum())
         square = VARIANCE_BITS - _exponent_of(total)
-        return cls(values, metric, np.array(exponents), square, spread)
+        return cls(values, metric, exponents, square, spread)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -95,6 +104,12 @@ class Anchors(Frozen):
     def steps(self) -> FloatArray:
         """2**-exponents, float64 (n,)."""
         return read_only(np.ldexp(1.0, -self.exponents))
+
+    @cached_property
+    def wide_steps(self) -> FloatArray:
+        """2**-wide_exponents, float64 (w,); none if no wide sums are kept."""
+        exponents = np.empty(0, np.int64) if self.wide_exponents is None else self.wide_exponents
+        return read_only(np.ldexp(1.0, -exponents))
 
     @cached_property
     def square_step(self) -> float:
@@ -127,6 +142,8 @@ class Anchors(Frozen):
         digest.update(self.values.astype("<f4").tobytes())
         digest.update(self.metric.astype("<f8").tobytes())
         digest.update(np.append(self.exponents, self.square_exponent).astype("<i8").tobytes())
+        if self.wide_exponents is not None:
+            digest.update(self.wide_exponents.astype("<i8").tobytes())
         return digest.hexdigest()
 
     def quantise(self, x: Float32Array) -> tuple[FloatArray, FloatArray]:
@@ -156,15 +173,21 @@ class Cells(Frozen):
     squares : array (s,)
         Sums of weight times the squared length of (row - origin) in the metric, in multiples of the
         anchors' `square_step`.
+    wide : array (s, w), optional
+        For rows that are projected, sums of weight times (row - origin) in their own columns, in
+        multiples of the anchors' `wide_steps`.
     """
 
     anchors: Anchors
     mass: Array
     sums: Array
     squares: Array
+    wide: Array | None = None
 
     def __post_init__(self) -> None:
-        for name in ("mass", "sums", "squares"):
+        for name in ("mass", "sums", "squares", "wide"):
+            if getattr(self, name) is None:
+                continue
             array = _shortest(np.asarray(getattr(self, name)))
             array.flags.writeable = False
             object.__setattr__(self, name, array)
@@ -173,7 +196,9 @@ class Cells(Frozen):
     def empty(cls, anchors: Anchors) -> "Cells":
         """The cells of zero rows: the exact identity of `+`."""
         s = len(anchors)
-        zeros = np.zeros(s, np.int64), np.zeros((s, anchors.n), np.int64), np.zeros(s, np.int64)
+        zeros = [np.zeros(s, np.int64), np.zeros((s, anchors.n), np.int64), np.zeros(s, np.int64)]
+        if anchors.wide_exponents is not None:
+            zeros.append(np.zeros((s, len(anchors.wide_exponents)), np.int64))
         return cls(anchors, *zeros)
 
     @property
@@ -182,9 +207,10 @@ class Cells(Frozen):
         return self.mass.dtype.kind != "f"
 
     @property
-    def arrays(self) -> tuple[Array, Array, Array]:
-        """Mass, sums and squares."""
-        return self.mass, self.sums, self.squares
+    def arrays(self) -> tuple[Array, ...]:
+        """Mass, sums, squares, and wide sums if there are some."""
+        narrow = (self.mass, self.sums, self.squares)
+        return narrow if self.wide is None else (*narrow, self.wide)
 
     def __add__(self, other: "Cells") -> "Cells":
         if not isinstance(other, Cells):
@@ -197,18 +223,17 @@ class Cells(Frozen):
         if not isinstance(other, Cells):
             return NotImplemented
         self.require_same_anchors(other)
-        mass, sums, squares = map(_subtract, self.arrays, other.arrays)
+        mass, *sums = map(_subtract, self.arrays, other.arrays)
         if mass.dtype.kind == "f":
             # Rounding may leave next to nothing of what was added, of either sign.
-            is_empty = mass <= np.abs(self.mass) * _ROUNDING
-            mass = np.where(is_empty, 0.0, mass)
-            sums = np.where(is_empty[:, None], 0.0, sums)
-            squares = np.where(is_empty, 0.0, squares)
+            is_left = mass > np.abs(self.mass) * _ROUNDING
+            mass = np.where(is_left, mass, 0.0)
+            sums = [np.where(is_left if a.ndim == 1 else is_left[:, None], a, 0.0) for a in sums]
         elif (mass < 0).any():
             raise MismatchError(
                 "These rows were not all in the sketch: subtract only rows that were added before."
             )
-        return Cells(self.anchors, mass, sums, squares)
+        return Cells(self.anchors, mass, *sums)
 
     def scaled(self, factor: float) -> "Cells":
         """The same rows with their weights times `factor`."""
@@ -235,6 +260,18 @@ class Cells(Frozen):
         lengths = self.squares[has_rows].astype(np.float64) / mass * self.anchors.square_step
         variances = lengths - ((means * self.anchors.metric) ** 2).sum(axis=1)
         return mass, means, np.maximum(variances, 0.0)
+
+    def wide_means(self) -> FloatArray:
+        """The means (c, w) of the cells that have rows, relative to the origin of the projection,
+        in the columns of the data.
+        """
+        assert self.wide is not None
+        has_rows = self.mass > 0
+        mass = self.mass[has_rows].astype(np.float64)
+        means = self.wide[has_rows].astype(np.float64)
+        means *= self.anchors.wide_steps
+        means /= mass[:, None]
+        return np.asarray(means)
 
     def identity(self) -> tuple[object, ...]:
         """What equality of sketches compares."""
@@ -293,6 +330,11 @@ def from_limbs(limbs: IntArray) -> Array:
     for low in limbs[-2::-1]:
         total = (total << 62) + low.astype(object)
     return _shortest(total)
+
+
+def grid_exponents(deviations: FloatArray) -> IntArray:
+    """The exponents of the grids of columns with these standard deviations."""
+    return np.array([DEVIATION_BITS - _exponent_of(deviation) for deviation in deviations])
 
 
 def _exponent_of(value: float) -> int:

@@ -17,6 +17,7 @@ import numpy as np
 from ckm._core import hadamard
 from ckm._core.defaults import DEFAULT_DISTRIBUTION
 from ckm._core.laws import draw_structure, find_law, multiscale
+from ckm._core.projection import Projection
 from ckm._messages import Argument
 from ckm._util.arrays import Float32Array, FloatArray, Frozen, SignArray, read_only
 from ckm._util.checks import check_variance, check_whole_number
@@ -62,6 +63,9 @@ class Frequencies(Frozen):
     signs : int8 array (1 + 2 blocks, p), optional
         The random signs of structured frequencies: frequency j is 2 pi turns[j] times row j of a
         product of Hadamard matrices with these signs.
+    projection : Projection, optional
+        For wide data, what maps a row to the d numbers that these frequencies are for: all else
+        here is in those d coordinates, and n is d.
 
     See Also
     --------
@@ -87,6 +91,7 @@ class Frequencies(Frozen):
     spread: float | None = None
     units: FloatArray | None = None
     signs: SignArray | None = None
+    projection: Projection | None = None
 
     def __post_init__(self) -> None:
         self._set(
@@ -105,6 +110,7 @@ class Frequencies(Frozen):
                 "Frequencies must be finite numbers in float32; rescale the data so that they are."
             )
         self._check_units()
+        self._check_projection()
 
     def _set(self, **values: Any) -> None:
         """Set fields of this frozen value while it is made."""
@@ -154,6 +160,16 @@ class Frequencies(Frozen):
                 " must be numbers that float32 can divide by; rescale the data so that they are.",
             )
 
+    def _check_projection(self) -> None:
+        if self.projection is None:
+            return
+        if self.projection.d != self.n or self.units is not None:
+            raise ParameterError(
+                f"Frequencies in dimension {self.n} need a ",
+                Argument("projection"),
+                f" to as many numbers, which has the units; got one to {self.projection.d}.",
+            )
+
     def require_possible_lengths(self) -> None:
         """Raise `ParameterError` unless some law draws frequencies this long at this scale."""
         if self.signs is None:
@@ -180,8 +196,18 @@ class Frequencies(Frozen):
 
     @property
     def n(self) -> int:
-        """The dimension: the number of columns of the data."""
+        """The dimension: the number of columns of the data, or of what it is projected to."""
         return len(self.origin)
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns of the data."""
+        return self.n if self.projection is None else self.projection.n
+
+    @property
+    def column_units(self) -> FloatArray | None:
+        """The unit of each column of the data, if columns were standardised (n_features,)."""
+        return self.units if self.projection is None else self.projection.units
 
     @cached_property
     def step(self) -> FloatArray:
@@ -294,6 +320,8 @@ class Frequencies(Frozen):
         if self.signs is not None:
             digest.update(self.factors.astype("<f4").tobytes())
         digest.update(self.origin.astype("<f8").tobytes())
+        if self.projection is not None:
+            digest.update(self.projection.fingerprint.encode())
         return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -319,6 +347,7 @@ def draw_frequencies(
     spread: float | None = None,
     units: FloatArray | None = None,
     seed: int = 0,
+    projection: Projection | None = None,
 ) -> Frequencies:
     """Draw m random frequencies in dimension n.
 
@@ -351,6 +380,8 @@ def draw_frequencies(
         these units.
     seed : int, default=0
         The seed of the random numbers.
+    projection : Projection, optional
+        What maps the rows of wide data to the n numbers that these frequencies are for.
 
     Returns
     -------
@@ -389,7 +420,7 @@ def draw_frequencies(
     # The units of structured frequencies are in the first of their diagonals.
     turns = scaled_turns(unit, scale, None if signs is not None else units)
     origin = np.zeros(n) if origin is None else origin
-    drawn = Frequencies(turns, origin, scale, distribution, seed, spread, units, signs)
+    drawn = Frequencies(turns, origin, scale, distribution, seed, spread, units, signs, projection)
     drawn.require_possible_lengths()
     return drawn
 

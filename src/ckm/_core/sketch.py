@@ -97,7 +97,7 @@ class Sketch(Frozen):
         0
         """
         names = None if columns is None else tuple(columns)
-        return cls(frequencies, Tally.empty(frequencies.m, frequencies.n), names)
+        return cls(frequencies, empty_tally(frequencies), names)
 
     @cached_property
     def z(self) -> ComplexArray:
@@ -128,7 +128,8 @@ class Sketch(Frozen):
     def lower(self) -> FloatArray:
         """The smallest value of each column (n,); +inf without rows.
 
-        An outer bound once rows were subtracted.
+        An outer bound once rows were subtracted. Of rows that are projected, the bounds are those
+        of their d projections.
         """
         return self.tally.lower
 
@@ -136,7 +137,8 @@ class Sketch(Frozen):
     def upper(self) -> FloatArray:
         """The largest value of each column (n,); -inf without rows.
 
-        An outer bound once rows were subtracted.
+        An outer bound once rows were subtracted. Of rows that are projected, the bounds are those
+        of their d projections.
         """
         return self.tally.upper
 
@@ -144,19 +146,36 @@ class Sketch(Frozen):
     def mean(self) -> FloatArray:
         """The weighted mean of the rows (n,)."""
         self._require_rows("has no mean")
+        columns = self.tally.columns
+        projection = self.frequencies.projection
+        if columns is not None and projection is not None:
+            return read_only(projection.absolute(columns.first / self.weight))
         return read_only(self.frequencies.origin + self.tally.first / self.weight)
+
+    @property
+    def projected_mean(self) -> FloatArray:
+        """The mean in the coordinates of the frequencies: of what rows are projected to (d,)."""
+        self._require_rows("has no mean")
+        return np.asarray(self.frequencies.origin + self.tally.first / self.weight)
 
     @cached_property
     def covariance(self) -> FloatArray:
         """The weighted covariance of the rows (n, n).
 
-        Only its diagonal (n,), the variances, if n (n + 1) > m.
+        Only its diagonal (n,), the variances, if n (n + 1) > m or rows are projected.
         """
+        columns = self.tally.columns
+        if columns is not None:
+            self._require_rows("has no covariance")
+            mean = columns.first / self.weight
+            return read_only(np.maximum(columns.second / self.weight - mean**2, 0.0))
         return read_only(self.central_moment.values)
 
     @cached_property
     def central_moment(self) -> SecondMoment:
-        """The covariance as a value that is full or diagonal."""
+        """The covariance as a value that is full or diagonal; of the projections of rows, if they
+        are projected.
+        """
         self._require_rows("has no covariance")
         shift = self.tally.first / self.weight
         moment = (self.tally.second_moment / self.weight).minus_outer(shift)
@@ -171,7 +190,8 @@ class Sketch(Frozen):
         if self.cells is None:
             return size
         anchors = self.cells.anchors
-        return size + anchors.values.nbytes + 8 * len(anchors) * (anchors.n + 2)
+        width = anchors.n + len(anchors.wide_steps)
+        return size + anchors.values.nbytes + 8 * len(anchors) * (width + 2)
 
     @property
     def design(self) -> Design:
@@ -335,8 +355,9 @@ class Sketch(Frozen):
         f = self.frequencies
         pool_size = 0 if self.pool is None else len(self.pool)
         n_cells = 0 if self.cells is None else len(self.cells.anchors)
+        projected = "" if f.projection is None else f" projected to {f.n}"
         return (
-            f"Sketch(m={f.m}, n={f.n}, count={self.count}, weight={self.weight:.12g}, "
+            f"Sketch(m={f.m}, n={f.n_features}{projected}, count={self.count}, weight={self.weight:.12g}, "
             f"exact={self.exact}, distribution={f.distribution!r}, scale={f.scale:.6g}, "
             f"pool={pool_size}, cells={n_cells}, frequencies={f.fingerprint[:8]})"
         )
@@ -398,19 +419,29 @@ class Sketch(Frozen):
         return self.columns if self.columns is not None else other.columns
 
 
+def empty_tally(frequencies: Frequencies) -> Tally:
+    """The tally of zero rows for these frequencies."""
+    width = None if frequencies.projection is None else frequencies.n_features
+    return Tally.empty(frequencies.m, frequencies.n, width)
+
+
 def _difference(a: Sketch, b: Sketch) -> str:
     """The first thing that differs between the frequencies of two sketches, in words."""
     f = a.frequencies
     g = b.frequencies
     if a.columns is not None and b.columns is not None and a.columns != b.columns:
         return f"columns {', '.join(a.columns)} and {', '.join(b.columns)}"
+    if f.n_features != g.n_features:
+        return f"{f.n_features} and {g.n_features} columns"
+    if (f.projection is None) != (g.projection is None):
+        return "the rows of one are projected, those of the other are not"
     if f.n != g.n:
-        return f"{f.n} and {g.n} columns"
+        return f"rows projected to {f.n} and to {g.n} numbers"
     if f.m != g.m:
         return f"{f.m} and {g.m} of them"
     if f.distribution != g.distribution:
         return f"{f.distribution} and {g.distribution}"
-    if (f.units is None) != (g.units is None):
+    if (f.column_units is None) != (g.column_units is None):
         return "the columns of one are standardised, those of the other are not"
     if f.seed != g.seed:
         return f"seeds {f.seed} and {g.seed}"

@@ -1,6 +1,8 @@
 """Sums over rows: the part of a sketch that kernels compute and workers send back."""
 
 import math
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,6 +30,47 @@ SUM_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
+class ColumnSums(Frozen):
+    """Sums over the columns of wide rows, of which the rest of a tally knows a projection only.
+
+    Parameters
+    ----------
+    first : float64 array (n,)
+        Sum of beta (x - origin), with the origin of the projection.
+    second : float64 array (n,)
+        Sum of beta (x - origin)^2.
+    """
+
+    first: FloatArray
+    second: FloatArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "first", read_only(self.first, np.float64))
+        object.__setattr__(self, "second", read_only(self.second, np.float64))
+
+    @classmethod
+    def empty(cls, n: int) -> "ColumnSums":
+        """The sums over zero rows."""
+        return cls(np.zeros(n), np.zeros(n))
+
+    def __add__(self, other: "ColumnSums") -> "ColumnSums":
+        return ColumnSums(self.first + other.first, self.second + other.second)
+
+    def __sub__(self, other: "ColumnSums") -> "ColumnSums":
+        # Rounding may leave less than nothing of the squares of a column.
+        second = np.maximum(self.second - other.second, 0.0)
+        return ColumnSums(self.first - other.first, second)
+
+    def scaled(self, factor: float) -> "ColumnSums":
+        """The same rows with their weights times `factor`."""
+        return ColumnSums(factor * self.first, factor * self.second)
+
+    def emptied(self) -> "ColumnSums":
+        """The sums over zero rows of this width."""
+        return ColumnSums.empty(len(self.first))
+
+
+@dataclass(frozen=True, eq=False)
 class Tally(Frozen):
     """Sums over rows x with weights beta, for frequencies that are stored elsewhere.
 
@@ -51,6 +94,9 @@ class Tally(Frozen):
         Sum of beta (x - origin)(x - origin)^T, or its diagonal, see `ckm._core.moments`.
     tight : bool
         Whether `lower` and `upper` are attained. They are outer bounds once rows were subtracted.
+    columns : ColumnSums, optional
+        For rows that are projected, sums over their own columns; all else is then of their
+        projections.
     """
 
     sums: Array
@@ -61,6 +107,7 @@ class Tally(Frozen):
     first: FloatArray
     second: FloatArray
     tight: bool = True
+    columns: ColumnSums | None = None
 
     def __post_init__(self) -> None:
         kind = np.int64 if np.asarray(self.sums).dtype.kind == "i" else np.float64
@@ -73,8 +120,10 @@ class Tally(Frozen):
             object.__setattr__(self, name, array)
 
     @classmethod
-    def empty(cls, m: int, n: int) -> "Tally":
-        """The tally of zero rows: the exact identity of `+`."""
+    def empty(cls, m: int, n: int, width: int | None = None) -> "Tally":
+        """The tally of zero rows: the exact identity of `+`. `width` is the number of columns of
+        rows that are projected.
+        """
         return cls(
             np.zeros((2, m), np.int64),
             0.0,
@@ -83,7 +132,13 @@ class Tally(Frozen):
             np.full(n, -np.inf),
             np.zeros(n),
             np.zeros(second_moment_shape(m, n)),
+            columns=None if width is None else ColumnSums.empty(width),
         )
+
+    def emptied(self) -> "Tally":
+        """The tally of zero rows of the same shapes."""
+        width = None if self.columns is None else len(self.columns.first)
+        return Tally.empty(self.sums.shape[1], len(self.first), width)
 
     @classmethod
     def owning(
@@ -110,6 +165,7 @@ class Tally(Frozen):
             first=first,
             second=second,
             tight=True,
+            columns=None,
         )
         return tally
 
@@ -159,6 +215,7 @@ class Tally(Frozen):
             self.first + other.first,
             self.second + other.second,
             self.tight and other.tight,
+            _both(self.columns, other.columns, operator.add),
         )
 
     def __sub__(self, other: "Tally") -> "Tally":
@@ -179,7 +236,7 @@ class Tally(Frozen):
             )
         # A weight of next to nothing or below is what rounding left of the weights that were added.
         if count == 0 or weight < MIN_WEIGHT:
-            return Tally.empty(self.sums.shape[1], len(self.first))
+            return self.emptied()
         return Tally(
             sums if sums.dtype.kind == "i" else _shortened(sums, weight),
             weight,
@@ -189,6 +246,7 @@ class Tally(Frozen):
             self.first - other.first,
             self.second - other.second,
             self.tight and other.count == 0,
+            _both(self.columns, other.columns, operator.sub),
         )
 
     def _remaining_count(self, other: "Tally") -> int:
@@ -243,7 +301,7 @@ class Tally(Frozen):
         if factor == 1 or self.count == 0:
             return self
         if factor * self.weight < MIN_WEIGHT:
-            return Tally.empty(self.sums.shape[1], len(self.first))
+            return self.emptied()
         return Tally(
             factor * self.sums,
             factor * self.weight,
@@ -253,7 +311,16 @@ class Tally(Frozen):
             factor * self.first,
             factor * self.second,
             tight=False,
+            columns=None if self.columns is None else self.columns.scaled(factor),
         )
+
+
+def _both(
+    a: ColumnSums | None,
+    b: ColumnSums | None,
+    combine: Callable[[ColumnSums, ColumnSums], ColumnSums],
+) -> ColumnSums | None:
+    return None if a is None or b is None else combine(a, b)
 
 
 def _lengths(sums: Array) -> FloatArray:
