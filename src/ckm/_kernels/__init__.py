@@ -7,16 +7,19 @@ with the methods of `Kernel` and name it in `KERNELS`.
 """
 
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ckm._core.cells import Anchors, Cells
+from ckm._core.cells import Anchors, Cells, Design
 from ckm._core.frequencies import Frequencies
 from ckm._core.pool import Pool
 from ckm._core.tally import Tally
 from ckm._util.arrays import FloatArray
 from ckm.errors import ParameterError
+
+if TYPE_CHECKING:
+    from ckm._kernels.cpu.wide import Reduced
 
 # name -> the module and the class; modules are imported when their kernel is asked for
 KERNELS = {
@@ -59,6 +62,15 @@ class Kernel(Protocol):
         from ckm._kernels.cpu.kernel import on_host
 
         return tally_cells(anchors, origin, on_host(rows), weights)
+
+    def reduce(self, design: Design, rows: Any, weights: FloatArray | None = None) -> "Reduced":
+        """Wide rows as the other methods see them, projected, with their cells and the sums over
+        their columns. By default they are computed on the CPU.
+        """
+        from ckm._kernels.cpu.kernel import on_host
+        from ckm._kernels.cpu.wide import reduce_rows
+
+        return reduce_rows(design, on_host(rows), weights)
 
     @property
     def keeps_cells(self) -> bool:

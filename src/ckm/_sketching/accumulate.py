@@ -6,13 +6,14 @@ threads and are merged in the order of the data, so neither do the results.
 
 import zlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ckm._core.cells import Cells, Design
 from ckm._core.pool import Pool
+from ckm._core.sketch import empty_tally
 from ckm._core.tally import Tally
 from ckm._kernels import Kernel
 from ckm._sources.base import BEGINNING, Place
@@ -58,10 +59,9 @@ class State:
     @classmethod
     def empty(cls, design: Design, capacity: int) -> "State":
         """The state before the first row; it has no pool if the capacity is zero."""
-        n = design.frequencies.n
-        pool = Pool.empty(capacity, n) if capacity else None
+        pool = Pool.empty(capacity, design.frequencies.n) if capacity else None
         cells = None if design.anchors is None else Cells.empty(design.anchors)
-        return cls(Tally.empty(design.frequencies.m, n), pool, cells=cells)
+        return cls(empty_tally(design.frequencies), pool, cells=cells)
 
     def after(
         self, block: Block, tally: Tally, sample: Pool | None, cells: Cells | None
@@ -99,7 +99,8 @@ def _joined(a: Any, b: Any) -> Any:
 
 @dataclass(frozen=True)
 class BlockSketcher:
-    """Turns one block of rows into its tally, its part of the pool, and its cells.
+    """Turns one block of rows into its tally, its part of the pool, and its cells. Wide rows are
+    projected first.
 
     Parameters
     ----------
@@ -129,19 +130,26 @@ class BlockSketcher:
             is_present = weights > 0
             rows = rows[is_present]
             weights = weights[is_present]
-        frequencies = self.design.frequencies
-        anchors = self.design.anchors
         try:
-            tally = self.kernel.tally(frequencies, rows, weights)
+            rows, tally, cells = self._sums(rows, weights)
         except NonFiniteError as error:
             if block.weights is not None:
                 error.row = int(np.flatnonzero(block.weights > 0)[error.row])
             raise block.locate_error(error, self.columns) from None
         sample = self._sample(block.number, rows, weights) if self.capacity else None
-        cells = None
-        if anchors is not None:
-            cells = self.kernel.tally_cells(anchors, frequencies.origin, rows, weights)
         return tally, sample, cells
+
+    def _sums(self, rows: Any, weights: FloatArray | None) -> tuple[Any, Tally, Cells | None]:
+        """The rows, projected if the design projects them, with their tally and their cells."""
+        frequencies, anchors = self.design
+        if frequencies.projection is not None:
+            reduced = self.kernel.reduce(self.design, rows, weights)
+            tally = self.kernel.tally(frequencies, reduced.rows, weights)
+            return reduced.rows, replace(tally, columns=reduced.columns), reduced.cells
+        tally = self.kernel.tally(frequencies, rows, weights)
+        if anchors is None:
+            return rows, tally, None
+        return rows, tally, self.kernel.tally_cells(anchors, frequencies.origin, rows, weights)
 
     def _sample(self, number: int, rows: Any, weights: FloatArray | None) -> Pool:
         """Draw the pool of one block."""

@@ -12,8 +12,7 @@ from ckm.errors import DataError
 class SparseRows:
     """Rows in compressed form (CSR): only numbers that are not zero are held.
 
-    Conversion to a NumPy array makes them dense. Column numbers within a row need not be in order,
-    but each occurs once.
+    Conversion to a NumPy array makes them dense. Column numbers increase within each row.
 
     Parameters
     ----------

@@ -34,19 +34,33 @@ _last = threading.local()  # what each thread prepared for its last call
 
 
 def tally_cells(
-    anchors: Anchors, origin: FloatArray, rows: RowsArray, weights: FloatArray | None = None
+    anchors: Anchors,
+    origin: FloatArray,
+    rows: RowsArray,
+    weights: FloatArray | None = None,
+    labels: LabelArray | None = None,
 ) -> Cells:
-    """The cells of finite rows; whole numbers when they are unweighted."""
-    total = Cells.empty(anchors)
-    for start in range(0, len(rows), _MAX_ROWS):
+    """The cells of finite rows; whole numbers when they are unweighted. The number of the cell of
+    each row is written to `labels`, if given. Wide sums are left to `ckm._kernels.cpu.wide`.
+    """
+    if labels is None:
+        labels = np.empty(len(rows), np.int32)
+    total = None
+    for start in range(0, max(1, len(rows)), _MAX_ROWS):
         part = slice(start, start + _MAX_ROWS)
         beta = None if weights is None else weights[part]
-        total = total + _tally_block(anchors, origin, rows[part], beta)
+        cells = _tally_block(anchors, origin, rows[part], beta, labels[part])
+        total = cells if total is None else total + cells
+    assert total is not None
     return total
 
 
 def _tally_block(
-    anchors: Anchors, origin: FloatArray, rows: RowsArray, weights: FloatArray | None
+    anchors: Anchors,
+    origin: FloatArray,
+    rows: RowsArray,
+    weights: FloatArray | None,
+    labels: LabelArray,
 ) -> Cells:
     """The cells of at most `_MAX_ROWS` rows."""
     s = len(anchors)
@@ -54,7 +68,6 @@ def _tally_block(
     mass = np.zeros(s, kind)
     sums = np.zeros((s, anchors.n), kind)
     squares = np.zeros(s, kind)
-    labels = np.empty(len(rows), np.int32)
     far = np.empty(len(rows), np.int64)
     count = _add_rows(
         read_only_view(np.ascontiguousarray(rows).reshape(-1)),

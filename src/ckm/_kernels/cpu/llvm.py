@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic as _intrinsic
 
@@ -192,6 +193,29 @@ def prefetch(builder: Any, address: Any) -> None:
     as_data = ir.Constant(I32, 1)
     pointer = as_pointer(builder, address, BYTE)
     builder.call(function, [pointer, for_reading, second_level, as_data])
+
+
+@intrinsic
+def add_multiple(
+    context: Any, factor: Any, source: Any, place: Any, target: Any, at: Any, count: Any
+) -> Any:
+    """target[at + j] = fma(factor, source[place + j], target[at + j]) for the first `count` j, a
+    multiple of LANES; `source` and `target` are flat float32 arrays.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        factor, _, place, _, at, count = args
+        source, target = data_pointers(context, builder, signature, args, 1, 3)
+        multiple = splat(builder, factor)
+        with loop(builder, i64(0), count, LANES) as (j, _):
+            there = builder.add(at, j)
+            old = load(builder, target, there, FLOATS)
+            own = load(builder, source, builder.add(place, j), FLOATS)
+            store(builder, fma(builder, multiple, own, old), target, there)
+        return context.get_dummy_value()
+
+    kinds = (types.float32, source, types.int64, target, types.int64, types.int64)
+    return types.void(*kinds), generate
 
 
 # Control flow

@@ -85,6 +85,21 @@ def nearest_panel(context: Any, x: Any, centroids: Any, halves: Any, best: Any, 
     return types.void(x, centroids, halves, best, which), generate
 
 
+@intrinsic
+def score_all(context: Any, x: Any, centroids: Any, halves: Any, scores: Any) -> Any:
+    """scores[k, r] = halves[k] + centroids[k] . x[:, r], added in the order of columns, for float32
+    arrays x (at least n, PANEL), centroids (a multiple of TILE, n), halves and scores (as many,
+    PANEL).
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointers = data_pointers(context, builder, signature, args, *range(4))
+        _compare_with_all(context, builder, signature, args, pointers, _keep_all)
+        return context.get_dummy_value()
+
+    return types.void(x, centroids, halves, scores), generate
+
+
 def _compare_with_all(
     context: Any, builder: Any, signature: Any, args: Any, pointers: list[Any], keep: Any
 ) -> None:
@@ -116,6 +131,15 @@ def _compare_with_all(
         for g, row in enumerate(rows):
             scores = [builder.load(own[g]) for own in sums]
             keep(builder, scores, numbers, found, row)
+
+
+def _keep_all(
+    builder: Any, scores: list[Any], numbers: list[Any], found: list[Any], row: Any
+) -> None:
+    """Write the scores of some centroids."""
+    for score, number in zip(scores, numbers, strict=True):
+        place = builder.add(builder.mul(number, i64(PANEL)), row)
+        store(builder, score, found[0], place)
 
 
 def _keep_smallest(
