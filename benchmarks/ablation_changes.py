@@ -198,6 +198,8 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
         "max_disagreement",
         "max_variance_error",
         "max_total_variance_error",
+        "max_unseen_ratio",
+        "max_unseen_share",
         "starved_share",
         "max_starved_known_share",
         "merged_difference",

@@ -55,6 +55,12 @@ class CompressiveKMeans(
         Divide each column by its standard deviation, estimated from a sample of the rows.
         Distances, `inertia_` and `score` are then in these units; `cluster_centers_` stay in the
         units of the data.
+    projection : "auto", int, array (d, n) or None, default="auto"
+        Project rows of many columns to d numbers first, and draw frequencies for these: d axes in
+        which a sample of the rows varies most ("auto": as many as k-means needs, for 64 columns
+        and more and the default distribution; an int: so many), or the lines of a matrix. None
+        leaves rows as they are. `cluster_centers_` have all
+        columns.
     decoder : {"auto", "density", "clompr"}, default="auto"
         The decoding algorithm: "density" (also "auto") aims at a small SSE, "clompr" is Algorithm 1
         of the paper.
@@ -136,6 +142,7 @@ class CompressiveKMeans(
         scale: float | str = "auto",
         distribution: str = DEFAULT_DISTRIBUTION,
         standardize: bool = False,
+        projection: Any = "auto",
         decoder: str = "auto",
         init: str = "auto",
         n_init: int = 1,
@@ -152,6 +159,7 @@ class CompressiveKMeans(
         self.scale = scale
         self.distribution = distribution
         self.standardize = standardize
+        self.projection = projection
         self.decoder = decoder
         self.init = init
         self.n_init = n_init
@@ -208,7 +216,7 @@ class CompressiveKMeans(
         check_polish(model.polish, is_rereadable=False)
         model._start(sketch.frequencies.origin.dtype)
         model._store(sketch)
-        model.n_features_in_ = sketch.frequencies.n
+        model.n_features_in_ = sketch.frequencies.n_features
         if sketch.columns is not None:
             model.feature_names_in_ = np.array(sketch.columns, dtype=object)
         model._decode()

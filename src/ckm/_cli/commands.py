@@ -142,7 +142,7 @@ def sketch(
         steps.remove_checkpoint(checkpoint)
     m = s.frequencies.m
     size = f"{m} frequencies" if like is None else f"the {m} frequencies of {like}"
-    note = f"Sketched {s.count:,} rows of {s.frequencies.n} columns into {size}: {output}"
+    note = f"Sketched {s.count:,} rows of {s.frequencies.n_features} columns into {size}: {output}"
     steps.report_sketch(s, note, report)
 
 
@@ -182,7 +182,7 @@ def decode(
     file.check_files([file.Input(sketch)], [file.Output(output, file.CENTROIDS)])
     s = ckm.load(sketch)
     steps.check_decoding(decoding, has_rows=s.pool is not None)
-    centroids.require_space_for_units(output, s.frequencies.units is not None, report.json)
+    centroids.require_space_for_units(output, s.frequencies.column_units is not None, report.json)
     centroids.require_space_for_names(s.columns, output, report.json)
     solution = steps.decode(s, clusters, decoding, compute, report)
     steps.deliver(solution, steps.facts_of(s, compute), output, report)

@@ -47,6 +47,7 @@ OPTIONS = {
     "nan": "--nan",
     "polish": "--polish",
     "pool": "--pool",
+    "projection": "--projection",
     "random_state": "--seed",
     "resume": "--resume",
     "scale": "--scale",

@@ -295,6 +295,16 @@ class FrequencyOptions:
             ),
         ),
     ] = DEFAULT_DISTRIBUTION
+    projection: Annotated[
+        str,
+        _value(
+            "auto|none|D",
+            (
+                "Project rows to D numbers, along the axes in which they vary most; auto chooses D "
+                "for 64 columns and more."
+            ),
+        ),
+    ] = "auto"
     cells: Annotated[
         str,
         _value(

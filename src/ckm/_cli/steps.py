@@ -114,12 +114,25 @@ def sketching_arguments(
         "scale": _parse_scale(frequencies.scale),
         "distribution": frequencies.distribution,
         "standardize": frequencies.standardize,
+        "projection": _parse_projection(frequencies.projection),
         "cells": _parse_cells(frequencies.cells),
         "random_state": compute.seed,
         "n_jobs": compute.jobs,
         "device": compute.device,
         "progress": not report.quiet,
     }
+
+
+def _parse_projection(text: str) -> int | str | None:
+    """Return the number of axes, "auto", or None."""
+    if text in ("auto", "none"):
+        return text if text == "auto" else None
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise typer.BadParameter(
+        f"It must be auto, none or a whole number from 1 on; got {text!r}.",
+        param_hint="--projection",
+    )
 
 
 def _parse_cells(text: str) -> int | str:

@@ -15,6 +15,14 @@ MAX_FREQUENCIES_BESIDE_CELLS = 4000
 # But as many, per coordinate, as certify the cells, and still decode if the cells are stale
 # (`Settings.min_frequencies_per_coordinate`).
 MIN_FREQUENCIES_BESIDE_CELLS = 2
+# Wide rows, of more columns than this, are projected to a few numbers; sums of cells in all columns
+# are kept up to so many numbers.
+MIN_WIDE_COLUMNS = 64
+MAX_WIDE_SUMS = 20_000_000
+# Anchors per cluster, at least, that are worth such sums.
+MIN_WIDE_CELLS_PER_CLUSTER = 4
+# The number of columns that wide rows are projected to, where it is not known yet.
+USUAL_AXES = 24
 # Rows that `fit` samples beside the sketch: enough to start from and to keep outliers, and at ten
 # columns about as many bytes as the sketch.
 DEFAULT_POOL = 1000

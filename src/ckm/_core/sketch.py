@@ -355,9 +355,9 @@ class Sketch(Frozen):
         f = self.frequencies
         pool_size = 0 if self.pool is None else len(self.pool)
         n_cells = 0 if self.cells is None else len(self.cells.anchors)
-        projected = "" if f.projection is None else f" projected to {f.n}"
+        n = f"{f.n}" if f.projection is None else f"{f.n_features} projected to {f.n}"
         return (
-            f"Sketch(m={f.m}, n={f.n_features}{projected}, count={self.count}, weight={self.weight:.12g}, "
+            f"Sketch(m={f.m}, n={n}, count={self.count}, weight={self.weight:.12g}, "
             f"exact={self.exact}, distribution={f.distribution!r}, scale={f.scale:.6g}, "
             f"pool={pool_size}, cells={n_cells}, frequencies={f.fingerprint[:8]})"
         )

@@ -15,8 +15,9 @@ from ckm._core.container import (
 )
 from ckm._core.frequencies import Frequencies
 from ckm._core.pool import Pool
+from ckm._core.projection import Projection
 from ckm._core.sketch import Sketch
-from ckm._core.tally import Tally
+from ckm._core.tally import ColumnSums, Tally
 from ckm._core.validity import check_cells, check_frequencies, check_pool, check_tally
 from ckm._util.address import as_path
 from ckm._util.checks import check_whole_number
@@ -25,12 +26,12 @@ from ckm._util.random import seed_of
 from ckm.errors import SketchFileError
 
 # Version 2 added the variance of the data (`spread`), the units of columns, the signs of structured
-# frequencies, and the odds of the pool; version 3 added cells. Sketches without cells are written
-# as version 2.
+# frequencies, and the odds of the pool; version 3 added cells, version 4 projections of wide rows.
+# Sketches without cells are written as version 2, those of rows as they are as version 3 at most.
 SKETCH = ContainerKind(
     key="ckm",
     noun="sketch",
-    version=3,
+    version=4,
     error=SketchFileError,
     remedy="make it again with ckm.sketch(...).save or `ckm sketch -o`.",
 )
@@ -38,6 +39,9 @@ SKETCH = ContainerKind(
 # The types of tensors that are not float64.
 _SUMS = ("<i8", "<f8")
 _DTYPES = {
+    "projection.axes": ("<f4",),
+    "cells.wide": ("<i8", "<f8"),
+    "cells.wide_exponents": ("<i8",),
     "turns": ("<f4",),
     "signs": ("|i1",),
     "sums": _SUMS,
@@ -49,7 +53,7 @@ _DTYPES = {
 }
 
 
-_CELL_SUMS = ("cells.mass", "cells.sums", "cells.squares")
+_CELL_SUMS = ("cells.mass", "cells.sums", "cells.squares", "cells.wide")
 
 
 def save(sketch: Sketch, path: str | PathLike[str]) -> None:
@@ -106,6 +110,8 @@ def serialise(sketch: Sketch, version: int | None = None) -> bytes:
 
 def _version_of(sketch: Sketch) -> int:
     """The oldest version that holds everything that this library writes of a sketch."""
+    if sketch.frequencies.projection is not None:
+        return 4
     return 2 if sketch.cells is None else 3
 
 
@@ -129,13 +135,14 @@ def sketch_from_parts(metadata: Metadata, tensors: Tensors) -> Sketch:
         check_frequencies(f)
         t = _tally(metadata, tensors)
         check_tally(t, f)
-        columns = _columns(metadata["columns"], f.n)
+        columns = _columns(metadata["columns"], f.n_features)
         pool = None
         if metadata["pool"] is not None:
             pool = _pool(metadata["pool"], tensors)
             check_pool(pool, f.n, t)
         cells = None
-        if metadata["version"] > 2:
+        # Version 4 may have none.
+        if metadata["version"] > 2 and metadata["cells"] is not None:
             cells = _cells(metadata["cells"], tensors, f)
             check_cells(cells, f, t)
     return Sketch(f, t, columns, pool, cells)
@@ -158,6 +165,13 @@ def _tensors(sketch: Sketch, version: int) -> Tensors:
         tensors["units"] = f.units
     if f.signs is not None:
         tensors["signs"] = f.signs
+    if f.projection is not None and t.columns is not None:
+        tensors["projection.axes"] = f.projection.axes
+        for name in ("origin", "units"):
+            if getattr(f.projection, name) is not None:
+                tensors[f"projection.{name}"] = getattr(f.projection, name)
+        tensors["columns.first"] = t.columns.first
+        tensors["columns.second"] = t.columns.second
     if pool is not None:
         tensors["pool.rows"] = pool.rows
         tensors["pool.weights"] = pool.weights
@@ -168,7 +182,9 @@ def _tensors(sketch: Sketch, version: int) -> Tensors:
         cells = sketch.cells
         tensors["cells.anchors"] = cells.anchors.values
         tensors["cells.exponents"] = cells.anchors.exponents
-        for name, numbers in zip(_CELL_SUMS, cells.arrays, strict=True):
+        if cells.anchors.wide_exponents is not None:
+            tensors["cells.wide_exponents"] = cells.anchors.wide_exponents
+        for name, numbers in zip(_CELL_SUMS, cells.arrays, strict=False):
             tensors[name] = to_limbs(numbers) if numbers.dtype.kind == "O" else numbers
     return tensors
 
@@ -190,6 +206,10 @@ def _metadata(sketch: Sketch, version: int) -> Metadata:
     }
     if version > 1:
         metadata["spread"] = f.spread
+    if version > 3:
+        assert f.projection is not None
+        metadata["projection"] = {"kept": f.projection.kept}
+        metadata["cells"] = None
     if sketch.cells is not None and version > 2:
         anchors = sketch.cells.anchors
         metadata["cells"] = {"square_exponent": anchors.square_exponent, "spread": anchors.spread}
@@ -216,6 +236,19 @@ def _frequencies(metadata: Metadata, tensors: Tensors) -> Frequencies:
         spread=None if spread is None else float(spread),
         units=tensors.get("units"),
         signs=tensors.get("signs"),
+        projection=_projection(metadata, tensors),
+    )
+
+
+def _projection(metadata: Metadata, tensors: Tensors) -> Projection | None:
+    if metadata["version"] < 4:
+        return None
+    kept = metadata["projection"]["kept"]
+    return Projection(
+        tensors["projection.axes"],
+        tensors.get("projection.origin"),
+        tensors.get("projection.units"),
+        None if kept is None else float(kept),
     )
 
 
@@ -229,7 +262,14 @@ def _tally(metadata: Metadata, tensors: Tensors) -> Tally:
         tensors["first"],
         tensors["second"],
         bool(metadata["tight"]),
+        _column_sums(metadata, tensors),
     )
+
+
+def _column_sums(metadata: Metadata, tensors: Tensors) -> ColumnSums | None:
+    if metadata["version"] < 4:
+        return None
+    return ColumnSums(tensors["columns.first"], tensors["columns.second"])
 
 
 def _columns(names: list[str] | None, n: int) -> tuple[str, ...] | None:
@@ -259,9 +299,12 @@ def _cells(metadata: Metadata, tensors: Tensors, f: Frequencies) -> Cells:
         tensors["cells.exponents"],
         _whole(metadata["square_exponent"]),
         float(metadata["spread"]),
+        tensors.get("cells.wide_exponents"),
     )
     numbers = []
-    for name, ndim in zip(_CELL_SUMS, (1, 2, 1), strict=True):
+    for name, ndim in zip(_CELL_SUMS, (1, 2, 1, 2), strict=True):
+        if name == "cells.wide" and name not in tensors:
+            continue
         tensor = tensors[name]
         # Numbers beyond int64 have one more dimension.
         numbers.append(from_limbs(tensor) if tensor.ndim == ndim + 1 else tensor)

@@ -45,6 +45,7 @@ def check_tally(t: Tally, f: Frequencies) -> None:
     shapes = (t.sums.shape, t.lower.shape, t.upper.shape, t.first.shape, t.second.shape)
     if shapes != ((2, f.m), (f.n,), (f.n,), (f.n,), second_moment_shape(f.m, f.n)):
         raise ValueError(f"shapes {shapes} do not fit {f.m} frequencies in dimension {f.n}")
+    _check_columns(t, f)
     if not all(np.isfinite(array).all() for array in (t.sums, t.first, t.second)):
         raise ValueError("sums and moments must be finite")
     if t.count < 0 or not t.weight >= 0 or (t.count == 0) != (t.weight == 0):
@@ -59,6 +60,30 @@ def check_tally(t: Tally, f: Frequencies) -> None:
     if (np.hypot(cosines, sines) > 1 + SUM_TOLERANCE).any():
         raise ValueError("the sums are larger than the number of rows allows")
     _check_moments(t, f.origin)
+
+
+def _check_columns(t: Tally, f: Frequencies) -> None:
+    """Refuse sums over columns that cannot be those of rows that were projected."""
+    if (t.columns is None) != (f.projection is None):
+        raise ValueError("a projection and sums over columns go together")
+    if t.columns is None or f.projection is None:
+        return
+    first = t.columns.first
+    second = t.columns.second
+    if first.shape != (f.n_features,) or second.shape != first.shape:
+        raise ValueError(f"sums over columns must be {f.n_features} numbers")
+    if not (np.isfinite(first).all() and np.isfinite(second).all()) or (second < 0).any():
+        raise ValueError("sums over columns must be finite, and squares not negative")
+    if t.count == 0:
+        if first.any() or second.any():
+            raise ValueError("a sketch of zero rows must be empty")
+        return
+    # The square of a mean is at most the mean of squares.
+    if (first**2 > t.weight * second * (1 + _MOMENT_TOLERANCE) + _MOMENT_TOLERANCE).any():
+        raise ValueError("the means of columns are too large for their squares")
+    kept = f.projection.kept
+    if kept is not None and not 0 <= kept <= 1:
+        raise ValueError("a projection keeps a share of the variance")
 
 
 def _check_moments(t: Tally, origin: FloatArray) -> None:
@@ -150,18 +175,36 @@ def check_cells(cells: Cells, f: Frequencies, t: Tally) -> None:
     """Refuse cells that are not those of the rows of this tally."""
     anchors = cells.anchors
     s = len(anchors)
-    shapes = (anchors.values.shape, anchors.exponents.shape, *(a.shape for a in cells.arrays))
+    shapes = (anchors.values.shape, anchors.exponents.shape, *(a.shape for a in cells.arrays[:3]))
     if s == 0 or shapes != ((s, f.n), (f.n,), (s,), (s, f.n), (s,)):
         raise ValueError(f"shapes {shapes} do not fit cells in dimension {f.n}")
     if not np.isfinite(anchors.values).all() or not np.isfinite(anchors.halves).all():
         raise ValueError("the anchors must be finite")
-    exponents = [*map(int, anchors.exponents), anchors.square_exponent]
+    _check_wide(cells, f)
+    wide = () if anchors.wide_exponents is None else anchors.wide_exponents
+    exponents = [*map(int, anchors.exponents), *map(int, wide), anchors.square_exponent]
     if max(map(abs, exponents)) > MAX_EXPONENT + VARIANCE_BITS:
         raise ValueError("the grids of the cells are out of range")
     if not 0 <= anchors.spread < np.inf:
         raise ValueError("the spread of the anchors must be a finite mean of squares")
     _check_cell_mass(cells, t)
     _check_cell_sums(cells, f, t)
+
+
+def _check_wide(cells: Cells, f: Frequencies) -> None:
+    """Refuse sums in all columns that do not fit rows that were projected."""
+    exponents = cells.anchors.wide_exponents
+    if (exponents is None) != (cells.wide is None):
+        raise ValueError("sums in all columns and their grids go together")
+    if exponents is None or cells.wide is None:
+        return
+    width = f.n_features
+    if f.projection is None or exponents.shape != (width,):
+        raise ValueError("sums in all columns are for rows that are projected")
+    if cells.wide.shape != (len(cells.anchors), width):
+        raise ValueError(f"sums in all columns must have {width} columns")
+    if (cells.wide[cells.mass == 0] != 0).any():
+        raise ValueError("cells without rows must be empty")
 
 
 def _check_cell_mass(cells: Cells, t: Tally) -> None:

@@ -3,24 +3,21 @@ rows.
 """
 
 import logging
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from threadpoolctl import ThreadpoolController
 
 from ckm._core.laws import require_enough_frequencies
 from ckm._core.sketch import Sketch
 from ckm._decoding.candidate import Candidate
 from ckm._decoding.clompr import by_clompr
 from ckm._decoding.density import by_density
-from ckm._decoding.diagnosis import Status, diagnose
+from ckm._decoding.diagnosis import Status, diagnose, diagnose_projection
+from ckm._decoding.lifting import lift_centroids
 from ckm._decoding.problem import Problem
 from ckm._decoding.sample import SampledRows
 from ckm._decoding.settings import DEFAULT, Settings
@@ -28,7 +25,7 @@ from ckm._decoding.solution import Solution
 from ckm._messages import Argument, Aside
 from ckm._util.checks import check_whole_number
 from ckm._util.device import current_gpu, resolve_device
-from ckm._util.parallel import thread_count
+from ckm._util.parallel import one_library_thread, thread_count
 from ckm._util.random import RandomState, seed_of, stream
 from ckm._util.warn import warn_user
 from ckm.errors import DataError, ParameterError, SmallSketchWarning
@@ -39,10 +36,6 @@ _log = logging.getLogger(__name__)
 Decoder = Callable[[Problem, int, str, SampledRows | None, np.random.Generator, int], Candidate]
 
 DECODERS: dict[str, Decoder] = {"density": by_density, "clompr": by_clompr}
-
-# The limits on libraries' threads belong to the whole process: overlapping decodings would restore
-# them in the wrong order.
-_ONE_AT_A_TIME = threading.RLock()
 
 
 def decode(
@@ -183,7 +176,7 @@ class Run:
     ) -> Solution:
         """The best replicate, in the data's coordinates."""
         started = time.perf_counter()
-        with _limited_libraries():
+        with one_library_thread():
             problem, candidates = self._search_on(sketch, device, settings)
         best = min(candidates, key=lambda candidate: candidate.rank)
         seconds = time.perf_counter() - started
@@ -191,16 +184,20 @@ class Run:
         # The cost of "clompr" is always large, because Diracs have no width: it is not diagnosed.
         cost = None if self.name == "clompr" else best.cost
         centroids = sketch.frequencies.absolute(best.C)
+        centroids = np.clip(centroids, sketch.lower, sketch.upper)
         return Solution(
-            centroids=np.clip(centroids, sketch.lower, sketch.upper),
+            centroids=lift_centroids(sketch, centroids),
             weights=best.weights,
             raw_weights=best.alpha,
             cost=best.cost,
             noise_floor=problem.noise,
-            findings=diagnose(problem, best, cost, pool=len(self.rows.values) if self.rows else 0),
+            findings=(
+                *diagnose_projection(sketch),
+                *diagnose(problem, best, cost, pool=len(self.rows.values) if self.rows else 0),
+            ),
             columns=sketch.columns,
             decoder=self.name,
-            units=sketch.frequencies.units,
+            units=sketch.frequencies.column_units,
         )
 
     def _search_on(
@@ -223,24 +220,6 @@ class Run:
         return [
             self.search(problem, self.K, self.init, self.rows, rng, threads) for rng in generators
         ]
-
-
-@contextmanager
-def _limited_libraries() -> Iterator[None]:
-    """One thread in BLAS and the like, so that results do not depend on how they split small
-    products.
-    """
-    with _ONE_AT_A_TIME, _loaded_libraries().limit(limits=1):
-        yield
-
-
-@cache
-def _loaded_libraries() -> ThreadpoolController:
-    """The libraries that are loaded by now, which are all that decoding uses.
-
-    Looking for them takes up to a tenth of the time of a decoding, so it is done once.
-    """
-    return ThreadpoolController()
 
 
 def choose_device(sketch: Sketch, K: int, device: str, settings: Settings = DEFAULT) -> Any:

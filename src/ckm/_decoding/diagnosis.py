@@ -7,10 +7,13 @@ import numpy as np
 
 from ckm._core.defaults import DEFAULT_POOL
 from ckm._core.laws import FREQUENCIES_PER_PARAMETER
+from ckm._core.moments import SecondMoment
+from ckm._core.projection import Projection
+from ckm._core.sketch import Sketch
 from ckm._decoding.candidate import Candidate
 from ckm._decoding.objective import atoms
 from ckm._decoding.problem import Problem
-from ckm._decoding.settings import Settings
+from ckm._decoding.settings import DEFAULT, Settings
 from ckm._messages import Argument, Message
 from ckm._util.arrays import BoolArray, FloatArray
 
@@ -19,6 +22,8 @@ _LARGER = 4
 _POLISH = Argument("polish", 3, function="ckm.CompressiveKMeans")
 # Share of the weight that counts as all of it, up to rounding.
 _ALL_WEIGHT = 1 - 1e-9
+# The share of the variance along the axes of a sample is at least this, for a division.
+_LEAST_KEPT = 1e-6
 
 
 class Status(StrEnum):
@@ -36,6 +41,8 @@ class Status(StrEnum):
         The sketch has too few frequencies for so many clusters.
     STALE_CELLS
         The cells do not explain the sketch, and were not used.
+    OTHER_AXES
+        Rows vary across the axes that they were projected to, more than those of the sample did.
     OTHER_SPREAD
         The frequencies were chosen for data of another scale, or are too low for the clusters.
     FAR_OUT
@@ -51,6 +58,7 @@ class Status(StrEnum):
     UNCERTAIN = "uncertain"
     SMALL_SKETCH = "small-sketch"
     STALE_CELLS = "stale-cells"
+    OTHER_AXES = "other-axes"
     OTHER_SPREAD = "other-spread"
     FAR_OUT = "far-out"
     MERGED = "merged"
@@ -126,6 +134,42 @@ def diagnose(
         _find_starved(found, problem.settings),
     )
     return tuple(finding for finding in findings if finding)
+
+
+def diagnose_projection(sketch: Sketch, settings: Settings = DEFAULT) -> tuple[Finding, ...]:
+    """Whether the rows of a projected sketch vary where its axes do not see it: more than the rows
+    of the sample that the axes were chosen on.
+    """
+    projection = sketch.frequencies.projection
+    if projection is None or projection.kept is None:
+        return ()
+    units = np.ones(projection.n) if projection.units is None else projection.units
+    variances = sketch.covariance / units**2
+    seen = _variance_along(projection, sketch.central_moment)
+    unseen = max(0.0, float(variances.sum()) - seen)
+    expected = (1 - projection.kept) / max(projection.kept, _LEAST_KEPT) * seen
+    if unseen <= settings.max_unseen_ratio * expected + settings.max_unseen_share * seen:
+        return ()
+    share = unseen / (unseen + seen)
+    sentence = Message(
+        f"{share:.0%} of the variance lies across the {projection.d} axes that rows were projected "
+        f"to, where it was {1 - projection.kept:.0%} in the sample that chose them: the rows may "
+        "have clusters that the sketch cannot see. Shuffle data that is read in order, sketch anew "
+        "without ",
+        Argument("like", ...),
+        ", or give a larger ",
+        Argument("projection", min(projection.n, 2 * projection.d)),
+        ".",
+    )
+    return (Finding(Status.OTHER_AXES, sentence),)
+
+
+def _variance_along(projection: Projection, moment: SecondMoment) -> float:
+    """The variance along the axes, in the units of columns."""
+    axes = projection.axes.astype(np.float64)
+    gram = axes @ axes.T
+    values = moment.values if moment.is_full else np.diag(moment.values)
+    return float(np.trace(np.linalg.solve(gram, values)))
 
 
 def _find_small_sketch(problem: Problem, K: int) -> Finding | None:

@@ -78,7 +78,7 @@ class Problem:
         lower = frequencies.relative(sketch.lower)
         upper = frequencies.relative(sketch.upper)
         mean, covariance = round_moments(
-            frequencies.relative(sketch.mean),
+            frequencies.relative(sketch.projected_mean),
             sketch.central_moment.scaled(frequencies.step),
         )
         # A row of whole-number weight counts as that many rows.

@@ -71,7 +71,7 @@ class SampledRows(NamedTuple):
 
 def _check_rows(sketch: Sketch, rows: ArrayLike) -> FloatArray:
     """The argument `rows` as float64 (p, n), or an error that says what is wrong with it."""
-    n = sketch.frequencies.n
+    n = sketch.frequencies.n_features
     try:
         values = np.asarray(rows, np.float64)
     except (TypeError, ValueError) as error:
@@ -81,5 +81,7 @@ def _check_rows(sketch: Sketch, rows: ArrayLike) -> FloatArray:
             Argument("rows"),
             f" must have shape (p, {n}) with p at least 1; got {values.shape}.",
         )
+    projection = sketch.frequencies.projection
+    values = values if projection is None else projection.reduce(values)
     require_float32(values - sketch.frequencies.origin)
     return values

@@ -306,6 +306,12 @@ class Settings:
     max_variance_error: float = 0.05
     max_total_variance_error: float = 0.002
 
+    # Variance across the axes that rows were projected to, as a multiple of that in the sample that
+    # chose them, and as a share of that along them, above which axes do not fit the rows. Axes fit
+    # the sample better than other rows: made embeddings had up to 1.2 times as much.
+    max_unseen_ratio: float = 1.5
+    max_unseen_share: float = 0.05
+
     # Share of the average weight of a centroid, below which one counts as starved.
     starved_share: float = 0.01
     # Share of a centroid's weight in known outliers, above which it is not starved: it is where

@@ -121,7 +121,8 @@ def sketch_record(sketch: Sketch) -> dict[str, Any]:
     return {
         "rows": sketch.count,
         "weight": sketch.weight,
-        "dimension": f.n,
+        "dimension": f.n_features,
+        "projected_to": None if f.projection is None else f.n,
         "sketch_size": f.m,
         "bytes": sketch.nbytes,
         "distribution": f.distribution,
@@ -145,7 +146,7 @@ def show_sketch(sketch: Sketch) -> None:
         facts.add_row(name, text)
     table = _table(["column", *values])
     table.columns[0].justify = "left"
-    n = sketch.frequencies.n
+    n = sketch.frequencies.n_features
     for i, name in enumerate(coordinate_names(sketch.columns, n)[:_SHOWN_COLUMNS]):
         cells = ("-" if column is None else f"{column[i]:.6g}" for column in values.values())
         table.add_row(_shown(name), *cells)
@@ -167,6 +168,7 @@ def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
         ("rows", f"{record['rows']:,}"),
         ("weight", f"{record['weight']:,.12g}"),
         ("dimension", str(record["dimension"])),
+        *_projection_fact(record["projected_to"]),
         ("frequencies", f"{record['sketch_size']:,}"),
         ("bytes", f"{record['bytes']:,} ({'with' if cells else 'without'} cells)"),
         ("distribution", record["distribution"]),
@@ -181,14 +183,24 @@ def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def _projection_fact(axes: int | None) -> list[tuple[str, str]]:
+    return [] if axes is None else [("projected to", f"{axes} numbers a row")]
+
+
 def _column_values(sketch: Sketch) -> dict[str, FloatArray | None]:
     """Return bounds, mean and standard deviation of each column; None without rows."""
     if not sketch.count:
         return dict.fromkeys(("lower", "upper", "mean", "std"))
     variance = sketch.central_moment.diagonal
+    lower: FloatArray | None = sketch.lower
+    upper: FloatArray | None = sketch.upper
+    if sketch.frequencies.projection is not None:
+        variance = sketch.covariance
+        # Bounds are known of the projections only.
+        lower = upper = None
     return {
-        "lower": sketch.lower,
-        "upper": sketch.upper,
+        "lower": lower,
+        "upper": upper,
         "mean": sketch.mean,
         "std": np.sqrt(np.maximum(variance, 0)),
     }

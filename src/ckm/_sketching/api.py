@@ -42,6 +42,7 @@ def sketch(
     weight_column: str | None = None,
     nan: str = "error",
     standardize: bool = False,
+    projection: Any = "auto",
     cells: int | str = "auto",
     pool: int = 0,
     random_state: RandomState = None,
@@ -117,6 +118,11 @@ default="multiscale"
         Divide each column by its standard deviation in a sample of the rows. Distances and SSEs
         are then in these units, which the sketch records; centroids are returned in the units of
         the data. With `like`, its units are used.
+    projection : "auto", int, array (d, n) or None, default="auto"
+        Project rows of many columns to d numbers first, and draw frequencies for these: d axes in
+        which a sample of the rows varies most ("auto": as many as k-means needs, for 64 columns
+        and more and the default distribution; an int: so many), or the lines of a matrix. None
+        leaves rows as they are. Centroids have all columns. With `like`, its projection is used.
     cells : "auto" or int, default="auto"
         The number of anchors, which a sample of the rows decides. In the same pass each row goes to
         the nearest one, and the sketch keeps count, sum and squared length of the rows of each
@@ -203,7 +209,9 @@ default="multiscale"
     >>> (first + second) == ckm.sketch(X, like=first)
     True
     """
-    options = SketchOptions(n_clusters, sketch_size, scale, distribution, standardize, cells)
+    options = SketchOptions(
+        n_clusters, sketch_size, scale, distribution, standardize, cells, projection
+    )
     execution = PassOptions(
         check_whole_number(pool, "pool", 0), seed_of(random_state), n_jobs, device, progress
     )
@@ -315,7 +323,8 @@ def record_options(
         weights = np.ascontiguousarray(to_host(sample_weight), np.float64)
         digest = hashlib.sha256(weights.tobytes()).hexdigest()
     columns = [request.columns] if isinstance(request.columns, str) else request.columns
-    return asdict(options) | {
+    return asdict(replace(options, projection=None)) | {
+        "projection": _recorded_projection(options.projection),
         "scale": options.given_scale or "auto",
         "standardize": bool(options.standardize),
         "sample_weight": digest,
@@ -327,6 +336,16 @@ def record_options(
         "device": execution.device,
         "random_state": execution.seed,
     }
+
+
+def _recorded_projection(projection: Any) -> int | str | None:
+    """A projection as an option of a checkpoint; a matrix is represented by a digest."""
+    if projection is None or isinstance(projection, str):
+        return projection
+    if isinstance(projection, (int, np.integer)):
+        return int(projection)
+    matrix = np.ascontiguousarray(projection, np.float64)
+    return hashlib.sha256(matrix.tobytes()).hexdigest()
 
 
 def _warn_dropped_rows(state: State, source: Source) -> None:

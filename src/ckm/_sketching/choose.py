@@ -4,7 +4,10 @@ decides.
 
 import logging
 import os
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from ckm._core.cells import Design
 from ckm._core.defaults import DEFAULT_DISTRIBUTION
@@ -16,6 +19,7 @@ from ckm._sketching.jobs import PilotJob, summarise_partitions
 from ckm._sketching.options import SketchOptions, resolve_size
 from ckm._sketching.pilot import draw_pilot
 from ckm._sketching.scale import PilotSummary, pilot_rows, summarise_pilot
+from ckm._sketching.wide import summarise_source, wide_options
 from ckm._sources import Source
 from ckm._sources.engines.base import PartitionedSource
 from ckm._util.random import stream
@@ -52,10 +56,17 @@ def choose_design(
         _check_columns(model, source)
         check_agreement(model, options)
         resolve_size(options.n_clusters, frequencies.m, frequencies.n)
+        if frequencies.projection is not None:
+            source.stay_sparse()
         return design_like(model, options)
     n = source.n_features
     m = options.check(n)
+    if options.projects(n):
+        options = wide_options(options, n)
     summary = _summarise(source, options, n, m, seed)
+    if summary.projection is not None:
+        n = summary.projection.d
+    m = replace(options, projection=None).check(n)
     if not summary.n_rows and options.given_scale is None:
         warn_user(
             Message(
@@ -83,6 +94,7 @@ def choose_design(
         spread=summary.variance,
         units=summary.units,
         seed=seed,
+        projection=summary.projection,
     )
     return Design(frequencies, summary.anchors)
 
@@ -96,6 +108,8 @@ def _summarise(source: Source, options: SketchOptions, n: int, m: int, seed: int
     """The summary of a pilot of the rows, drawn here or by the workers that hold them."""
     if isinstance(source, PartitionedSource):
         return summarise_partitions(source, PilotJob(options, n, m, seed, source.columns))
+    if options.projects(n):
+        return summarise_source(source, options, seed)
     pilot = draw_pilot(source, stream(seed, "pilot"), pilot_rows(options, n, m))
     return summarise_pilot(pilot, options, n, m, seed)
 
@@ -109,7 +123,7 @@ def _check_columns(model: Sketch, source: Source) -> None:
             _LIKE,
             f" ({', '.join(model.columns)}); give the same columns.",
         )
-    n = model.frequencies.n
+    n = model.frequencies.n_features
     if source.n_features != n:
         raise MismatchError(
             f"The data has {source.n_features} columns where the sketch given as ",
@@ -135,8 +149,25 @@ def check_agreement(model: Sketch, options: SketchOptions) -> None:
         raise _contradiction(
             "distribution", options.distribution, f"has {frequencies.distribution!r}"
         )
-    if options.standardize and frequencies.units is None:
+    if options.standardize and frequencies.column_units is None:
         raise _contradiction("standardize", True, "has columns that are not standardized")
+    _check_projection(frequencies, options)
+
+
+def _check_projection(frequencies: Frequencies, options: SketchOptions) -> None:
+    """Refuse a projection that is not that of `like`."""
+    asked = options.projection
+    if asked is None or isinstance(asked, str):
+        return
+    projection = frequencies.projection
+    has = "does not project rows"
+    if projection is not None:
+        has = f"projects rows to {projection.d} numbers"
+    if isinstance(asked, (int, np.integer)):
+        if projection is None or projection.d != asked:
+            raise _contradiction("projection", int(asked), has)
+    elif projection is None or not np.array_equal(projection.axes, np.float32(asked)):
+        raise _contradiction("projection", ..., has + ", not by this matrix")
 
 
 def _contradiction(name: str, value: Any, reason: str) -> ParameterError:

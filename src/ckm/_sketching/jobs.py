@@ -17,6 +17,7 @@ from ckm._sketching.accumulate import BlockSketcher, State, accumulate
 from ckm._sketching.options import SketchOptions
 from ckm._sketching.pilot import pilot_from_rows
 from ckm._sketching.scale import PilotSummary, pilot_rows, summarise_pilot
+from ckm._sketching.wide import summarise_wide, wide_sample_rows
 from ckm._sources.base import Chunk, Place
 from ckm._sources.blocks import split_blocks
 from ckm._sources.engines.base import Job, PartitionedSource
@@ -43,10 +44,17 @@ class PilotJob(Job):
     seed: int
     columns: tuple[str, ...] | None = None
 
+    @property
+    def rows_wanted(self) -> int:
+        """The number of rows to sample."""
+        if self.options.projects(self.n):
+            return wide_sample_rows(self.options, self.n)
+        return pilot_rows(self.options, self.n, self.m)
+
     def of_partition(self, number: int, chunks: Iterator[Chunk]) -> Pool:
         """A sample of one partition; raises if a value is not finite."""
         rng = stream(self.seed, "pilot", number)
-        size = pilot_rows(self.options, self.n, self.m)
+        size = self.rows_wanted
         pool = Pool.empty(size, self.n)
         for chunk in chunks:
             chunk.require_finite(self.columns, values=chunk.rows, ignore_weightless=True)
@@ -60,6 +68,9 @@ class PilotJob(Job):
     def finish(self, merged: Pool) -> PilotSummary:
         """The summary of the sample; its `n_rows` counts all rows of these partitions."""
         weights = merged.weights if merged.is_complete else np.ones(len(merged))
+        if self.options.projects(self.n):
+            found = summarise_wide(merged.rows, weights, self.options, self.seed)
+            return found._replace(n_rows=merged.seen)
         pilot = pilot_from_rows(merged.rows, weights)
         summary = summarise_pilot(pilot, self.options, self.n, self.m, self.seed)
         return summary._replace(n_rows=merged.seen)
@@ -75,7 +86,7 @@ def summarise_partitions(source: PartitionedSource, job: PilotJob) -> PilotSumma
     else:
         which = pick_evenly(count, PILOT_PARTITIONS, stream(job.seed, "pilot"))
     summary: PilotSummary = source.run(job, which)
-    wanted = pilot_rows(job.options, job.n, job.m)
+    wanted = job.rows_wanted
     if count is not None and count > PILOT_PARTITIONS and summary.n_rows < wanted:
         summary = source.run(job)
     return summary
@@ -114,7 +125,7 @@ class SketchJob(Job):
         if self.capacity:
             seed = int(stream(self.seed, "pool", number).integers(2**63))
         kernel = kernel_for(resolve_device(self.device))
-        plan = kernel.plan(self.design.frequencies.n, self.n_threads)
+        plan = kernel.plan(self.design.frequencies.n_features, self.n_threads)
         blocks = split_blocks(chunks, size=BLOCK_ROWS if plan is None else plan.block_rows)
         state = accumulate(
             BlockSketcher(kernel, self.design, self.capacity, seed, self.columns),

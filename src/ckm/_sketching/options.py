@@ -3,6 +3,9 @@
 import os
 import sys
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from ckm._core.defaults import (
     CELLS_PER_CLUSTER,
@@ -10,6 +13,8 @@ from ckm._core.defaults import (
     MAX_FREQUENCIES_BESIDE_CELLS,
     MAX_WORK_BESIDE_CELLS,
     MIN_FREQUENCIES_BESIDE_CELLS,
+    MIN_WIDE_COLUMNS,
+    USUAL_AXES,
 )
 from ckm._core.laws import (
     FREQUENCIES_PER_PARAMETER,
@@ -38,6 +43,55 @@ class SketchOptions:
     distribution: str = DEFAULT_DISTRIBUTION
     standardize: bool = False
     cells: int | str = "auto"
+    projection: Any = "auto"
+
+    def projects(self, n_features: int) -> bool:
+        """Whether rows of so many columns are projected; refuses what cannot be a projection."""
+        asked = self.projection
+        if asked is None:
+            return False
+        if isinstance(asked, str):
+            if asked != "auto":
+                raise _no_projection(f"{asked!r}")
+            return n_features >= MIN_WIDE_COLUMNS and self.distribution == DEFAULT_DISTRIBUTION
+        self._refuse_structure()
+        if isinstance(asked, (int, np.integer)) and not isinstance(asked, bool):
+            if not 1 <= asked <= n_features:
+                raise ParameterError(
+                    Argument("projection", int(asked)),
+                    f" must be from 1 to the number of columns, {n_features}.",
+                )
+            return True
+        try:
+            shape = np.asarray(asked, np.float64).shape
+        except (TypeError, ValueError):
+            raise _no_projection(type(asked).__name__) from None
+        if len(shape) != 2 or shape[1] != n_features or not 1 <= shape[0] <= n_features:
+            raise ParameterError(
+                "The matrix given as ",
+                Argument("projection", ...),
+                f" must have shape (d, {n_features}), d from 1 to {n_features}; got {shape}.",
+            )
+        return True
+
+    def _refuse_structure(self) -> None:
+        if self.distribution == "structured":
+            raise ParameterError(
+                Argument("distribution", "structured"),
+                " is for rows of many columns as they are; leave out ",
+                Argument("projection", ...),
+                ".",
+            )
+
+    def expected_dimension(self, n_features: int) -> int:
+        """The number of columns that frequencies will have, about, before rows are seen."""
+        if not self.projects(n_features):
+            return n_features
+        if isinstance(self.projection, str):
+            return min(n_features, USUAL_AXES)
+        if isinstance(self.projection, (int, np.integer)):
+            return int(self.projection)
+        return int(np.shape(self.projection)[0])
 
     @property
     def given_scale(self) -> float | None:
@@ -48,7 +102,13 @@ class SketchOptions:
 
     def check(self, n_features: int = 1) -> int:
         """Refuse impossible options before any row is read; the size m of the sketch."""
-        m = resolve_size(self.n_clusters, self.sketch_size, n_features, bool(self.cells))
+        dimension = self.expected_dimension(n_features)
+        if dimension != n_features and isinstance(self.projection, str):
+            # How many axes will be chosen is not known yet.
+            resolve_size(self.n_clusters, self.sketch_size, 1)
+        n_features = dimension
+        size = self.sketch_size
+        m = size or resolve_size(self.n_clusters, size, n_features, bool(self.cells))
         find_law(self.distribution)
         _ = self.given_scale
         _require_memory(m)
@@ -90,6 +150,13 @@ class PassOptions:
     def __post_init__(self) -> None:
         check_device(self.device)
         thread_count(self.n_jobs)
+
+
+def _no_projection(given: str) -> ParameterError:
+    return ParameterError(
+        Argument("projection"),
+        ' must be "auto", a number of axes, a matrix (d, n), or None; got ' + given + ".",
+    )
 
 
 def _require_memory(m: int) -> None:

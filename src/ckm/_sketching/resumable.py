@@ -163,7 +163,11 @@ def _check_frequencies(options: dict[str, Any], sketch: Sketch) -> None:
         resolve_size(asked.n_clusters, asked.sketch_size, f.n, has_cells)
         for has_cells in {False, bool(options["cells"])}
     }
-    drawn = (f.distribution, f.units is not None, f.seed)
+    if isinstance(options["projection"], int) and options["projection"] != f.n:
+        raise ValueError("the rows are not projected as the options ask")
+    if options["projection"] is None and f.projection is not None:
+        raise ValueError("the rows are projected, and the options ask for none of it")
+    drawn = (f.distribution, f.column_units is not None, f.seed)
     is_drawn_so = drawn == (asked.distribution, asked.standardize, options["random_state"])
     if f.m not in sizes or not is_drawn_so:
         raise ValueError("the frequencies are not those that the options ask for")
@@ -270,6 +274,10 @@ def _is_scale(value: Any) -> bool:
     return value == "auto" or (type(value) in (int, float) and check_variance(value) > 0)
 
 
+def _is_axes(value: Any) -> bool:
+    return type(value) is int and value > 0
+
+
 # What each option of a checkpoint may be; see `record_options` in `ckm._sketching.api`.
 _OPTION_CHECKS: dict[str, Callable[[Any], bool]] = {
     "n_clusters": _or_none(_is_count(1)),
@@ -278,6 +286,7 @@ _OPTION_CHECKS: dict[str, Callable[[Any], bool]] = {
     "distribution": _is_accepted_by(find_law),
     "standardize": lambda value: isinstance(value, bool),
     "cells": _is_accepted_by(check_cells),
+    "projection": _or_none(lambda value: value == "auto" or _is_axes(value) or _is_digest(value)),
     "sample_weight": _or_none(_is_digest),
     "like": _or_none(_is_digest),
     "columns": _or_none(_are_names),

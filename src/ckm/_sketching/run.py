@@ -58,7 +58,7 @@ class Pass:
         frequencies = design.frequencies
         _log.info(
             "sketching %d columns with %d frequencies (%s) in %d threads",
-            frequencies.n,
+            frequencies.n_features,
             frequencies.m,
             frequencies.distribution,
             self.n_threads,

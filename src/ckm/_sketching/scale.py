@@ -15,6 +15,7 @@ from scipy.optimize import minimize_scalar
 from ckm._core.cells import Anchors
 from ckm._core.frequencies import Frequencies, scaled_turns
 from ckm._core.laws import FREQUENCIES_PER_PARAMETER, MULTISCALE, adapted_radius
+from ckm._core.projection import Projection
 from ckm._core.tally import UNIT
 from ckm._kernels import load_kernel
 from ckm._kmeans.init import kmeans_plus_plus
@@ -65,6 +66,8 @@ class PilotSummary(NamedTuple):
         `variance` are then in these units.
     anchors : Anchors or None
         The anchors, if cells are to be kept.
+    projection : Projection or None
+        What maps wide rows to the numbers that all the above is about.
     """
 
     origin: FloatArray
@@ -73,6 +76,7 @@ class PilotSummary(NamedTuple):
     variance: float | None = None
     units: FloatArray | None = None
     anchors: Anchors | None = None
+    projection: Projection | None = None
 
 
 def pilot_rows(options: SketchOptions, n: int, m: int) -> int:

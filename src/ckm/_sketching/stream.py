@@ -66,6 +66,8 @@ default="multiscale"
     standardize : bool, default=False
         Divide each column by its standard deviation in the first rows. Centroids are returned in
         the units of the data.
+    projection : "auto", int, array (d, n) or None, default="auto"
+        What wide rows are projected to, as in `ckm.sketch`.
     like : Sketch, Frequencies, str or path, optional
         A sketch, its frequencies, or the name of its file. The new sketch uses the same
         frequencies and column names, so that the two can be merged.
@@ -110,6 +112,7 @@ default="multiscale"
         scale: float | str = "auto",
         distribution: str = DEFAULT_DISTRIBUTION,
         standardize: bool = False,
+        projection: Any = "auto",
         like: Sketch | Frequencies | str | PathLike[str] | None = None,
         columns: Sequence[str] | None = None,
         weight_column: str | None = None,
@@ -121,7 +124,7 @@ default="multiscale"
         device: str = "auto",
     ) -> None:
         self._options = SketchOptions(
-            n_clusters, sketch_size, scale, distribution, standardize, cells
+            n_clusters, sketch_size, scale, distribution, standardize, cells, projection
         )
         self._like = resolve_like(like)
         self._nan = nan
@@ -236,7 +239,10 @@ default="multiscale"
         rows = np.asarray(chunk.rows, np.float64)
         try:
             if frequencies is not None:
-                require_float32(rows - frequencies.origin)
+                origin = frequencies.origin
+                if frequencies.projection is not None:
+                    origin = frequencies.projection.absolute(np.zeros(rows.shape[1]))
+                require_float32(rows - origin)
             else:
                 # The origin will be among the rows: no two of them may be too far apart.
                 require_float32(2 * rows)
@@ -277,7 +283,7 @@ default="multiscale"
         tables = [part.rows for part in parts]
         if not tables:
             assert self._like is not None
-            tables = [np.empty((0, self._like.frequencies.n), np.float32)]
+            tables = [np.empty((0, self._like.frequencies.n_features), np.float32)]
         # The empty table makes rows of integers and booleans floats.
         joined = np.concatenate([np.empty((0, tables[0].shape[1]), np.float32), *tables])
         if all(part.weights is None for part in parts):
@@ -319,7 +325,7 @@ default="multiscale"
     def _check_width(self, n: int) -> None:
         """Refuse another number of columns than before, or too many for the size of the sketch."""
         frequencies = self._frequencies
-        before = None if frequencies is None else frequencies.n
+        before = None if frequencies is None else frequencies.n_features
         if self._waiting:
             before = int(self._waiting[0].rows.shape[1])
         if before is None:

@@ -23,7 +23,7 @@ from ckm._kmeans.assign import Centroids
 from ckm._kmeans.polish import polish_centroids
 from ckm._messages import Argument
 from ckm._sketching.api import sketch
-from ckm._sketching.options import check_cells, resolve_size
+from ckm._sketching.options import SketchOptions, check_cells, resolve_size
 from ckm._sketching.stream import Sketcher
 from ckm._sklearn.rows import ValidatedRows, validate_rows
 from ckm._sources.engines.base import PartitionedSource
@@ -70,6 +70,7 @@ class SketchedEstimator:
     scale: float | str
     distribution: str
     standardize: bool
+    projection: Any
     decoder: str
     init: str
     n_init: int
@@ -147,7 +148,8 @@ class SketchedEstimator:
     def _centroids(self) -> Centroids:
         """The centroids that rows are labelled by: those that users see, in their precision."""
         with self._lock:
-            return Centroids(self._rounded_centroids(), self._current_sketch().frequencies.units)
+            units = self._current_sketch().frequencies.column_units
+            return Centroids(self._rounded_centroids(), units)
 
     def _rounded_centroids(self) -> Array:
         """Return the centroids in the precision of the data."""
@@ -229,6 +231,7 @@ class SketchedEstimator:
             "scale": self.scale,
             "distribution": self.distribution,
             "standardize": self.standardize,
+            "projection": self.projection,
             "cells": self.cells,
             "pool": pool,
             "device": self.device,
@@ -258,7 +261,7 @@ class SketchedEstimator:
     def _polish_and_label(self, rows: ValidatedRows) -> None:
         """Run the polish passes, then label rows in memory; the solution stays as decoded."""
         passes = check_whole_number(self.polish, "polish", 0)
-        units = self._current_sketch().frequencies.units
+        units = self._current_sketch().frequencies.column_units
         polished = polish_centroids(
             Centroids(self._current_solution().centroids, units),
             rows.source,
@@ -314,12 +317,18 @@ def check_parameters(
     check_cells(model.cells)
     check_polish(model.polish, rows is not None and rows.source.is_rereadable)
     size = None if model.sketch_size == "auto" else model.sketch_size
-    resolve_size(n_clusters, size, model.n_features_in_)
+    asked = SketchOptions(
+        n_clusters, size, distribution=model.distribution, projection=model.projection
+    )
+    dimension = asked.expected_dimension(model.n_features_in_)
+    # How many axes "auto" chooses is not known yet.
+    is_open = dimension != model.n_features_in_ and isinstance(model.projection, str)
+    resolve_size(n_clusters, size, 1 if is_open else dimension)
     resolve_decoder(model.decoder)
     resolve_device(model.device)
     require_init(model.init, has_rows=rows is not None or has_pool)
     if sketch is not None:
-        require_enough_frequencies(sketch.frequencies.m, n_clusters, model.n_features_in_)
+        require_enough_frequencies(sketch.frequencies.m, n_clusters, sketch.frequencies.n)
     if rows is None:
         return
     if isinstance(rows.source, PartitionedSource) and model.polish:

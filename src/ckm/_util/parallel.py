@@ -1,12 +1,16 @@
 """Threads: an ordered map over a thread pool, and the number of threads for `n_jobs`."""
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
 from typing import TypeVar
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from ckm._messages import Argument
 from ckm.errors import ParameterError
@@ -19,6 +23,28 @@ _Result = TypeVar("_Result")
 _AHEAD_PER_THREAD = 2
 # More threads than any machine has cores: the system would refuse to start them.
 _MAX_THREADS = 1024
+
+# The limits on libraries' threads belong to the whole process: overlapping uses would restore them
+# in the wrong order.
+_ONE_AT_A_TIME = threading.RLock()
+
+
+@contextmanager
+def one_library_thread() -> Iterator[None]:
+    """One thread in BLAS and the like, so that results do not depend on how they split small
+    products.
+    """
+    with _ONE_AT_A_TIME, _loaded_libraries().limit(limits=1):
+        yield
+
+
+@cache
+def _loaded_libraries() -> ThreadpoolController:
+    """The libraries that are loaded by now, which are all that is used.
+
+    Looking for them takes up to a tenth of the time of a decoding, so it is done once.
+    """
+    return ThreadpoolController()
 
 
 def ordered_map(

@@ -14,7 +14,7 @@ from ckm._core.projection import Projection
 from ckm._core.tally import ColumnSums
 from ckm._kernels.cpu.cells import tally_cells
 from ckm._kernels.cpu.projecting import Projector
-from ckm._util.arrays import Array, Float32Array, FloatArray, LabelArray, read_only_view
+from ckm._util.arrays import Array, FloatArray, LabelArray, read_only_view
 from ckm._util.jit import entry, leaf
 from ckm._util.sparse import SparseRows
 

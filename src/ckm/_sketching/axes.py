@@ -1,0 +1,189 @@
+"""Axes for wide data: the few directions in which a sample of the rows has its clusters.
+
+The principal axes of the sample, found by a randomised decomposition (Halko, Martinsson and Tropp,
+2011), and as many of them as k-means needs: clusters of K centroids differ in K - 1 directions at
+most, and mostly in far fewer.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ckm._core.projection import MAX_ENTRIES, Projection
+from ckm._kmeans.init import kmeans_plus_plus
+from ckm._kmeans.points import WeightedPoints
+from ckm._messages import Argument
+from ckm._util.arrays import Array, Float32Array, FloatArray, LabelArray
+from ckm._util.parallel import one_library_thread
+from ckm._util.sparse import SparseRows
+from ckm.errors import ParameterError
+
+# Columns from which on projection="auto" projects.
+MIN_COLUMNS = 64
+# Axes that are tried: at least, for each cluster, and at most.
+MIN_TRIED = 32
+TRIED_PER_CLUSTER = 1.25
+MAX_TRIED = 128
+# Numbers of axes to choose from.
+CHOICES = (8, 12, 16, 24, 32, 48, 64, 96, 128)
+# The share of the explained sum of squares that k-means along the chosen axes keeps, at least, of
+# what it is along all axes that are tried.
+KEPT_SHARE = 0.99
+# Directions beyond the axes that are asked for, and rounds, of the randomised decomposition: the
+# last of the axes are then right to about a per cent of their variance.
+OVERSAMPLING = 10
+POWER_ROUNDS = 2
+# Rows of the sample that axes are found on, at most.
+MAX_ROWS = 2**13
+# Rows per cluster, at least, on which numbers of axes are compared; Lloyd iterations there.
+MIN_ROWS_PER_CLUSTER = 20
+LLOYD_ITERATIONS = 5
+# An origin is subtracted only where the mean is so many standard deviations from zero that float32
+# would not be precise: without one, sparse rows stay sparse.
+FAR_MEAN = 32.0
+
+
+class _Centred(NamedTuple):
+    """The matrix A = (X - mean) / units of a sample, of which only products are computed."""
+
+    X: Any
+    mean: FloatArray
+    units: FloatArray
+
+    def times(self, B: Float32Array) -> Float32Array:
+        """A B, for B (n, r)."""
+        scaled = (B / self.units[:, None]).astype(np.float32)
+        return np.asarray(self.X @ scaled - (self.mean @ scaled).astype(np.float32))
+
+    def transposed_times(self, B: Float32Array) -> Float32Array:
+        """A^T B, for B (p, r)."""
+        product = self.X.T @ B - np.outer(self.mean, B.sum(axis=0))
+        return np.asarray((product / self.units[:, None]).astype(np.float32))
+
+
+def choose_projection(
+    rows: Any, wanted: Any, K: int, rng: np.random.Generator, standardize: bool = False
+) -> Projection:
+    """A projection for rows that resemble these (p, n), dense or sparse.
+
+    `wanted` is "auto", a number of axes, or a matrix (d, n).
+    """
+    p, n = rows.shape
+    mean, deviations = column_moments(rows)
+    units = np.where(deviations > 0, deviations, 1.0) if standardize else np.ones(n)
+    total = float(((deviations / units) ** 2).sum())
+    is_far = np.sqrt(((mean / units) ** 2).sum()) > FAR_MEAN * math.sqrt(total)
+    origin = mean if is_far and not isinstance(rows, SparseRows) else None
+    kept_units = units if standardize else None
+    if not isinstance(wanted, (str, int, np.integer)):
+        axes = np.asarray(wanted, np.float32)
+        found = Projection(axes, origin, kept_units)
+        share = _share_along(found, rows, total) if total > 0 else None
+        return Projection(axes, origin, kept_units, share)
+    with one_library_thread():
+        is_auto = isinstance(wanted, str)
+        tried = min(n, p, max(MIN_TRIED, math.ceil(TRIED_PER_CLUSTER * K), 0), MAX_TRIED)
+        count = tried if is_auto else int(wanted)
+        if count * n > MAX_ENTRIES:
+            raise ParameterError(
+                f"{count} axes of {n:,} columns are too many numbers; give a ",
+                Argument("projection", max(1, MAX_ENTRIES // n)),
+                ", or hash the rows to fewer columns.",
+            )
+        sample = _Centred(_as_matrix(rows[:: -(-p // MAX_ROWS)]), mean, units)
+        axes, y = _principal_axes(sample, count, rng)
+        if is_auto:
+            axes = axes[: _choose_count(y, K, rng)]
+        variances = (y[:, : len(axes)].astype(np.float64) ** 2).mean(axis=0)
+    share = min(1.0, float(variances.sum()) / total) if total > 0 else None
+    return Projection(axes, origin, kept_units, share)
+
+
+def column_moments(rows: Any) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of each column (n,) of dense or sparse rows."""
+    if not isinstance(rows, SparseRows):
+        rows = np.asarray(rows, np.float32 if rows.dtype == np.float16 else rows.dtype)
+        return rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
+    numbers = rows.numbers()
+    values = rows.values[numbers].astype(np.float64)
+    columns = rows.columns[numbers]
+    count = max(1, len(rows))
+    mean = np.bincount(columns, values, minlength=rows.n) / count
+    square = np.bincount(columns, values**2, minlength=rows.n) / count
+    return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
+
+
+def _as_matrix(rows: Any) -> Any:
+    return rows.to_scipy() if isinstance(rows, SparseRows) else np.asarray(rows, np.float32)
+
+
+def _share_along(projection: Projection, rows: Any, total: float) -> float:
+    """The share of the variance of rows, `total` in all, that lies along the axes of a matrix."""
+    inverse = np.linalg.pinv(projection.axes.astype(np.float64))
+    orthonormal = np.linalg.qr(inverse)[0]
+    sample = _as_matrix(rows)
+    units = np.ones(projection.n) if projection.units is None else projection.units
+    along = sample @ (orthonormal / units[:, None])
+    return min(1.0, float(np.asarray(along).var(axis=0).sum()) / total)
+
+
+def _principal_axes(
+    sample: _Centred, count: int, rng: np.random.Generator
+) -> tuple[Float32Array, Float32Array]:
+    """The first principal axes (count, n), and the rows of the sample along them (p, count)."""
+    p, n = sample.X.shape
+    r = min(n, p, count + OVERSAMPLING)
+    basis = rng.standard_normal((n, r), np.float32)
+    for _ in range(POWER_ROUNDS + 1):
+        image = np.linalg.qr(sample.times(basis))[0]
+        basis = np.linalg.qr(sample.transposed_times(image))[0]
+    along = sample.times(basis)
+    _, vectors = np.linalg.eigh(along.T.astype(np.float64) @ along)
+    first = vectors[:, ::-1][:, : min(count, r)].astype(np.float32)
+    # Orthonormal to the last bits of float32, whatever the rounds left.
+    axes = np.linalg.qr((basis @ first).astype(np.float64))[0].T
+    return axes.astype(np.float32), along @ first
+
+
+def _choose_count(y: Float32Array, K: int, rng: np.random.Generator) -> int:
+    """How many of the axes k-means needs, judged by rows that it did not see."""
+    order = rng.permutation(len(y))
+    seen, unseen = y[order[::2]], y[order[1::2]]
+    K = max(2, min(K, len(seen) // MIN_ROWS_PER_CLUSTER))
+    if len(seen) <= K:
+        return int(y.shape[1])
+    points = WeightedPoints(seen.astype(np.float64), np.ones(len(seen)), subtract=True)
+    start = kmeans_plus_plus(points, K, rng, stop_when_covered=True).astype(np.float32)
+    start = _improve(seen, start, y.shape[1])
+    enough = KEPT_SHARE * _explained(seen, unseen, start, y.shape[1])
+    for count in CHOICES:
+        if count >= y.shape[1]:
+            break
+        if _explained(seen, unseen, _improve(seen, start, count), count) >= enough:
+            return count
+    return int(y.shape[1])
+
+
+def _improve(y: Float32Array, C: Float32Array, count: int) -> Float32Array:
+    """Centroids (K, D) after some Lloyd iterations that see the first `count` axes only."""
+    for _ in range(LLOYD_ITERATIONS):
+        labels = _nearest(y, C, count)
+        mass = np.bincount(labels, minlength=len(C))
+        sums = np.zeros(C.shape, np.float32)
+        np.add.at(sums, labels, y)
+        C = np.where(mass[:, None] > 0, sums / np.maximum(mass, 1)[:, None], C)
+    return C.astype(np.float32)
+
+
+def _explained(seen: Float32Array, unseen: Float32Array, C: Float32Array, count: int) -> float:
+    """The sum of squares that these centroids explain of rows that they were not made from."""
+    labels = _nearest(unseen, C, count)
+    left = ((unseen - C[labels]).astype(np.float64) ** 2).sum()
+    return float((unseen.astype(np.float64) ** 2).sum() - left)
+
+
+def _nearest(y: Float32Array, C: Float32Array, count: int) -> LabelArray:
+    near = C[:, :count]
+    scores: Array = y[:, :count] @ near.T - (near**2).sum(axis=1) / 2
+    return np.asarray(scores.argmax(axis=1).astype(np.int32))

@@ -1,0 +1,111 @@
+"""What a sample of wide rows says: the axes to project rows to, and all else about their
+projections.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ckm._core.cells import Anchors, grid_exponents
+from ckm._core.defaults import (
+    CELLS_PER_CLUSTER,
+    MAX_WIDE_SUMS,
+    MIN_WIDE_CELLS_PER_CLUSTER,
+    USUAL_AXES,
+)
+from ckm._core.laws import FREQUENCIES_PER_PARAMETER
+from ckm._kernels.cpu.projecting import Projector
+from ckm._sketching.anchors import MIN_ROWS, ROWS_PER_ANCHOR
+from ckm._sketching.axes import choose_projection, column_moments
+from ckm._sketching.options import SketchOptions
+from ckm._sketching.pilot import PILOT_ROWS, pilot_from_rows
+from ckm._sketching.scale import PilotSummary, summarise_pilot
+from ckm._sources import Source
+from ckm._util.arrays import FloatArray
+from ckm._util.random import stream
+from ckm._util.sparse import SparseRows
+from ckm.errors import NonFiniteError
+
+# Numbers of the sample, at most: 64 MB in float32.
+MAX_SAMPLED_NUMBERS = 2**24
+
+
+def wide_options(options: SketchOptions, n: int) -> SketchOptions:
+    """The options with a number of anchors that suits rows of n columns."""
+    if options.cells != "auto":
+        return options
+    K = count_clusters(options)
+    cells = CELLS_PER_CLUSTER * K
+    affordable = MAX_WIDE_SUMS // n
+    if MIN_WIDE_CELLS_PER_CLUSTER * K <= affordable < cells:
+        cells = affordable
+    return replace(options, cells=cells)
+
+
+def count_clusters(options: SketchOptions) -> int:
+    """The number of clusters, as it was given or as the size of the sketch suggests."""
+    if options.n_clusters is not None:
+        return options.n_clusters
+    return max(1, (options.sketch_size or 1) // (FREQUENCIES_PER_PARAMETER * USUAL_AXES))
+
+
+def wide_sample_rows(options: SketchOptions, n: int, is_sparse: bool = False) -> int:
+    """How many wide rows to sample."""
+    s = options.cells if isinstance(options.cells, int) else 0
+    wanted = max(MIN_ROWS, ROWS_PER_ANCHOR * s) if s else PILOT_ROWS
+    return wanted if is_sparse else max(PILOT_ROWS, min(wanted, MAX_SAMPLED_NUMBERS // n))
+
+
+def summarise_source(source: Source, options: SketchOptions, seed: int) -> PilotSummary:
+    """What a sample of the rows of a source says."""
+    is_sparse = source.stay_sparse()
+    size = wide_sample_rows(options, source.n_features, is_sparse)
+    rows, weights = source.sample_rows(size, stream(seed, "pilot"))
+    try:
+        return summarise_wide(rows, weights, options, seed)
+    except NonFiniteError as error:
+        # Now rather than late in the pass.
+        for chunk in source.chunks():
+            with np.errstate(over="ignore"):
+                seen = np.asarray(chunk.rows).astype(np.float32)
+            chunk.require_finite(source.columns, values=seen, ignore_weightless=True)
+        raise error
+
+
+def summarise_wide(
+    rows: Any, weights: FloatArray, options: SketchOptions, seed: int
+) -> PilotSummary:
+    """What sampled rows (p, n), dense or sparse, say."""
+    n = rows.shape[1]
+    if not len(rows):
+        # There are no axes of nothing.
+        plain = replace(options, projection=None)
+        nothing = pilot_from_rows(np.empty((0, n)), np.empty(0))
+        return summarise_pilot(nothing, plain, n, plain.check(n), seed)
+    _require_finite(rows)
+    K = count_clusters(options)
+    rng = stream(seed, "axes")
+    found = choose_projection(rows, options.projection, K, rng, options.standardize)
+    pilot = pilot_from_rows(Projector(found)(rows).astype(np.float64), weights)
+    narrow = replace(options, standardize=False, projection=None)
+    m = narrow.check(found.d)
+    summary = summarise_pilot(pilot, narrow, found.d, m, seed)
+    anchors = summary.anchors
+    if anchors is not None and len(anchors) * n <= MAX_WIDE_SUMS:
+        anchors = with_wide_sums(anchors, column_moments(rows)[1])
+    return summary._replace(projection=found, anchors=anchors)
+
+
+def _require_finite(rows: Any) -> None:
+    """Raise `NonFiniteError`, without a place, if rows are not finite in float32."""
+    values = rows.values[rows.numbers()] if isinstance(rows, SparseRows) else rows
+    with np.errstate(over="ignore"):
+        is_finite = np.isfinite(values.astype(np.float32, copy=False)).all()
+    if not is_finite:
+        raise NonFiniteError(0, 0, np.nan)
+
+
+def with_wide_sums(anchors: Anchors, deviations: FloatArray) -> Anchors:
+    """Anchors whose cells also keep sums in all columns, of these standard deviations."""
+    return replace(anchors, wide_exponents=grid_exponents(deviations))
