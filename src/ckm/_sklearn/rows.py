@@ -9,14 +9,14 @@ from sklearn.utils.validation import check_array, validate_data
 
 from ckm._messages import Argument
 from ckm._sources import IN_MEMORY, ColumnRequest, Source, kind_of, open_rows, open_source
-from ckm._sources.arrays import ArraySource
+from ckm._sources.arrays import ArraySource, as_array
 from ckm._sources.columns import ColumnChoice, is_count, listed, require_order
 from ckm._sources.frames import as_frame, frame_rows
 from ckm._sources.opening import checked_sample_weight
 from ckm._sources.sparse import SparseSource
-from ckm._util.arrays import FloatArray
+from ckm._util.arrays import FloatArray, float_type
 from ckm._util.checks import refuse_masked
-from ckm._util.device import DeviceRows, as_tensor, to_host
+from ckm._util.device import DeviceRows, as_tensor, is_tensor, to_host
 from ckm.errors import DataError, MismatchError
 
 
@@ -80,12 +80,16 @@ def validate_rows(
     source = make_source(rows, names, weights)
     if require_finite:
         _require_finite(rows, source)
-    return ValidatedRows(source, rows.dtype, weights, True)
+    return ValidatedRows(source, float_type(rows.dtype), weights, True)
 
 
 def _validate_array(model: Any, X: Any, kind: str, reset: bool) -> Any:
     """Return an array, sparse matrix or data frame as a float array or sparse matrix."""
-    checks: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
+    # Half precision stays as it is, without a copy.
+    types = [np.float64, np.float32, np.float16]
+    checks: dict[str, Any] = {"dtype": types, "ensure_all_finite": False}
+    if is_tensor(X):
+        X = as_array(X)
     if kind != "frames":
         return validate_data(model, X, reset=reset, accept_sparse="csr", **checks)
     frame = as_frame(X)

@@ -39,8 +39,38 @@ class ArraySource(RandomAccessSource):
         return rows
 
 
-def open_data(data: Any, request: ColumnRequest, settings: ReadSettings) -> ArraySource:
+class BrainFloatSource(RandomAccessSource):
+    """Rows of a tensor in bfloat16, which NumPy lacks; chunks are converted to float32.
+
+    The tensor is given as its bits (N, n): the upper halves of float32 numbers.
+    """
+
+    # There is nothing to wait for.
+    can_prefetch = False
+
+    def __init__(self, bits: Array, settings: ReadSettings = DEFAULT_SETTINGS) -> None:
+        require_table(bits.shape, "The tensor")
+        self._bits = bits
+        self.columns = None
+        self.settings = settings
+        self.n_rows, self.n_features = bits.shape
+
+    def rows(self, which: IntArray | slice) -> Array:
+        widened = self._bits[which].astype(np.uint32)
+        widened <<= 16
+        return widened.view(np.float32)
+
+
+def open_data(
+    data: Any, request: ColumnRequest, settings: ReadSettings
+) -> ArraySource | BrainFloatSource:
     """Open anything that is an array, or can be made one."""
+    if is_tensor(data) and "bfloat16" in str(data.dtype):
+        import torch
+
+        request.refuse_names("A tensor")
+        bits = data.detach().view(torch.int16).numpy().view(np.uint16)
+        return BrainFloatSource(bits, settings)
     array = as_array(data)
     request.refuse_names("An array")
     return ArraySource(array, settings=settings)
