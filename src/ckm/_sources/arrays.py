@@ -9,7 +9,7 @@ from ckm._sources.columns import ColumnRequest
 from ckm._sources.settings import DEFAULT_SETTINGS, ReadSettings
 from ckm._util.arrays import Array, FloatArray, IntArray
 from ckm._util.checks import refuse_masked
-from ckm._util.device import is_tensor, to_host
+from ckm._util.device import brain_float_bits, is_tensor, to_host
 from ckm.errors import DataError
 
 
@@ -66,11 +66,8 @@ def open_data(
 ) -> ArraySource | BrainFloatSource:
     """Open anything that is an array, or can be made one."""
     if is_tensor(data) and "bfloat16" in str(data.dtype):
-        import torch
-
         request.refuse_names("A tensor")
-        bits = data.detach().view(torch.int16).numpy().view(np.uint16)
-        return BrainFloatSource(bits, settings)
+        return BrainFloatSource(brain_float_bits(data), settings)
     array = as_array(data)
     request.refuse_names("An array")
     return ArraySource(array, settings=settings)

@@ -133,6 +133,14 @@ def is_tensor(data: Any) -> bool:
     return type(data).__module__.split(".")[0] == "torch" and hasattr(data, "detach")
 
 
+def brain_float_bits(tensor: Any) -> Array:
+    """The bits of a tensor in bfloat16 on the CPU, without a copy."""
+    import torch
+
+    bits: Array = tensor.detach().view(torch.int16).numpy()
+    return bits.view(np.uint16)
+
+
 def is_on_gpu(data: Any) -> bool:
     """Whether `data` is an array of torch, CuPy or JAX on a GPU; nothing is imported."""
     if is_tensor(data):
