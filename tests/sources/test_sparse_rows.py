@@ -5,11 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
 import ckm
-from ckm._sources import ReadSettings, Source, open_rows, open_source
+from ckm._sources import ColumnRequest, ReadSettings, Source, open_rows, open_source
 from ckm._sources.adapters import InUnits, Weighted, WithoutMissing
 from ckm._util.sparse import SparseRows
 from ckm.errors import DataError, InputFileError, NonFiniteError
@@ -318,3 +321,66 @@ def test_a_wide_file_is_never_dense(tmp_path: Path) -> None:
     assert numbers == X.nnz
     # One dense row alone would be 8 MB.
     assert peak < 4e6
+
+
+# Tables with a column of column numbers and one of values
+
+
+def as_lists(X: Any, names: tuple[str, str] = ("indices", "values"), n: int | None = None) -> Any:
+    rows = [X[[i]] for i in range(X.shape[0])]
+    table = pa.table(
+        {
+            names[0]: pa.array([row.indices for row in rows], pa.list_(pa.int32())),
+            names[1]: pa.array([row.data for row in rows], pa.list_(pa.float64())),
+            "w": np.arange(X.shape[0], dtype=float),
+        }
+    )
+    return table.replace_schema_metadata({} if n is None else {"n_features": str(n)})
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+@pytest.mark.parametrize("names", [("indices", "values"), ("idx", "val")])
+def test_lists_of_column_numbers_and_values(ending: str, names: Any, tmp_path: Path) -> None:
+    X = matrix()
+    path = tmp_path / f"x.{ending}"
+    write = pq.write_table if ending == "parquet" else pyarrow.feather.write_feather
+    write(as_lists(X, names, 40), path)
+    columns = None if names[0] == "indices" else names
+    request = ColumnRequest(columns=columns, weight="w")
+    source = open_source(path, request, SMALL)
+    assert source.n_features == 40
+    assert np.array_equal(dense(source)[:, :30], X.toarray())
+    assert source.stay_sparse()
+    chunks = list(source.chunks())
+    assert len(chunks) > 7
+    assert np.array_equal(np.concatenate([chunk.weights for chunk in chunks]), np.arange(100.0))
+    assert np.array_equal(dense(source)[:, :30], X.toarray())
+    rest = list(source.chunks(chunks[3].after))
+    assert np.array_equal(np.asarray(rest[0].rows), np.asarray(chunks[4].rows))
+    assert isinstance(source.sample_rows(10, np.random.default_rng(0))[0], SparseRows)
+
+
+def test_the_largest_column_number_tells_the_width(tmp_path: Path) -> None:
+    X = matrix()
+    pq.write_table(as_lists(X), tmp_path / "x.parquet", row_group_size=9)
+    source = open_source(tmp_path / "x.parquet", ColumnRequest(weight="w"))
+    assert source.n_features == 1 + X.indices.max()
+
+
+@pytest.mark.parametrize(
+    ("indices", "values", "message"),
+    [
+        ([[0], [1, 2]], [[1.0], [2.0]], "Row 1 of .* has 2 column numbers and 1 values"),
+        ([[0], [7]], [[1.0], [2.0]], "Row 1 of .* not one of 0 to 4"),
+        ([[0], [-1]], [[1.0], [2.0]], "Row 1 of .* not one of 0 to 4"),
+        ([[0], None], [[1.0], [2.0]], r"Row 1 of .* is missing \(null\)"),
+    ],
+)
+def test_lists_that_are_no_sparse_rows(
+    indices: Any, values: Any, message: str, tmp_path: Path
+) -> None:
+    table = pa.table({"indices": indices, "values": values})
+    path = tmp_path / "x.parquet"
+    pq.write_table(table.replace_schema_metadata({"n_features": "5"}), path)
+    with pytest.raises(DataError, match=message):
+        list(open_source(path).chunks())

@@ -16,8 +16,8 @@ from ckm._sources.failures import unreadable
 from ckm._sources.sampling import pick_parts
 from ckm._sources.settings import ReadSettings
 from ckm._sources.streaming import Batch, StreamSource
-from ckm._sources.vectors import describe_vectors, to_vectors, with_width
-from ckm._util.arrays import Array, FloatArray, RowsArray
+from ckm._sources.vectors import describe_vectors, to_sparse, to_vectors, with_width
+from ckm._util.arrays import FloatArray, RowsArray
 from ckm.errors import DataError
 
 ERRORS = (
@@ -248,6 +248,12 @@ def describe_schema(schema: Any) -> list[tuple[str, str | None]]:
     return [(field.name, describe_type(field.type)) for field in schema]
 
 
+def width_of(schema: Any) -> int:
+    """The number of columns of sparse rows, if the metadata of a schema has it; otherwise 0."""
+    text = (schema.metadata or {}).get(b"n_features", b"")
+    return int(text) if text.isdigit() else 0
+
+
 def index_of(schema: Any) -> list[str]:
     """The columns that were the index of the data frame that pandas wrote."""
     index = (schema.pandas_metadata or {}).get("index_columns", [])
@@ -268,7 +274,9 @@ def to_batch(batch: Any, choice: ColumnChoice, where: str, row: int = 0) -> Batc
     """Convert the chosen columns of a record batch or table, whose first row is number `row`."""
     columns = [batch.column(name) for name in choice.names]
     if choice.width is None:
-        rows: Array = to_rows(columns, batch.num_rows)
+        rows: Any = to_rows(columns, batch.num_rows)
+    elif choice.is_sparse:
+        rows = to_sparse(columns, choice.width, where, row)
     else:
         rows = to_vectors(columns[0], choice.width, choice.names[0], where, row)
     if choice.weight is None:

@@ -13,6 +13,9 @@ from ckm.errors import ColumnsWarning, DataError, MismatchError, ParameterError
 # A weight whose square and sum over 2**40 rows stay within float64.
 _MAX_WEIGHT = 1e100
 
+# The columns of lists that are sparse rows, unless others are named.
+SPARSE_NAMES = ("indices", "values")
+
 # The columns of a table, each with a description of what it holds: None for numbers.
 DescribedColumns = Sequence[tuple[Any, str | None]]
 
@@ -78,12 +81,14 @@ class ColumnChoice(NamedTuple):
     """The columns to read: the ones to cluster, in order, and the one of weights.
 
     If the only one to cluster holds vectors, `width` is their number of coordinates, or 0 until the
-    first vector shows it.
+    first vector shows it. If `is_sparse`, two columns hold the column numbers and the values of
+    rows that are mostly zeros.
     """
 
     names: list[Any]
     weight: Any
     width: int | None = None
+    is_sparse: bool = False
 
     @property
     def n_features(self) -> int:
@@ -117,11 +122,12 @@ def choose(
     where: str,
     extra: Mapping[str, str | None] | None = None,
     index: Collection[str] = (),
+    may_be_sparse: bool = False,
 ) -> ColumnChoice:
     """Choose columns among those `present` in `where`, which messages name.
 
     `extra` columns (keys in the names of folders), and those that are the `index` of a data frame,
-    are used only if they are named.
+    are used only if they are named. With `may_be_sparse`, two columns of lists may be sparse rows.
     """
     contents = dict(present) | dict(extra or {})
     by_text = _by_text(list(contents), where)
@@ -129,6 +135,9 @@ def choose(
     weight = None
     if request.weight is not None:
         weight = require_columns([request.weight], by_text)[0]
+    pair = _choose_pair(request, present) if may_be_sparse else None
+    if pair is not None:
+        return ColumnChoice(pair, weight, 0, True)
     matrix = _choose_vectors(request, present, index)
     if matrix is not None:
         chosen = [matrix]
@@ -179,6 +188,16 @@ def choose_matrix(
     return matrices[0] if is_only else None
 
 
+def _choose_pair(request: ColumnRequest, present: DescribedColumns) -> list[str] | None:
+    """The columns of lists that are sparse rows: two that are named, or `indices` and `values`."""
+    lists = [name for name, holds in present if isinstance(holds, Vectors) and not holds.width]
+    if request.columns is not None:
+        named = [request.columns] if isinstance(request.columns, str) else list(request.columns)
+        return named if len(named) == 2 and set(named) <= set(lists) else None
+    has_plain = any(holds is None and name != request.weight for name, holds in present)
+    return list(SPARSE_NAMES) if not has_plain and set(SPARSE_NAMES) <= set(lists) else None
+
+
 def _choose_vectors(
     request: ColumnRequest, present: DescribedColumns, index: Collection[str]
 ) -> Any:
@@ -200,6 +219,8 @@ def require_numbers(
     `contents` describes columns by name, if there are others than those `present`.
     """
     contents = dict(present) if contents is None else contents
+    if choice.is_sparse and all(isinstance(contents.get(name), Vectors) for name in choice.names):
+        return
     names = [name for name, _ in present]
     for name in choice.all:
         if name not in contents or names.count(name) > 1:

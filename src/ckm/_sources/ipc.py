@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ckm._sources.arrow import ERRORS, describe_schema, index_of, stream_source
+from ckm._sources.arrow import ERRORS, describe_schema, index_of, stream_source, width_of
 from ckm._sources.base import Source
 from ckm._sources.batch_sizes import (
     FileBatch,
@@ -58,6 +58,7 @@ class ArrowFile(TableFile):
                         self._require_small(file, dictionary, None)
                 self.present = describe_schema(self._schema)
                 self.index = index_of(self._schema)
+                self.width = width_of(self._schema)
                 self.group_rows = self._count_rows(file, reader.num_record_batches)
         except ERRORS as error:
             raise unreadable(error, str(path)) from error
@@ -142,7 +143,7 @@ def open_files(paths: Sequence[FilePath], request: ColumnRequest, settings: Read
         return _open_streams(paths, request, settings)
     files = map_files(partial(ArrowFile, settings=settings), paths, are_remote)
     first = files[0]
-    choice = choose(request, first.present, str(first.path), index=first.index)
+    choice = choose(request, first.present, str(first.path), index=first.index, may_be_sparse=True)
     for file in files[1:]:
         require_numbers(choice, file.present, str(file.path))
     return TableSource(files, choice, settings)

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ckm._sources.arrow import ERRORS, describe_schema, index_of
+from ckm._sources.arrow import ERRORS, describe_schema, index_of, width_of
 from ckm._sources.blocks import cut_at_multiples
 from ckm._sources.columns import ColumnRequest, choose, require_numbers
 from ckm._sources.failures import unreadable
@@ -39,6 +39,7 @@ class ParquetFile(TableFile):
             raise unreadable(error, str(path)) from error
         self.present = describe_schema(schema)
         self.index = index_of(schema)
+        self.width = width_of(schema)
         self.group_rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         self.keys = keys_in(path)
 
@@ -111,7 +112,7 @@ def open_files(
         for key in first.keys
         if key not in stored
     }
-    choice = choose(request, first.present, str(first.path), keys, first.index)
+    choice = choose(request, first.present, str(first.path), keys, first.index, True)
     for file in files[1:]:
         contents = {key: keys.get(key) for key in file.keys} | dict(file.present)
         require_numbers(choice, file.present, str(file.path), contents)

@@ -12,10 +12,14 @@ from ckm._sources.columns import ColumnChoice
 from ckm._sources.failures import unreadable
 from ckm._sources.sampling import pick_parts
 from ckm._sources.settings import ReadSettings
-from ckm._sources.vectors import UnequalLengthsError, with_width
+from ckm._sources.sparse import sparse_cuts
+from ckm._sources.vectors import UnequalLengthsError, largest_index, with_width
 from ckm._util.arrays import FloatArray
+from ckm._util.sparse import SparseRows
 from ckm._util.stores import FilePath, file_size, require_unchanged
 
+# Sparse rows that are read at a time.
+_SPARSE_ROWS = 4096
 # Rows that are read at a time to see how long lists are.
 _FIRST_LISTS = 64
 
@@ -27,6 +31,7 @@ class TableFile(ABC):
     present: list[tuple[str, str | None]]
     index: list[str]
     group_rows: list[int]
+    width: int = 0  # of sparse rows, if the file says
 
     @abstractmethod
     def read(self, groups: Sequence[int], columns: list[str], size: int, row: int) -> Iterator[Any]:
@@ -44,7 +49,9 @@ class TableSource(Source):
     ) -> None:
         self.settings = settings
         self._files = files
-        if choice.width == 0:
+        if choice.is_sparse:
+            choice = choice._replace(width=self._sparse_width(choice))
+        elif choice.width == 0:
             choice = with_width(choice, self._lists(choice), str(files[0].path))
         self._choice = choice
         self.columns = choice.columns
@@ -90,11 +97,24 @@ class TableSource(Source):
                 pass
             raise
 
-    def _lists(self, choice: ColumnChoice) -> Iterator[Any]:
+    def stay_sparse(self) -> bool:
+        self.is_sparse = self._choice.is_sparse
+        return self.is_sparse
+
+    def _sparse_width(self, choice: ColumnChoice) -> int:
+        """The number of columns of sparse rows: as the files say, or one more than the largest."""
+        known = {file.width for file in self._files}
+        if 0 not in known:
+            return max(known)
+        only = choice._replace(names=choice.names[:1])
+        largest = (largest_index(batch.column(0)) for batch in self._lists(only, _SPARSE_ROWS))
+        return max(1, *known, 1 + max(largest, default=0))
+
+    def _lists(self, choice: ColumnChoice, size: int = _FIRST_LISTS) -> Iterator[Any]:
         """Yield the columns of lists, whose length is not known yet."""
         for file in self._files:
             try:
-                yield from file.read(range(len(file.group_rows)), choice.names, _FIRST_LISTS, 0)
+                yield from file.read(range(len(file.group_rows)), choice.names, size, 0)
             except ERRORS as error:
                 raise unreadable(error, str(file.path)) from error
 
@@ -103,13 +123,28 @@ class TableSource(Source):
         file = self._files[i]
         name = str(file.path)
         step = self.settings.rows_per_chunk(self.n_features)
+        if self.is_sparse:
+            step = _SPARSE_ROWS
         try:
             for batch in file.read(groups, self._choice.all, step, row):
                 for low in range(0, batch.num_rows, step):
                     part = batch.slice(low, step)
-                    rows, weights = to_batch(part, self._choice, name, row)
-                    after = row + len(rows)
-                    yield Chunk(rows, weights, Place(i, row), Place(i, after), name)
-                    row = after
+                    converted = to_batch(part, self._choice, name, row)
+                    for rows, weights in self._pieces(*converted):
+                        after = row + len(rows)
+                        yield Chunk(rows, weights, Place(i, row), Place(i, after), name)
+                        row = after
         except ERRORS as error:
             raise unreadable(error, name) from error
+
+    def _pieces(
+        self, rows: Any, weights: FloatArray | None
+    ) -> Iterator[tuple[Any, FloatArray | None]]:
+        """Cut sparse rows into pieces of bounded memory; dense unless they stay sparse."""
+        if not isinstance(rows, SparseRows):
+            yield rows, weights
+            return
+        for low, high in sparse_cuts(rows.starts, self.settings):
+            piece: Any = rows[low:high]
+            beta = None if weights is None else weights[low:high]
+            yield piece if self.is_sparse else np.asarray(piece), beta

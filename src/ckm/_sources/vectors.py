@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from ckm._sources.columns import ColumnChoice, Vectors
 from ckm._util.arrays import Array, IntArray
+from ckm._util.sparse import SparseRows
 from ckm.errors import DataError
 
 _IS_LIST = (pa.types.is_list, pa.types.is_large_list)
@@ -87,6 +88,53 @@ def to_vectors(
     rows = np.full((count, width), np.nan, values.dtype if is_narrow else np.float64)
     rows[cells.is_valid().to_numpy(zero_copy_only=False)] = values
     return rows
+
+
+def to_sparse(columns: Sequence[Any], width: int, where: str, row: int) -> SparseRows:
+    """Convert a column of lists of column numbers and one of lists of values to sparse rows.
+
+    `row` is the number of the first.
+    """
+    from scipy.sparse import csr_array
+
+    indices, values = (_combined(column) for column in columns)
+    if indices.null_count or values.null_count:
+        missing = pc.or_(indices.is_null(), values.is_null()).to_numpy(zero_copy_only=False)
+        at = row + int(np.argmax(missing))
+        raise DataError(f"Row {at} of {where} is missing (null); leave such rows out.")
+    lengths = pc.list_value_length(indices).to_numpy(zero_copy_only=False)
+    others = pc.list_value_length(values).to_numpy(zero_copy_only=False)
+    if (lengths != others).any():
+        at = int(np.argmax(lengths != others))
+        raise DataError(
+            f"Row {row + at} of {where} has {lengths[at]} column numbers and {others[at]} values; "
+            f"give one for each."
+        )
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+    numbers = _to_numbers(indices.flatten())
+    outside = (numbers < 0) | (numbers >= width)
+    if numbers.dtype.kind not in "iu" or outside.any():
+        at = int(np.searchsorted(starts, np.argmax(outside), side="right")) - 1
+        raise DataError(
+            f"Row {row + at} of {where} has a column number that is not one of 0 to {width - 1}; "
+            f"write whole numbers from zero on, and the number of columns as n_features in the "
+            f"metadata of the schema."
+        )
+    parts = (_to_numbers(values.flatten()), numbers, starts)
+    return SparseRows.of(csr_array(parts, (len(lengths), width)))
+
+
+def largest_index(column: Any) -> int:
+    """The largest number in a column of lists; -1 if there is none."""
+    found = pc.max(_combined(column).flatten()).as_py()
+    return -1 if found is None else int(found)
+
+
+def _combined(column: Any) -> Any:
+    """A column as one array."""
+    if isinstance(column, pa.ChunkedArray):
+        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return column
 
 
 def unequal_lengths(
