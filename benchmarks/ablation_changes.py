@@ -196,6 +196,8 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
         "max_regret",
         "max_cell_regret",
         "max_disagreement",
+        "moved_variance_ratio",
+        "moved_limit",
         "max_variance_error",
         "max_total_variance_error",
         "max_unseen_ratio",
@@ -215,6 +217,13 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
         "min_gpu_pairs",
         "gpu_threads",
         "gpu_block_pairs",
+        "min_gpu_placing_pairs",
+        "many_atoms",
+    ),
+    "hundreds of clusters (`benchmarks/cells.py`)": (
+        "many_clusters",
+        "many_points_per_cluster",
+        "many_steps",
     ),
     "structured frequencies and very large sketches (`benchmarks/structured.py`)": (
         "min_transform_columns",

@@ -1,14 +1,18 @@
 """Centroids placed on cells, where the sketch certifies them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
 import ckm
 from ckm._decoding.cells import CellMeasure
+from ckm._decoding.density import by_density
 from ckm._decoding.diagnosis import Status
 from ckm._decoding.problem import Problem
 from ckm._decoding.sample import SampledRows
+from ckm._decoding.settings import DEFAULT
 from ckm._kmeans.assign import Centroids
 from ckm._sources.arrays import ArraySource
 
@@ -29,6 +33,20 @@ def test_cells_give_the_sse_of_k_means_without_a_pool() -> None:
     assert relative_sse(X, found.centroids) < 1.01
     shares = np.bincount(Centroids(found.centroids).label(ArraySource(X)), minlength=5) / len(X)
     np.testing.assert_allclose(found.weights, shares, atol=0.01)
+
+
+def test_steps_on_many_points_lower_the_sse_of_many_clusters() -> None:
+    """As from 500 clusters on by default, but with 100."""
+    X = ckm.datasets.gaussian_mixture(50_000, 100, 3, random_state=0).rows
+    s = ckm.sketch(X, n_clusters=100, random_state=0)
+
+    def sse(many_clusters: int) -> float:
+        problem = Problem.of(s, settings=replace(DEFAULT, many_clusters=many_clusters))
+        C = by_density(problem, 100, "auto", None, np.random.default_rng(0), 1).C
+        centroids = s.frequencies.origin + C * s.frequencies.step
+        return Centroids(centroids).sse(ArraySource(X), n_jobs=1)
+
+    assert sse(100) < 0.999 * sse(101)
 
 
 def test_the_result_does_not_depend_on_the_order_of_rows() -> None:

@@ -1,6 +1,7 @@
 """What may be wrong with a solution is found, and nothing else is."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import ckm
 from ckm._decoding.candidate import Candidate
 from ckm._decoding.diagnosis import Status, diagnose
+from ckm._decoding.doubt import Doubt
 from ckm._decoding.problem import Problem
 from ckm.errors import SmallSketchWarning
 
@@ -128,3 +130,20 @@ def test_a_sketch_too_small_is_a_finding_and_a_warning() -> None:
         found = ckm.decode(s, 5, random_state=0)
     assert found.status is Status.SMALL_SKETCH
     assert "fewer than 2 K n = 40" in found.message
+
+
+@pytest.mark.parametrize(("ratio", "is_uncertain"), [(1.0, False), (3.0, False), (5.0, True)])
+def test_rows_that_have_moved_are_doubted_sooner(
+    sketch: ckm.Sketch, ratio: float, is_uncertain: bool
+) -> None:
+    """The same regret, 0.7 of its limit, where the variance is another than that of the rows that
+    the frequencies were chosen for.
+    """
+    problem = Problem.of(sketch)
+    variance = float(problem.covariance.diagonal.mean())
+    problem = replace(problem, pilot_variance=variance / ratio)
+    C = np.array([[0.0, 0.0], [4.0, 0.0], [9.0, 9.0]])
+    doubt = Doubt(regret=0.7 * problem.settings.max_regret)
+    doubtful = found(C, [0.3, 0.3, 0.4])._replace(mean_square=1.0, is_doubtful=True, doubt=doubt)
+    findings = diagnose(problem, doubtful, None)
+    assert (Status.UNCERTAIN in [each.status for each in findings]) == is_uncertain

@@ -30,6 +30,7 @@ from ckm._decoding.search import Prior, initialise_mixture, make_prior, recover_
 from ckm._decoding.starts import require_init
 from ckm._kmeans.assign import Centroids
 from ckm._kmeans.breathing import place
+from ckm._kmeans.lloyd import lloyd
 from ckm._kmeans.points import points_on
 from ckm._sources.arrays import ArraySource
 from ckm._util.arrays import BoolArray, FloatArray
@@ -83,10 +84,11 @@ def _decode_cells(
     if not _are_certified(problem, cells, cost, K):
         return None
     means = _joined(cells.means, cells.shares, outliers)
-    count = max(settings.placing_points, settings.placing_points_per_cluster * K)
+    count = settings.points_on_cells(K)
     points = _joined(*cells.draw(rng, count), outliers)
     C, alpha, mean_square = place_from_few(problem, means, points, K, rng)
-    C = _average_draws(problem, cells, outliers, C, rng, count)
+    refine = _refine_on_draw if settings.many_clusters <= K else _average_draws
+    C = refine(problem, cells, outliers, C, rng, count)
     known_weights = None
     beyond = cells.variance_beyond(settings.wide_cell * cells.variance_within)
     if beyond <= settings.max_wide_share * mean_square:
@@ -142,6 +144,24 @@ def _average_draws(
         has_points = mass > 0
         C = np.where(has_points[:, None], sums / np.where(has_points, mass, 1.0)[:, None], C)
     return C
+
+
+def _refine_on_draw(
+    problem: Problem,
+    cells: CellMeasure,
+    outliers: SampledRows | None,
+    C: FloatArray,
+    rng: np.random.Generator,
+    count: int,
+) -> FloatArray:
+    """The same for many clusters, whose centroids are still on their way: some steps of Lloyd's
+    algorithm on a draw as large as all of those.
+    """
+    settings = problem.settings
+    wanted = max(count, settings.drawn_points_per_cluster * len(C))
+    points, weights = _joined(*cells.draw(rng, wanted), outliers)
+    drawn = points_on(problem.device, np.ascontiguousarray(points), weights)
+    return lloyd(drawn, C, max_iterations=settings.many_steps, empty="stay").centroids
 
 
 def _joined(

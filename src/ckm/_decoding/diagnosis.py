@@ -302,7 +302,8 @@ def _find_uncertain(problem: Problem, found: Candidate, remedies: _Remedies) -> 
     source = "cells" if found.is_counted else "sketch"
     max_regret = settings.max_cell_regret if found.is_counted else settings.max_regret
     parts = max(0.0, regret) / max_regret, disagreement / settings.max_disagreement
-    if np.hypot(*parts) <= 1:
+    has_moved = not _is_within(_variance_ratio(problem), settings.moved_variance_ratio)
+    if np.hypot(*parts) <= (settings.moved_limit if has_moved else 1.0):
         return None
     if parts[0] >= parts[1]:
         seen = f"other centroids would have {regret:.0%} less SSE"
@@ -318,12 +319,8 @@ def _find_uncertain(problem: Problem, found: Candidate, remedies: _Remedies) -> 
 
 def _find_other_spread(problem: Problem) -> Finding | None:
     """Frequencies come from other data if a sketch was made `like` another."""
-    # Outliers change the variance too; they have a finding of their own.
-    if problem.pilot_variance is None or not problem.has_trusted_moments:
-        return None
-    most = problem.settings.max_scale_ratio
-    ratio = float(problem.covariance.diagonal.mean()) / problem.pilot_variance
-    if 1 / most <= ratio <= most:
+    ratio = _variance_ratio(problem)
+    if _is_within(ratio, problem.settings.max_scale_ratio):
         return None
     sentence = Message(
         f"The variance of these rows is {ratio:.3g} times that of the rows that the frequencies "
@@ -333,6 +330,20 @@ def _find_other_spread(problem: Problem) -> Finding | None:
         ".",
     )
     return Finding(Status.OTHER_SPREAD, sentence)
+
+
+def _variance_ratio(problem: Problem) -> float:
+    """The variance of the rows, relative to that of the rows that the frequencies were chosen for;
+    one where it is not known.
+    """
+    # Outliers change the variance too; they have a finding of their own.
+    if problem.pilot_variance is None or not problem.has_trusted_moments:
+        return 1.0
+    return float(problem.covariance.diagonal.mean()) / problem.pilot_variance
+
+
+def _is_within(ratio: float, most: float) -> bool:
+    return 1 / most <= ratio <= most
 
 
 def _find_low_frequencies(problem: Problem, found: Candidate) -> Finding | None:

@@ -56,8 +56,9 @@ def initialise_mixture(
     drawn = prior(rng, settings.particles_per_atom * Q)
     shares = np.full(len(drawn), 1 / len(drawn))
     points = descend_particles(first, drawn, shares, settings.particle_steps)
+    runs = settings.particle_runs if settings.many_atoms > Q else 1
     C, alpha, variance = place(
-        points, None, Q, rng, n_init=settings.particle_runs, search=False, device=problem.device
+        points, None, Q, rng, n_init=runs, search=False, device=problem.device
     )
     bounds = (settings.min_start_width, settings.max_start_width)
     width = float(np.clip(variance / problem.n, *bounds))
