@@ -19,6 +19,7 @@ from ckm._sketching.checkpoint import CheckpointWriter
 from ckm._sketching.choose import choose_design, design_like, resolve_like
 from ckm._sketching.options import PassOptions, SketchOptions
 from ckm._sketching.run import plan_pass
+from ckm._sketching.wide import wide_block_rows
 from ckm._sources import ColumnRequest, Source, open_rows
 from ckm._sources.adapters import WithoutMissing
 from ckm._sources.engines.base import PartitionedSource
@@ -282,6 +283,8 @@ def _run_pass(
     else:
         design = choose_design(source, options, model, execution.seed)
         state = State.empty(design, execution.capacity)
+    if design.frequencies.projection is not None and this_pass.block_rows is None:
+        source.prefer_chunk_rows(wide_block_rows(source.n_features))
     names = source.columns or (None if model is None else model.columns)
 
     def to_sketch(state: State) -> Sketch:

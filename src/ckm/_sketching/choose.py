@@ -66,7 +66,10 @@ def choose_design(
     summary = _summarise(source, options, n, m, seed)
     if summary.projection is not None:
         n = summary.projection.d
-    m = replace(options, projection=None).check(n)
+        m = options.size_for(n, is_projected=True)
+    elif options.projects(n):
+        # There are no rows to find axes of.
+        m = replace(options, projection=None).check(n)
     if not summary.n_rows and options.given_scale is None:
         warn_user(
             Message(

@@ -10,9 +10,11 @@ import numpy as np
 from ckm._core.defaults import (
     CELLS_PER_CLUSTER,
     DEFAULT_DISTRIBUTION,
+    FREQUENCIES_OF_PROJECTED,
     MAX_FREQUENCIES_BESIDE_CELLS,
     MAX_WORK_BESIDE_CELLS,
     MIN_FREQUENCIES_BESIDE_CELLS,
+    MIN_FREQUENCIES_OF_PROJECTED,
     MIN_WIDE_COLUMNS,
     USUAL_AXES,
 )
@@ -106,14 +108,24 @@ class SketchOptions:
         if dimension != n_features and isinstance(self.projection, str):
             # How many axes will be chosen is not known yet.
             resolve_size(self.n_clusters, self.sketch_size, 1)
+            m = self.sketch_size or self.size_for(dimension, is_projected=True)
+        else:
+            m = self.size_for(dimension, is_projected=dimension != n_features)
         n_features = dimension
-        size = self.sketch_size
-        m = size or resolve_size(self.n_clusters, size, n_features, bool(self.cells))
         find_law(self.distribution)
         _ = self.given_scale
         _require_memory(m)
         self.count_cells(m, n_features)
         return m
+
+    def size_for(self, dimension: int, *, is_projected: bool = False) -> int:
+        """The number m of frequencies in this dimension."""
+        has_cells = bool(self.cells)
+        m = resolve_size(self.n_clusters, self.sketch_size, dimension, has_cells)
+        if self.sketch_size is not None or self.n_clusters is None or not has_cells:
+            return m
+        least = FREQUENCIES_OF_PROJECTED * self.n_clusters * dimension
+        return min(m, max(least, MIN_FREQUENCIES_OF_PROJECTED)) if is_projected else m
 
     def count_cells(self, m: int, n_features: int) -> int:
         """The number of anchors to choose: "auto" is 16 per cluster. Zero for none."""

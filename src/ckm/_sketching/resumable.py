@@ -6,7 +6,7 @@ Each check raises ValueError (or a subclass) for what this library cannot have w
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -160,8 +160,8 @@ def _check_frequencies(options: dict[str, Any], sketch: Sketch) -> None:
         return
     # Without rows for a pilot, there are no anchors, although cells were asked for.
     sizes = {
-        resolve_size(asked.n_clusters, asked.sketch_size, f.n, has_cells)
-        for has_cells in {False, bool(options["cells"])}
+        replace(asked, cells=cells).size_for(f.n, is_projected=f.projection is not None)
+        for cells in (0, options["cells"])
     }
     if isinstance(options["projection"], int) and options["projection"] != f.n:
         raise ValueError("the rows are not projected as the options ask")

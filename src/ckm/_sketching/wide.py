@@ -22,6 +22,7 @@ from ckm._sketching.options import SketchOptions
 from ckm._sketching.pilot import PILOT_ROWS, pilot_from_rows
 from ckm._sketching.scale import PilotSummary, summarise_pilot
 from ckm._sources import Source
+from ckm._sources.settings import BLOCK_ROWS
 from ckm._util.arrays import FloatArray
 from ckm._util.random import stream
 from ckm._util.sparse import SparseRows
@@ -29,6 +30,9 @@ from ckm.errors import NonFiniteError
 
 # Numbers of the sample, at most: 64 MB in float32.
 MAX_SAMPLED_NUMBERS = 2**24
+# Numbers of a block of rows: 32 MB in float32.
+_BLOCK_NUMBERS = 2**23
+_MIN_BLOCK_ROWS = 256
 
 
 def wide_options(options: SketchOptions, n: int) -> SketchOptions:
@@ -48,6 +52,11 @@ def count_clusters(options: SketchOptions) -> int:
     if options.n_clusters is not None:
         return options.n_clusters
     return max(1, (options.sketch_size or 1) // (FREQUENCIES_PER_PARAMETER * USUAL_AXES))
+
+
+def wide_block_rows(n: int) -> int:
+    """How many wide rows to read at a time: so many that sums over cells are seldom added up."""
+    return max(_MIN_BLOCK_ROWS, min(BLOCK_ROWS, _BLOCK_NUMBERS // n))
 
 
 def wide_sample_rows(options: SketchOptions, n: int, is_sparse: bool = False) -> int:
@@ -86,14 +95,15 @@ def summarise_wide(
     _require_finite(rows)
     K = count_clusters(options)
     rng = stream(seed, "axes")
-    found = choose_projection(rows, options.projection, K, rng, options.standardize)
+    moments = column_moments(rows)
+    found = choose_projection(rows, moments, options.projection, K, rng, options.standardize)
     pilot = pilot_from_rows(Projector(found)(rows).astype(np.float64), weights)
     narrow = replace(options, standardize=False, projection=None)
-    m = narrow.check(found.d)
+    m = narrow.size_for(found.d, is_projected=True)
     summary = summarise_pilot(pilot, narrow, found.d, m, seed)
     anchors = summary.anchors
     if anchors is not None and len(anchors) * n <= MAX_WIDE_SUMS:
-        anchors = with_wide_sums(anchors, column_moments(rows)[1])
+        anchors = with_wide_sums(anchors, moments[1])
     return summary._replace(projection=found, anchors=anchors)
 
 
