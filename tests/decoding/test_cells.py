@@ -35,6 +35,8 @@ def test_cells_give_the_sse_of_k_means_without_a_pool() -> None:
     np.testing.assert_allclose(found.weights, shares, atol=0.01)
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_steps_on_many_points_lower_the_sse_of_many_clusters() -> None:
     """As from 500 clusters on by default, but with 100."""
     X = ckm.datasets.gaussian_mixture(50_000, 100, 3, random_state=0).rows
@@ -46,7 +48,7 @@ def test_steps_on_many_points_lower_the_sse_of_many_clusters() -> None:
         centroids = s.frequencies.origin + C * s.frequencies.step
         return Centroids(centroids).sse(ArraySource(X), n_jobs=1)
 
-    assert sse(100) < 0.999 * sse(101)
+    assert sse(100) < 0.998 * sse(101)
 
 
 def test_the_result_does_not_depend_on_the_order_of_rows() -> None:
