@@ -36,7 +36,7 @@ from benchmarks.harness import (
 
 MAX_SHARE = 0.25
 MAX_EVEN = 300_000
-SIZES = (20_000, 50_000, 100_000, 200_000, 400_000)
+SIZES = (20_000, 50_000, 100_000, 200_000, 300_000, 400_000)
 # Standard deviations of a column that copies of a row differ by.
 JITTER = 0.01
 # Sampled rows beside the sketch: as many as `fit` has by default.

@@ -10,9 +10,6 @@ from ckm._util.arrays import FloatArray, LabelArray
 # Squared movement of all centroids, relative to the mean variance of the points, that ends a run:
 # what scikit-learn's KMeans stops at.
 TOLERANCE = 1e-4
-# The mean variance is estimated from at most this many points.
-MAX_VARIANCE_POINTS = 2000
-
 EmptyClusters = Literal["move", "stay"]
 
 
@@ -49,7 +46,7 @@ def lloyd(
     With `tolerance` None, exactly `max_iterations` times. A centroid that is nearest to no point
     moves to the point farthest from its own centroid, or stays where it is.
     """
-    converged_below = -np.inf if tolerance is None else tolerance * _mean_variance(points)
+    converged_below = -np.inf if tolerance is None else tolerance * points.mean_variance
     for _ in range(max_iterations):
         moved = _means(points, C, empty)
         movement = ((moved - C) ** 2).sum()
@@ -58,11 +55,6 @@ def lloyd(
             break
     labels, squares = points.nearest(C)
     return Clustering(C, labels, squares, float(points.weights @ squares))
-
-
-def _mean_variance(points: Points) -> float:
-    step = 1 + len(points) // MAX_VARIANCE_POINTS
-    return float(points.values[::step].var(axis=0).mean())
 
 
 def _means(points: Points, C: FloatArray, empty: EmptyClusters) -> FloatArray:

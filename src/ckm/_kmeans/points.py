@@ -20,6 +20,8 @@ from ckm._util.jit import entry, leaf
 # Products of all points and centroids, N K n, up to which plain distances take less time than to
 # prepare the search of the nearest.
 MAX_DIRECT_PRODUCTS = 4 * 10**5
+# The mean variance is estimated from at most this many points.
+MAX_VARIANCE_POINTS = 2000
 
 
 class Points(SeedablePoints):
@@ -34,6 +36,12 @@ class Points(SeedablePoints):
 
     def __len__(self) -> int:
         return len(self.values)
+
+    @cached_property
+    def mean_variance(self) -> float:
+        """The variance of a column, about, on average over columns."""
+        step = 1 + len(self) // MAX_VARIANCE_POINTS
+        return float(self.values[::step].var(axis=0).mean())
 
     @abstractmethod
     def nearest(self, C: FloatArray) -> tuple[LabelArray, FloatArray]:

@@ -7,7 +7,8 @@ import numpy as np
 from ckm._core.cells import Anchors
 from ckm._kernels.cpu.cells import nearest_anchors
 from ckm._kernels.cpu.groups import neighbours_side_by_side
-from ckm._kmeans.init import draw_in_proportion
+from ckm._kmeans.init import default_trials, draw_in_proportion, kmeans_plus_plus
+from ckm._kmeans.points import WeightedPoints
 from ckm._sketching.pilot import Pilot
 from ckm._util.arrays import Array, Float32Array, FloatArray, LabelArray
 
@@ -16,6 +17,11 @@ from ckm._util.arrays import Array, Float32Array, FloatArray, LabelArray
 SEED_ROUNDS = 5
 # Lloyd iterations: a cell keeps the mean of its rows, so that its anchor need not be exact.
 LLOYD_ITERATIONS = 5
+# Pairs of rows and anchors up to which anchors are few: the cells are large, so that it pays to
+# place them well, by greedy k-means++ and more iterations. With 33 cells of Shuttle the variance
+# within them was a quarter lower, and the SSE 0.3 %.
+MAX_FEW_PAIRS = 2**20
+LLOYD_ITERATIONS_OF_FEW = 15
 # Pilot rows for each anchor, and at least; bounded by the numbers that they hold.
 ROWS_PER_ANCHOR = 20
 MIN_ROWS = 2**14
@@ -85,19 +91,33 @@ class _PilotPoints:
         values = values[neighbours_side_by_side(values * self.metric)]
         return Anchors.on_grids(values, self.metric, self.deviations, spread)
 
+    def are_few(self, s: int) -> bool:
+        """Whether s anchors are so few that better ones cost little."""
+        return s * len(self.x) <= MAX_FEW_PAIRS
+
+    def seed_greedily(self, s: int, rng: np.random.Generator) -> Float32Array:
+        """At most s of the rows, by greedy k-means++."""
+        rows = WeightedPoints(np.ascontiguousarray(self.x * self.metric, np.float64), self.weights)
+        seeds = kmeans_plus_plus(rows, s, rng, default_trials(s), stop_when_covered=True)
+        return np.asarray(seeds / self.metric, np.float32)
+
+    def label(self, anchors: Anchors) -> LabelArray:
+        """The number of the anchor nearest to each row."""
+        return nearest_anchors(anchors, np.zeros(anchors.n), self.x)
+
     def nearest(self, anchors: Anchors) -> tuple[LabelArray, FloatArray]:
         """The number of the anchor nearest to each row, and its squared distance."""
-        labels = nearest_anchors(anchors, np.zeros(anchors.n), self.x)
+        labels = self.label(anchors)
         squares = np.empty(len(labels))
         for start in range(0, len(labels), _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
             apart = (self.x[part] - anchors.values[labels[part]]) * self.metric
-            squares[part] = (apart**2).sum(axis=1)
+            squares[part] = np.einsum("ij,ij->i", apart, apart)
         return labels, squares
 
     def means(self, anchors: Anchors) -> FloatArray:
         """The mean of the rows nearest to each anchor; the anchor where there are none."""
-        labels, _ = self.nearest(anchors)
+        labels = self.label(anchors)
         mass = np.bincount(labels, self.weights, minlength=len(anchors))
         means = np.array(anchors.values, np.float64)
         has_rows = mass > 0
@@ -109,6 +129,8 @@ class _PilotPoints:
 
 def _draw_seeds(points: _PilotPoints, s: int, rng: np.random.Generator) -> Float32Array:
     """s of the points, or fewer if they coincide with others."""
+    if points.are_few(s):
+        return points.seed_greedily(s, rng)
     seeds = points.x[:0]
     squares = None
     for left in range(SEED_ROUNDS, 0, -1):
@@ -130,7 +152,8 @@ def _draw_seeds(points: _PilotPoints, s: int, rng: np.random.Generator) -> Float
 def _improve(points: _PilotPoints, seeds: Float32Array) -> tuple[FloatArray, float]:
     """Where a few Lloyd iterations take the seeds, and the mean squared distance that is left."""
     values: Array = seeds
-    for _ in range(LLOYD_ITERATIONS):
+    iterations = LLOYD_ITERATIONS_OF_FEW if points.are_few(len(seeds)) else LLOYD_ITERATIONS
+    for _ in range(iterations):
         values = points.means(points.anchors_at(values))
     _, squares = points.nearest(points.anchors_at(values))
     return values, float(points.weights @ squares / points.weights.sum())

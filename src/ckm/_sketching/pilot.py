@@ -31,6 +31,9 @@ MAX_NUMBERS_READ = 2**24
 # Share of the rows of such a pilot that is drawn by their squared distance from the mean; the
 # others are drawn evenly.
 TAIL_SHARE = 0.25
+# Rows whose median is the centre that distances are measured from, which need not be exact. Rows
+# that are read are in the order of the data: some of all of them are taken.
+MEDIAN_ROWS = 2**14
 
 
 @dataclass(frozen=True)
@@ -84,13 +87,21 @@ def draw_pilot(source: Source, rng: np.random.Generator, size: int = PILOT_ROWS)
     if size > PILOT_ROWS:
         read = max(size, min(ROWS_READ * size, MAX_NUMBERS_READ // source.n_features))
     rows, weights = source.sample(read, rng)
-    usable = rows[np.isfinite(rows).all(axis=1)]
-    centre = np.median(usable, axis=0) if len(usable) else np.zeros(source.n_features)
+    centre = _rough_centre(rows)
     if first_nonfinite(_centred(rows, centre)) is not None:
         _raise_first_nonfinite(source, centre)
     if len(rows) > size:
         rows, weights = _thin(rows, weights, centre, size, rng)
     return pilot_from_rows(rows, weights)
+
+
+def _rough_centre(rows: FloatArray) -> FloatArray:
+    """The median of each column, of enough of the rows; zero if none is finite."""
+    some = rows[:: -(-len(rows) // MEDIAN_ROWS) or 1]
+    is_finite = np.isfinite(some)
+    if not is_finite.all():
+        some = some[is_finite.all(axis=1)]
+    return np.median(some, axis=0) if len(some) else np.zeros(rows.shape[1])
 
 
 def _thin(
@@ -101,8 +112,9 @@ def _thin(
     rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
     """About `size` of the rows, weighted so that they stand for all of them."""
-    offsets = (rows - centre) / np.maximum(np.abs(rows - centre).max(), np.finfo(float).tiny)
-    tails = weights * (offsets**2).sum(axis=1)
+    offsets = rows - centre
+    offsets /= max(offsets.max(), -offsets.min(), np.finfo(float).tiny)
+    tails = weights * np.einsum("ij,ij->i", offsets, offsets)
     shares = weights / weights.sum()
     if tails.sum() > 0:
         shares = (1 - TAIL_SHARE) * shares + TAIL_SHARE * tails / tails.sum()
@@ -121,7 +133,8 @@ def _without_outliers(pilot: Pilot) -> Pilot:
     """Remove rows that are so far from all others, and so few, that they would determine the scale
     and the origin alone. They are most likely mistakes; the sketch counts them all the same.
     """
-    outliers = np.logical_or.reduce([_beyond_gap(column, pilot.weights) for column in pilot.rows.T])
+    columns = np.ascontiguousarray(pilot.rows.T)
+    outliers = np.logical_or.reduce([_beyond_gap(column, pilot.weights) for column in columns])
     if pilot.weights[outliers].sum() > MAX_OUTLIER_SHARE * pilot.weights.sum():
         return pilot
     return Pilot(pilot.rows[~outliers], pilot.weights[~outliers], pilot.rows[outliers])
