@@ -16,9 +16,16 @@ from sklearn.base import (
 from ckm._core.defaults import DEFAULT_DISTRIBUTION, DEFAULT_POOL
 from ckm._core.sketch import Sketch
 from ckm._decoding.solution import Solution
-from ckm._sklearn.fitting import FittedAttribute, SketchedEstimator, check_parameters, check_polish
+from ckm._sklearn.fitting import (
+    FittedAttribute,
+    SketchedEstimator,
+    check_parameters,
+    check_polish,
+    require_metric,
+)
 from ckm._sklearn.rows import open_rereadable, validate_rows
 from ckm._util.arrays import Array, FloatArray
+from ckm._util.checks import EUCLIDEAN
 from ckm._util.random import RandomState
 from ckm.errors import ParameterError
 
@@ -61,6 +68,13 @@ class CompressiveKMeans(
         and more and the default distribution; an int: so many), or the lines of a matrix. None
         leaves rows as they are. `cluster_centers_` have all
         columns.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        With "cosine", each row is divided by its length before anything else, in `fit` as in
+        `predict`, `transform` and `score`, so that only directions count; nothing is copied but a
+        block at a time. This is k-means of unit rows, not spherical k-means: `cluster_centers_`
+        are means of unit rows, which are shorter than one, and `inertia_` is the SSE of unit rows.
+        A row of zeros stays as it is: it counts, at the distance 1 from every unit row. Not for
+        `standardize`.
     decoder : {"auto", "density", "clompr"}, default="auto"
         The decoding algorithm: "density" (also "auto") aims at a small SSE, "clompr" is Algorithm 1
         of the paper.
@@ -143,6 +157,7 @@ class CompressiveKMeans(
         distribution: str = DEFAULT_DISTRIBUTION,
         standardize: bool = False,
         projection: Any = "auto",
+        metric: str = EUCLIDEAN,
         decoder: str = "auto",
         init: str = "auto",
         n_init: int = 1,
@@ -160,6 +175,7 @@ class CompressiveKMeans(
         self.distribution = distribution
         self.standardize = standardize
         self.projection = projection
+        self.metric = metric
         self.decoder = decoder
         self.init = init
         self.n_init = n_init
@@ -184,7 +200,7 @@ class CompressiveKMeans(
         n_clusters : int, default=8
             The number K of clusters.
         **parameters : dict
-            Other parameters of `CompressiveKMeans`.
+            Other parameters of `CompressiveKMeans`. `metric` is that of the sketch.
 
         Returns
         -------
@@ -194,7 +210,8 @@ class CompressiveKMeans(
         Raises
         ------
         ParameterError
-            If `sketch` is not a sketch or is too small for `n_clusters`.
+            If `sketch` is not a sketch, is too small for `n_clusters`, or has another metric than
+            the one given.
         DataError
             If the sketch has fewer rows than `n_clusters`.
 
@@ -212,7 +229,9 @@ class CompressiveKMeans(
                 f"from_sketch takes a Sketch; got {type(sketch).__name__}. ckm.sketch makes one, "
                 "and ckm.load reads one."
             )
-        model = cls(n_clusters=n_clusters, **parameters)
+        metric = sketch.frequencies.metric
+        model = cls(n_clusters=n_clusters, **({"metric": metric} | parameters))
+        require_metric(model.metric, metric)
         check_polish(model.polish, is_rereadable=False)
         model._start(sketch.frequencies.origin.dtype)
         model._store(sketch)

@@ -14,22 +14,33 @@ from ckm._decoding.solution import Solution
 from ckm._display.tables import centroids_csv, coordinate_names
 from ckm._kmeans.assign import Centroids
 from ckm._util.address import Address
+from ckm._util.checks import EUCLIDEAN, check_metric
 from ckm._util.files import write_atomically
 from ckm._util.stores import read_text
 from ckm.errors import InputFileError, OutputError
 
 
-def require_space_for_units(
-    path: Path | Address | None, is_standardized: bool, as_json: bool
-) -> None:
-    """Refuse to write centroids of standardised columns as CSV, which cannot hold their units."""
+class Measure(NamedTuple):
+    """How distances to centroids are measured."""
+
+    is_standardized: bool
+    metric: str
+
+
+def require_space_for_measure(path: Path | Address | None, measure: Measure, as_json: bool) -> None:
+    """Refuse to write centroids as CSV, which can hold neither units of columns nor a metric, where
+    distances would be others without them.
+    """
     is_piped = path is None and not as_json and not sys.stdout.isatty()
     is_csv = path is not None and path.suffix.lower() == ".csv"
-    if not is_standardized or not (is_piped or is_csv):
+    what = "the units of standardised columns" if measure.is_standardized else ""
+    if measure.metric != EUCLIDEAN:
+        what = f"the metric {measure.metric}"
+    if not what or not (is_piped or is_csv):
         return
     place = "Centroids in a pipe are CSV, which" if is_piped else f"Cannot write {path}: CSV"
     remedy = "name a .json file (-o), or give --json" if is_piped else "name a .json file"
-    raise OutputError(f"{place} has no place for the units of standardised columns; {remedy}.")
+    raise OutputError(f"{place} has no place for {what}; {remedy}.")
 
 
 def require_space_for_names(
@@ -67,6 +78,7 @@ def solution_record(solution: Solution, **facts: Any) -> dict[str, Any]:
         ],
         "decoder": solution.decoder,
         "units": None if solution.units is None else solution.units.tolist(),
+        "metric": solution.metric,
         **facts,
     }
 
@@ -110,6 +122,7 @@ class _Parsed(NamedTuple):
     centroids: list[list[float]]
     columns: tuple[str, ...] | None
     units: list[float] | None
+    metric: str
 
 
 def _parse_csv(text: str) -> _Parsed:
@@ -122,7 +135,7 @@ def _parse_csv(text: str) -> _Parsed:
     names = tuple(header[2:])
     is_unnamed = names == coordinate_names(None, len(names))
     centroids = _in_order([row for row in rows if row])
-    return _Parsed(centroids, None if is_unnamed else names, None)
+    return _Parsed(centroids, None if is_unnamed else names, None, EUCLIDEAN)
 
 
 def _in_order(rows: list[list[str]]) -> list[list[float]]:
@@ -139,7 +152,9 @@ def _parse_json(text: str) -> _Parsed:
     record = json.loads(text)
     columns = record["columns"]
     names = None if columns is None else tuple(map(str, columns))
-    return _Parsed(record["centroids"], names, record.get("units"))
+    # Files of earlier versions have no metric.
+    metric = record.get("metric", EUCLIDEAN)
+    return _Parsed(record["centroids"], names, record.get("units"), metric)
 
 
 def _checked(parsed: _Parsed) -> Centroids:
@@ -151,9 +166,10 @@ def _checked(parsed: _Parsed) -> Centroids:
         raise ValueError(f"it names {len(parsed.columns)} columns for {n} coordinates")
     if parsed.columns is not None and len(set(parsed.columns)) < n:
         raise ValueError("it has two columns of the same name")
+    metric = check_metric(parsed.metric)
     if parsed.units is None:
-        return Centroids(values, columns=parsed.columns)
+        return Centroids(values, columns=parsed.columns, metric=metric)
     units = np.array(parsed.units, np.float64)
     if units.shape != (n,) or not np.isfinite(units).all() or not (units > 0).all():
         raise ValueError("its units are not a positive number for each column")
-    return Centroids(values, units, parsed.columns)
+    return Centroids(values, units, parsed.columns, metric)

@@ -31,7 +31,8 @@ def fit(
     Memory use is bounded. Without -o the centroids are printed: a table at a terminal, CSV in a
     pipe. The CSV has one line per cluster: cluster,weight,<column names>, where [0],[1],... stand
     for data without column names. It is all that `ckm predict`
-    needs. With --standardize, name a .json file instead, which keeps the units.
+    needs. With --standardize or --metric cosine, name a .json file instead, which keeps the units
+    or the metric.
 
     With --polish N the data is read again: at most N passes move each centroid to the mean of its
     rows, and a last one measures the SSE and the shares of rows, which become the weights. Each
@@ -51,7 +52,8 @@ def fit(
             file.Output(save_sketch, file.SKETCHES, "--save-sketch"),
         ],
     )
-    centroids.require_space_for_units(output, frequencies.standardize, report.json)
+    measure = centroids.Measure(frequencies.standardize, frequencies.metric)
+    centroids.require_space_for_measure(output, measure, report.json)
     source = steps.open_rows(inputs, rows)
     centroids.require_space_for_names(source.columns, output, report.json)
     if polish or sse:
@@ -182,7 +184,8 @@ def decode(
     file.check_files([file.Input(sketch)], [file.Output(output, file.CENTROIDS)])
     s = ckm.load(sketch)
     steps.check_decoding(decoding, has_rows=s.pool is not None)
-    centroids.require_space_for_units(output, s.frequencies.column_units is not None, report.json)
+    measure = centroids.Measure(s.frequencies.column_units is not None, s.frequencies.metric)
+    centroids.require_space_for_measure(output, measure, report.json)
     centroids.require_space_for_names(s.columns, output, report.json)
     solution = steps.decode(s, clusters, decoding, compute, report)
     steps.deliver(solution, steps.facts_of(s, compute), output, report)

@@ -41,6 +41,7 @@ OPTIONS = {
     "distribution": "--distribution",
     "init": "--init",
     "like": "--like",
+    "metric": "--metric",
     "n_clusters": "--clusters",
     "n_init": "--n-init",
     "n_jobs": "--jobs",

@@ -305,6 +305,16 @@ class FrequencyOptions:
             ),
         ),
     ] = "auto"
+    metric: Annotated[
+        str,
+        _value(
+            "NAME",
+            (
+                "Distances: euclidean, or cosine (each row is divided by its length first; rows of "
+                "zeros stay as they are)."
+            ),
+        ),
+    ] = "euclidean"
     cells: Annotated[
         str,
         _value(

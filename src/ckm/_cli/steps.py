@@ -39,6 +39,7 @@ from ckm._display import tables
 from ckm._kmeans.assign import Centroids, Labelling
 from ckm._kmeans.polish import polish_centroids
 from ckm._sketching.checkpoint import remove_checkpoint
+from ckm._sketching.options import SketchOptions
 from ckm._sources import ColumnRequest, Source, open_source
 from ckm._sources import open_rows as open_source_of_rows
 from ckm._sources.columns import ColumnChoice, listed
@@ -109,12 +110,15 @@ def sketching_arguments(
     check_compute(compute.jobs, compute.device)
     with usage_errors("--distribution"):
         find_law(frequencies.distribution)
+    with usage_errors("--metric"):
+        SketchOptions(standardize=frequencies.standardize, metric=frequencies.metric).check_metric()
     return {
         "sketch_size": frequencies.sketch_size,
         "scale": _parse_scale(frequencies.scale),
         "distribution": frequencies.distribution,
         "standardize": frequencies.standardize,
         "projection": _parse_projection(frequencies.projection),
+        "metric": frequencies.metric,
         "cells": _parse_cells(frequencies.cells),
         "random_state": compute.seed,
         "n_jobs": compute.jobs,
@@ -357,13 +361,13 @@ def polish_and_score(
     """Return the solution after `passes` of k-means over the data, and its SSE. The weights of a
     polished solution are the shares of rows.
     """
-    centroids = Centroids(solution.centroids, solution.units)
+    centroids = Centroids(solution.centroids, solution.units, metric=solution.metric)
     if not passes:
         return solution, {"sse": float(label(centroids, source, compute.jobs, report).sse.sum())}
     polished = polish_centroids(
         centroids, source, passes, n_jobs=compute.jobs, progress=not report.quiet
     )
-    centroids = Centroids(polished.centroids, solution.units)
+    centroids = replace(centroids, values=polished.centroids)
     labelling = label(centroids, source, compute.jobs, report)
     sse = float(labelling.sse.sum())
     made = len(polished.sse)

@@ -20,7 +20,13 @@ from ckm._core.laws import draw_structure, find_law, multiscale
 from ckm._core.projection import Projection
 from ckm._messages import Argument
 from ckm._util.arrays import Float32Array, FloatArray, Frozen, SignArray, read_only
-from ckm._util.checks import check_variance, check_whole_number
+from ckm._util.checks import (
+    COSINE,
+    EUCLIDEAN,
+    check_metric,
+    check_variance,
+    check_whole_number,
+)
 from ckm._util.random import seed_of, stream
 from ckm.errors import ParameterError
 
@@ -66,6 +72,9 @@ class Frequencies(Frozen):
     projection : Projection, optional
         For wide data, what maps a row to the d numbers that these frequencies are for: all else
         here is in those d coordinates, and n is d.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        With "cosine", each row is divided by its length before anything else: all else here is
+        about unit rows.
 
     See Also
     --------
@@ -92,6 +101,7 @@ class Frequencies(Frozen):
     units: FloatArray | None = None
     signs: SignArray | None = None
     projection: Projection | None = None
+    metric: str = EUCLIDEAN
 
     def __post_init__(self) -> None:
         self._set(
@@ -111,6 +121,7 @@ class Frequencies(Frozen):
             )
         self._check_units()
         self._check_projection()
+        self._check_metric()
 
     def _set(self, **values: Any) -> None:
         """Set fields of this frozen value while it is made."""
@@ -168,6 +179,17 @@ class Frequencies(Frozen):
                 f"Frequencies in dimension {self.n} need a ",
                 Argument("projection"),
                 f" to as many numbers, which has the units; got one to {self.projection.d}.",
+            )
+
+    def _check_metric(self) -> None:
+        check_metric(self.metric)
+        if self.metric == COSINE and self.column_units is not None:
+            raise ParameterError(
+                Argument("metric", COSINE),
+                " divides each row by its length, which columns in units of their own do not have; "
+                "leave out ",
+                Argument("units", ...),
+                ".",
             )
 
     def require_possible_lengths(self) -> None:
@@ -322,6 +344,8 @@ class Frequencies(Frozen):
         digest.update(self.origin.astype("<f8").tobytes())
         if self.projection is not None:
             digest.update(self.projection.fingerprint.encode())
+        if self.metric != EUCLIDEAN:
+            digest.update(self.metric.encode())
         return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -348,6 +372,7 @@ def draw_frequencies(
     units: FloatArray | None = None,
     seed: int = 0,
     projection: Projection | None = None,
+    metric: str = EUCLIDEAN,
 ) -> Frequencies:
     """Draw m random frequencies in dimension n.
 
@@ -382,6 +407,9 @@ def draw_frequencies(
         The seed of the random numbers.
     projection : Projection, optional
         What maps the rows of wide data to the n numbers that these frequencies are for.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        "cosine" divides each row by its length first: `scale`, `origin` and `spread` are those of
+        unit rows.
 
     Returns
     -------
@@ -420,7 +448,9 @@ def draw_frequencies(
     # The units of structured frequencies are in the first of their diagonals.
     turns = scaled_turns(unit, scale, None if signs is not None else units)
     origin = np.zeros(n) if origin is None else origin
-    drawn = Frequencies(turns, origin, scale, distribution, seed, spread, units, signs, projection)
+    drawn = Frequencies(
+        turns, origin, scale, distribution, seed, spread, units, signs, projection, metric
+    )
     drawn.require_possible_lengths()
     return drawn
 

@@ -15,6 +15,7 @@ from ckm._core.pool import Pool
 from ckm._core.tally import UNIT, Tally
 from ckm._messages import Argument, Expression
 from ckm._util.arrays import ComplexArray, FloatArray, Frozen, read_only
+from ckm._util.checks import EUCLIDEAN
 from ckm._util.warn import warn_user
 from ckm.errors import CellsWarning, DataError, MismatchError, ParameterError
 
@@ -356,10 +357,11 @@ class Sketch(Frozen):
         pool_size = 0 if self.pool is None else len(self.pool)
         n_cells = 0 if self.cells is None else len(self.cells.anchors)
         n = f"{f.n}" if f.projection is None else f"{f.n_features} projected to {f.n}"
+        metric = "" if f.metric == EUCLIDEAN else f"metric={f.metric!r}, "
         return (
             f"Sketch(m={f.m}, n={n}, count={self.count}, weight={self.weight:.12g}, "
             f"exact={self.exact}, distribution={f.distribution!r}, scale={f.scale:.6g}, "
-            f"pool={pool_size}, cells={n_cells}, frequencies={f.fingerprint[:8]})"
+            f"{metric}pool={pool_size}, cells={n_cells}, frequencies={f.fingerprint[:8]})"
         )
 
     def _require_rows(self, consequence: str) -> None:
@@ -433,6 +435,8 @@ def _difference(a: Sketch, b: Sketch) -> str:
         return f"columns {', '.join(a.columns)} and {', '.join(b.columns)}"
     if f.n_features != g.n_features:
         return f"{f.n_features} and {g.n_features} columns"
+    if f.metric != g.metric:
+        return f"metrics {f.metric!r} and {g.metric!r}"
     if (f.projection is None) != (g.projection is None):
         return "the rows of one are projected, those of the other are not"
     if f.n != g.n:

@@ -20,14 +20,15 @@ from ckm._core.sketch import Sketch
 from ckm._core.tally import ColumnSums, Tally
 from ckm._core.validity import check_cells, check_frequencies, check_pool, check_tally
 from ckm._util.address import as_path
-from ckm._util.checks import check_whole_number
+from ckm._util.checks import EUCLIDEAN, check_whole_number
 from ckm._util.files import check_name, write_atomically
 from ckm._util.random import seed_of
 from ckm.errors import SketchFileError
 
 # Version 2 added the variance of the data (`spread`), the units of columns, the signs of structured
-# frequencies, and the odds of the pool; version 3 added cells, version 4 projections of wide rows.
-# Sketches without cells are written as version 2, those of rows as they are as version 3 at most.
+# frequencies, and the odds of the pool; version 3 added cells, version 4 projections of wide rows
+# and the metric. Sketches without cells are written as version 2, those of rows as they are as
+# version 3 at most.
 SKETCH = ContainerKind(
     key="ckm",
     noun="sketch",
@@ -110,7 +111,8 @@ def serialise(sketch: Sketch, version: int | None = None) -> bytes:
 
 def _version_of(sketch: Sketch) -> int:
     """The oldest version that holds everything that this library writes of a sketch."""
-    if sketch.frequencies.projection is not None:
+    f = sketch.frequencies
+    if f.projection is not None or f.metric != EUCLIDEAN:
         return 4
     return 2 if sketch.cells is None else 3
 
@@ -207,9 +209,10 @@ def _metadata(sketch: Sketch, version: int) -> Metadata:
     if version > 1:
         metadata["spread"] = f.spread
     if version > 3:
-        assert f.projection is not None
-        metadata["projection"] = {"kept": f.projection.kept}
+        metadata["projection"] = None if f.projection is None else {"kept": f.projection.kept}
         metadata["cells"] = None
+        if f.metric != EUCLIDEAN:
+            metadata["metric"] = f.metric
     if sketch.cells is not None and version > 2:
         anchors = sketch.cells.anchors
         metadata["cells"] = {"square_exponent": anchors.square_exponent, "spread": anchors.spread}
@@ -237,11 +240,12 @@ def _frequencies(metadata: Metadata, tensors: Tensors) -> Frequencies:
         units=tensors.get("units"),
         signs=tensors.get("signs"),
         projection=_projection(metadata, tensors),
+        metric=metadata.get("metric", EUCLIDEAN) if metadata["version"] > 3 else EUCLIDEAN,
     )
 
 
 def _projection(metadata: Metadata, tensors: Tensors) -> Projection | None:
-    if metadata["version"] < 4:
+    if metadata["version"] < 4 or metadata["projection"] is None:
         return None
     kept = metadata["projection"]["kept"]
     return Projection(
@@ -267,7 +271,7 @@ def _tally(metadata: Metadata, tensors: Tensors) -> Tally:
 
 
 def _column_sums(metadata: Metadata, tensors: Tensors) -> ColumnSums | None:
-    if metadata["version"] < 4:
+    if metadata["version"] < 4 or metadata["projection"] is None:
         return None
     return ColumnSums(tensors["columns.first"], tensors["columns.second"])
 

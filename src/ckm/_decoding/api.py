@@ -198,6 +198,7 @@ class Run:
             columns=sketch.columns,
             decoder=self.name,
             units=sketch.frequencies.column_units,
+            metric=sketch.frequencies.metric,
         )
 
     def _search_on(

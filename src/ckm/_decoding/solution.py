@@ -8,6 +8,7 @@ import numpy as np
 from ckm._decoding.diagnosis import Finding, Status
 from ckm._kmeans.assign import Centroids
 from ckm._util.arrays import FloatArray, Frozen, read_only
+from ckm._util.checks import EUCLIDEAN
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,8 @@ class Solution(Frozen):
     units : float64 array (n,), optional
         The unit of each column if columns were standardised. Distances to centroids are then
         measured in these units.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        That of the sketch. With "cosine", distances are those of rows divided by their lengths.
 
     Attributes
     ----------
@@ -70,6 +73,7 @@ class Solution(Frozen):
     columns: tuple[str, ...] | None
     decoder: str
     units: FloatArray | None = None
+    metric: str = EUCLIDEAN
 
     def __post_init__(self) -> None:
         for name in ("centroids", "weights", "raw_weights"):
@@ -159,7 +163,8 @@ class Solution(Frozen):
         Returns
         -------
         float
-            -SSE, in `units` if columns were standardised. Larger is better.
+            -SSE, in `units` if columns were standardised, of unit rows if `metric` is "cosine".
+            Larger is better.
 
         Raises
         ------
@@ -182,7 +187,7 @@ class Solution(Frozen):
 
     @property
     def _labeller(self) -> Centroids:
-        return Centroids(self.centroids, self.units, self.columns)
+        return Centroids(self.centroids, self.units, self.columns, self.metric)
 
     def __repr__(self) -> str:
         K, n = self.centroids.shape

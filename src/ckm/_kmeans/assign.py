@@ -20,7 +20,7 @@ from ckm._sources.blocks import Block, split_blocks
 from ckm._sources.engines.base import Job, Labeller, PartitionedSource
 from ckm._sources.prefetch import read
 from ckm._util.arrays import Array, FloatArray, IntArray, LabelArray, read_only
-from ckm._util.checks import check_nan_policy
+from ckm._util.checks import EUCLIDEAN, check_nan_policy
 from ckm._util.parallel import thread_count
 from ckm._util.progress import OnRows, ignore
 from ckm.errors import MismatchError
@@ -55,7 +55,7 @@ class Labelling(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Centroids:
-    """K centroids, with the units that distances are measured in and the names of the columns.
+    """K centroids, with the units and the metric of distances and the names of the columns.
 
     The methods take `nan`, "error" or "drop" (rows with missing values get the label -1 and belong
     to no cluster), and `n_jobs`, a number of threads (None: every core), which changes no result.
@@ -69,6 +69,9 @@ class Centroids:
         Rows and centroids are divided by these before distances are measured.
     columns : tuple of str, optional
         The names of the columns, by which `open` finds them in data that names its own.
+    metric : {"euclidean", "cosine"}
+        With "cosine", rows are divided by their lengths before distances are measured; centroids
+        are as they are.
 
     Examples
     --------
@@ -83,6 +86,7 @@ class Centroids:
     values: FloatArray
     units: FloatArray | None = None
     columns: tuple[str, ...] | None = None
+    metric: str = EUCLIDEAN
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", read_only(self.values, np.float64))
@@ -90,7 +94,7 @@ class Centroids:
             object.__setattr__(self, "units", read_only(self.units, np.float64))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Centroids, (self.values, self.units, self.columns)
+        return Centroids, (self.values, self.units, self.columns, self.metric)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -159,7 +163,7 @@ class Centroids:
             summary: Labelling = source.run(_SummaryJob(self._labeller(source, nan)))
             return summary
         source.stay_sparse()
-        search = CpuSearch(self.index, thread_count(n_jobs), check_nan_policy(nan))
+        search = CpuSearch(self.index, thread_count(n_jobs), check_nan_policy(nan), self.metric)
         sums = np.zeros((3, 1 + len(self)))
         with closing(read(in_units(source, self.units))) as chunks:
             blocks = search.blocks(search.split(chunks), source.columns)
@@ -172,7 +176,8 @@ class Centroids:
 
     def _search(self, source: Source, nan: str, n_jobs: int | None) -> NearestSearch:
         source.stay_sparse()
-        return search_for(source, self.index, thread_count(n_jobs), check_nan_policy(nan))
+        n_threads = thread_count(n_jobs)
+        return search_for(source, self.index, n_threads, check_nan_policy(nan), self.metric)
 
     def _labeller(self, source: Source, nan: str) -> "_PartitionLabeller":
         return _PartitionLabeller(self, source.columns, check_nan_policy(nan))
@@ -195,7 +200,7 @@ class _PartitionLabeller(Labeller):
         units = self.centroids.units
         if units is not None:
             chunks = divide_by_units(chunks, units)
-        search = CpuSearch(self.centroids.index, nan=self.nan)
+        search = CpuSearch(self.centroids.index, nan=self.nan, metric=self.centroids.metric)
         return search.blocks(split_blocks(chunks), self.columns)
 
 

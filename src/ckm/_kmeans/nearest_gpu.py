@@ -14,6 +14,8 @@ import torch
 from ckm._kmeans.index import CentroidIndex, PreparedCentroids
 from ckm._kmeans.search import NearestSearch, check_width, no_distance
 from ckm._sources import Chunk, Source
+from ckm._sources.adapters import measured_rows
+from ckm._util.checks import EUCLIDEAN
 from ckm._util.device import has_triton
 from ckm.errors import NonFiniteError
 
@@ -29,12 +31,14 @@ PAIRS_AT_ONCE = 2**24
 class GpuSearch(NearestSearch):
     """Searches chunk by chunk where the rows are; labels and distances are tensors there.
 
-    `use_triton` is None to use it where it compiles for the GPU; False never does.
+    `use_triton` is None to use it where it compiles for the GPU; False never does. `metric` is that
+    of `search_for`.
     """
 
     index: CentroidIndex
     pairs_at_once: int = PAIRS_AT_ONCE
     use_triton: bool | None = None
+    metric: str = EUCLIDEAN
 
     def label(self, source: Source) -> Any:
         """The label of each row (int32)."""
@@ -63,7 +67,7 @@ class GpuSearch(NearestSearch):
         kind = torch.float32 if dtype == np.float32 else torch.float64
         parts = list[Any]()
         for chunk in source.chunks():
-            x = chunk.rows.synchronized()
+            x = measured_rows(chunk.rows, self.metric).synchronized()
             C = torch.tensor(self.index.centroids, dtype=torch.float64, device=x.device)
             for piece in x.split(max(1, self.pairs_at_once // K)):
                 parts.append(_squared_distances(piece.double(), C).sqrt().to(kind))
@@ -71,7 +75,7 @@ class GpuSearch(NearestSearch):
 
     def _launch(self, chunk: Chunk, copies: "dict[Any, _DeviceCentroids]") -> "_Launch":
         """Start to label a chunk. Without Triton nothing is computed yet, and the SSE is NaN."""
-        x = chunk.rows.synchronized()
+        x = measured_rows(chunk.rows, self.metric).synchronized()
         x = x if x.dtype in (torch.float32, torch.float64) else x.double()
         key = (x.device, x.dtype)
         if key not in copies:

@@ -13,7 +13,7 @@ from ckm._kmeans.assign import Centroids
 from ckm._kmeans.index import CentroidIndex
 from ckm._kmeans.search import CpuSearch, search_block
 from ckm._sources import Source
-from ckm._sources.adapters import Weighted, in_units
+from ckm._sources.adapters import Weighted, in_metric, in_units
 from ckm._sources.blocks import Block, as_floats, recut_chunks, split_blocks
 from ckm._sources.prefetch import read
 from ckm._util.arrays import FloatArray, read_only
@@ -67,7 +67,7 @@ class _Sums(NamedTuple):
 def polish_centroids(
     centroids: Centroids, source: Source, passes: int, *, n_jobs: int | None, progress: bool
 ) -> Polished:
-    """Polish centroids in the units of distances; the result is in the data's own units.
+    """Polish centroids in the units and metric of distances; the result is in the data's own units.
 
     With `progress`, a bar shows the rows of all passes.
     """
@@ -75,7 +75,7 @@ def polish_centroids(
     total = None if source.n_rows is None else passes * source.n_rows
     with rows_bar("Polishing", total, enabled=progress and passes > 0) as on_rows:
         polished = polish(
-            in_units(source, centroids.units),
+            in_metric(in_units(source, centroids.units), centroids.metric),
             centroids.values / units,
             passes,
             n_threads=thread_count(n_jobs),

@@ -18,10 +18,12 @@ from ckm._kmeans.nearest import find_nearest
 from ckm._kmeans.nearest_sparse import find_nearest_sparse, sparse_distances
 from ckm._messages import Argument
 from ckm._sources import Chunk, Source
+from ckm._sources.adapters import measured_rows
 from ckm._sources.blocks import Block, as_floats, split_blocks
 from ckm._sources.prefetch import read
 from ckm._sources.settings import BLOCK_ROWS
 from ckm._util.arrays import Array, BoolArray, FloatArray, LabelArray
+from ckm._util.checks import EUCLIDEAN
 from ckm._util.jit import entry
 from ckm._util.parallel import ordered_map
 from ckm._util.sparse import SparseRows
@@ -51,13 +53,16 @@ class NearestSearch(ABC):
         """Euclidean distances (N, K) from every row to every centroid."""
 
 
-def search_for(source: Source, index: CentroidIndex, n_threads: int, nan: str) -> NearestSearch:
+def search_for(
+    source: Source, index: CentroidIndex, n_threads: int, nan: str, metric: str = EUCLIDEAN
+) -> NearestSearch:
     """The search for rows that are where those of `source` are.
 
-    `nan` is "error" or, on the CPU, "drop": rows with missing values get the label -1.
+    `nan` is "error" or, on the CPU, "drop": rows with missing values get the label -1. `metric` is
+    "euclidean", or "cosine" for distances from rows divided by their lengths.
     """
     if not source.is_on_gpu:
-        return CpuSearch(index, n_threads, nan)
+        return CpuSearch(index, n_threads, nan, metric)
     if nan == "drop":
         raise ParameterError(
             "Data on a GPU is labelled in place, with ",
@@ -66,7 +71,7 @@ def search_for(source: Source, index: CentroidIndex, n_threads: int, nan: str) -
         )
     from ckm._kmeans.nearest_gpu import GpuSearch
 
-    return GpuSearch(index)
+    return GpuSearch(index, metric=metric)
 
 
 @dataclass(frozen=True)
@@ -76,13 +81,15 @@ class CpuSearch(NearestSearch):
     index: CentroidIndex
     n_threads: int = 1
     nan: str = "error"
+    metric: str = EUCLIDEAN
 
     def label(self, source: Source) -> LabelArray:
         """The label of each row. Distances are not computed where scores decide."""
 
         def work(block: Block) -> LabelArray:
             labels = np.empty(len(block.rows), np.int32)
-            _search_block(block, self.index, labels, None, source.columns, self.nan)
+            measured = self._measured(block)
+            _search_block(measured, self.index, labels, None, source.columns, self.nan)
             return labels
 
         with closing(read(source)) as chunks:
@@ -109,7 +116,7 @@ class CpuSearch(NearestSearch):
         distances = _Distances(self.index.centroids)
 
         def work(block: Block) -> Array:
-            rows = _checked_rows(block.rows, n)
+            rows = _checked_rows(self._measured(block).rows, n)
             part = np.empty((len(rows), K), dtype)
             distances.fill(rows, part)
             finite = np.isfinite(part[:, 0])
@@ -134,10 +141,14 @@ class CpuSearch(NearestSearch):
         """(block, labels, squared distances) of each block in order; `columns` name errors."""
 
         def work(block: Block) -> tuple[LabelArray, FloatArray]:
-            return search_block(block, self.index, columns, self.nan)
+            return search_block(self._measured(block), self.index, columns, self.nan)
 
         for block, (labels, squares) in ordered_map(work, blocks, self.n_threads):
             yield block, labels, squares
+
+    def _measured(self, block: Block) -> Block:
+        """A block with its rows as the metric measures them."""
+        return block._replace(rows=measured_rows(block.rows, self.metric))
 
 
 def search_block(

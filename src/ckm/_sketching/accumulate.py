@@ -16,6 +16,7 @@ from ckm._core.pool import Pool
 from ckm._core.sketch import empty_tally
 from ckm._core.tally import Tally
 from ckm._kernels import Kernel
+from ckm._sources.adapters import measured_rows
 from ckm._sources.base import BEGINNING, Place
 from ckm._sources.blocks import Block, group_tasks, to_floats
 from ckm._util.arrays import FloatArray
@@ -99,8 +100,8 @@ def _joined(a: Any, b: Any) -> Any:
 
 @dataclass(frozen=True)
 class BlockSketcher:
-    """Turns one block of rows into its tally, its part of the pool, and its cells. Wide rows are
-    projected first.
+    """Turns one block of rows into its tally, its part of the pool, and its cells. Rows are divided
+    by their lengths first if the metric asks for it, and wide rows are projected.
 
     Parameters
     ----------
@@ -130,6 +131,7 @@ class BlockSketcher:
             is_present = weights > 0
             rows = rows[is_present]
             weights = weights[is_present]
+        rows = measured_rows(rows, self.design.frequencies.metric)
         try:
             rows, tally, cells = self._sums(rows, weights)
         except NonFiniteError as error:

@@ -23,7 +23,7 @@ from ckm._sketching.wide import wide_block_rows
 from ckm._sources import ColumnRequest, Source, open_rows
 from ckm._sources.adapters import WithoutMissing
 from ckm._sources.engines.base import PartitionedSource
-from ckm._util.checks import check_whole_number
+from ckm._util.checks import EUCLIDEAN, check_whole_number
 from ckm._util.device import to_host
 from ckm._util.random import RandomState, seed_of
 from ckm._util.warn import warn_user
@@ -44,6 +44,7 @@ def sketch(
     nan: str = "error",
     standardize: bool = False,
     projection: Any = "auto",
+    metric: str = EUCLIDEAN,
     cells: int | str = "auto",
     pool: int = 0,
     random_state: RandomState = None,
@@ -124,6 +125,11 @@ default="multiscale"
         which a sample of the rows varies most ("auto": as many as k-means needs, for 64 columns
         and more and the default distribution; an int: so many), or the lines of a matrix. None
         leaves rows as they are. Centroids have all columns. With `like`, its projection is used.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        With "cosine", each row is divided by its length before anything else, a block at a time, so
+        that only directions count. Centroids are means of such unit rows, which are shorter than
+        one. A row of zeros stays as it is: it counts, at the distance 1 from every unit row. Not
+        for `standardize`. With `like`, its metric is used.
     cells : "auto" or int, default="auto"
         The number of anchors, which a sample of the rows decides. In the same pass each row goes to
         the nearest one, and the sketch keeps count, sum and squared length of the rows of each
@@ -211,7 +217,7 @@ default="multiscale"
     True
     """
     options = SketchOptions(
-        n_clusters, sketch_size, scale, distribution, standardize, cells, projection
+        n_clusters, sketch_size, scale, distribution, standardize, cells, projection, metric
     )
     execution = PassOptions(
         check_whole_number(pool, "pool", 0), seed_of(random_state), n_jobs, device, progress

@@ -21,7 +21,9 @@ from ckm._sketching.pilot import draw_pilot
 from ckm._sketching.scale import PilotSummary, pilot_rows, summarise_pilot
 from ckm._sketching.wide import summarise_source, wide_options
 from ckm._sources import Source
+from ckm._sources.adapters import in_metric
 from ckm._sources.engines.base import PartitionedSource
+from ckm._util.checks import EUCLIDEAN, check_metric
 from ckm._util.random import stream
 from ckm._util.warn import warn_user
 from ckm.errors import MismatchError, ParameterError, ScaleWarning
@@ -98,6 +100,7 @@ def choose_design(
         units=summary.units,
         seed=seed,
         projection=summary.projection,
+        metric=options.metric,
     )
     return Design(frequencies, summary.anchors)
 
@@ -111,6 +114,7 @@ def _summarise(source: Source, options: SketchOptions, n: int, m: int, seed: int
     """The summary of a pilot of the rows, drawn here or by the workers that hold them."""
     if isinstance(source, PartitionedSource):
         return summarise_partitions(source, PilotJob(options, n, m, seed, source.columns))
+    source = in_metric(source, options.metric)
     if options.projects(n):
         return summarise_source(source, options, seed)
     pilot = draw_pilot(source, stream(seed, "pilot"), pilot_rows(options, n, m))
@@ -138,6 +142,8 @@ def _check_columns(model: Sketch, source: Source) -> None:
 def check_agreement(model: Sketch, options: SketchOptions) -> None:
     """Refuse options that contradict the design of `like`."""
     frequencies, anchors = model.design
+    if check_metric(options.metric) not in (EUCLIDEAN, frequencies.metric):
+        raise _contradiction("metric", options.metric, f"has {frequencies.metric!r}")
     if isinstance(options.cells, int) and options.cells:
         count = 0 if anchors is None else len(anchors)
         if options.cells != count:

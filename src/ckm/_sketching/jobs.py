@@ -18,6 +18,7 @@ from ckm._sketching.options import SketchOptions
 from ckm._sketching.pilot import pilot_from_rows
 from ckm._sketching.scale import PilotSummary, pilot_rows, summarise_pilot
 from ckm._sketching.wide import summarise_wide, wide_sample_rows
+from ckm._sources.adapters import measured_chunks
 from ckm._sources.base import Chunk, Place
 from ckm._sources.blocks import split_blocks
 from ckm._sources.engines.base import Job, PartitionedSource
@@ -56,7 +57,7 @@ class PilotJob(Job):
         rng = stream(self.seed, "pilot", number)
         size = self.rows_wanted
         pool = Pool.empty(size, self.n)
-        for chunk in chunks:
+        for chunk in measured_chunks(chunks, self.options.metric):
             chunk.require_finite(self.columns, values=chunk.rows, ignore_weightless=True)
             pool = pool + Pool.draw(rng, *chunk.rows_with_weight(), size)
         return pool

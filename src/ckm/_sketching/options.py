@@ -24,7 +24,13 @@ from ckm._core.laws import (
     require_enough_frequencies,
 )
 from ckm._messages import Argument
-from ckm._util.checks import check_variance, check_whole_number
+from ckm._util.checks import (
+    COSINE,
+    EUCLIDEAN,
+    check_metric,
+    check_variance,
+    check_whole_number,
+)
 from ckm._util.device import check_device
 from ckm._util.parallel import thread_count
 from ckm.errors import ParameterError
@@ -46,6 +52,7 @@ class SketchOptions:
     standardize: bool = False
     cells: int | str = "auto"
     projection: Any = "auto"
+    metric: str = EUCLIDEAN
 
     def projects(self, n_features: int) -> bool:
         """Whether rows of so many columns are projected; refuses what cannot be a projection."""
@@ -114,6 +121,7 @@ class SketchOptions:
         n_features = dimension
         find_law(self.distribution)
         _ = self.given_scale
+        self.check_metric()
         _require_memory(m)
         self.count_cells(m, n_features)
         return m
@@ -126,6 +134,17 @@ class SketchOptions:
             return m
         least = FREQUENCIES_OF_PROJECTED * self.n_clusters * dimension
         return min(m, max(least, MIN_FREQUENCIES_OF_PROJECTED)) if is_projected else m
+
+    def check_metric(self) -> None:
+        """Refuse an unknown metric, and standardised columns of rows of unit length."""
+        if check_metric(self.metric) == COSINE and self.standardize:
+            raise ParameterError(
+                Argument("metric", COSINE),
+                " divides each row by its length, which is a number only if all columns have the "
+                "same unit; leave out ",
+                Argument("standardize", True),
+                ", or scale the columns first.",
+            )
 
     def count_cells(self, m: int, n_features: int) -> int:
         """The number of anchors to choose: "auto" is 16 per cluster. Zero for none."""

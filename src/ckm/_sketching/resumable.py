@@ -18,7 +18,12 @@ from ckm._sketching.options import SketchOptions, check_cells, resolve_size
 from ckm._sources import Place
 from ckm._sources.paths import READERS, ending_of
 from ckm._sources.settings import BLOCK_ROWS
-from ckm._util.checks import check_nan_policy, check_variance, check_whole_number
+from ckm._util.checks import (
+    check_metric,
+    check_nan_policy,
+    check_variance,
+    check_whole_number,
+)
 from ckm._util.device import check_device
 from ckm._util.files import check_name
 from ckm._util.random import seed_of
@@ -148,7 +153,7 @@ def _check_options(options: dict[str, Any]) -> None:
 def _check_frequencies(options: dict[str, Any], sketch: Sketch) -> None:
     """Refuse frequencies that do not follow from the options."""
     f = sketch.frequencies
-    names = ("n_clusters", "sketch_size", "scale", "distribution", "standardize")
+    names = ("n_clusters", "sketch_size", "scale", "distribution", "standardize", "metric")
     asked = SketchOptions(**{name: options[name] for name in names})
     check_agreement(sketch, asked)
     if not options["cells"] and sketch.cells is not None:
@@ -167,8 +172,9 @@ def _check_frequencies(options: dict[str, Any], sketch: Sketch) -> None:
         raise ValueError("the rows are not projected as the options ask")
     if options["projection"] is None and f.projection is not None:
         raise ValueError("the rows are projected, and the options ask for none of it")
-    drawn = (f.distribution, f.column_units is not None, f.seed)
-    is_drawn_so = drawn == (asked.distribution, asked.standardize, options["random_state"])
+    drawn = (f.distribution, f.column_units is not None, f.metric, f.seed)
+    seed = options["random_state"]
+    is_drawn_so = drawn == (asked.distribution, asked.standardize, asked.metric, seed)
     if f.m not in sizes or not is_drawn_so:
         raise ValueError("the frequencies are not those that the options ask for")
 
@@ -287,6 +293,7 @@ _OPTION_CHECKS: dict[str, Callable[[Any], bool]] = {
     "standardize": lambda value: isinstance(value, bool),
     "cells": _is_accepted_by(check_cells),
     "projection": _or_none(lambda value: value == "auto" or _is_axes(value) or _is_digest(value)),
+    "metric": _is_accepted_by(check_metric),
     "sample_weight": _or_none(_is_digest),
     "like": _or_none(_is_digest),
     "columns": _or_none(_are_names),

@@ -19,7 +19,7 @@ from ckm._sources import Chunk, ColumnRequest, open_rows
 from ckm._sources.arrays import ArraySource
 from ckm._sources.settings import BLOCK_ROWS
 from ckm._util.arrays import FloatArray, RowsArray
-from ckm._util.checks import check_whole_number, require_float32
+from ckm._util.checks import COSINE, EUCLIDEAN, check_whole_number, require_float32
 from ckm._util.device import resolve_device
 from ckm._util.parallel import thread_count
 from ckm._util.random import RandomState, seed_of, stream
@@ -68,6 +68,9 @@ default="multiscale"
         the units of the data.
     projection : "auto", int, array (d, n) or None, default="auto"
         What wide rows are projected to, as in `ckm.sketch`.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        With "cosine", each row is divided by its length before anything else. A row of zeros stays
+        as it is.
     like : Sketch, Frequencies, str or path, optional
         A sketch, its frequencies, or the name of its file. The new sketch uses the same
         frequencies and column names, so that the two can be merged.
@@ -113,6 +116,7 @@ default="multiscale"
         distribution: str = DEFAULT_DISTRIBUTION,
         standardize: bool = False,
         projection: Any = "auto",
+        metric: str = EUCLIDEAN,
         like: Sketch | Frequencies | str | PathLike[str] | None = None,
         columns: Sequence[str] | None = None,
         weight_column: str | None = None,
@@ -124,7 +128,7 @@ default="multiscale"
         device: str = "auto",
     ) -> None:
         self._options = SketchOptions(
-            n_clusters, sketch_size, scale, distribution, standardize, cells, projection
+            n_clusters, sketch_size, scale, distribution, standardize, cells, projection, metric
         )
         self._like = resolve_like(like)
         self._nan = nan
@@ -237,8 +241,12 @@ default="multiscale"
         chunk.require_finite(columns)
         frequencies = self._frequencies
         rows = np.asarray(chunk.rows, np.float64)
+        metric = self._options.metric if frequencies is None else frequencies.metric
         try:
-            if frequencies is not None:
+            if metric == COSINE:
+                # Finite rows of any size are divided by their lengths.
+                pass
+            elif frequencies is not None:
                 origin = frequencies.origin
                 if frequencies.projection is not None:
                     origin = frequencies.projection.absolute(np.zeros(rows.shape[1]))

@@ -28,7 +28,7 @@ from ckm._sketching.stream import Sketcher
 from ckm._sklearn.rows import ValidatedRows, validate_rows
 from ckm._sources.engines.base import PartitionedSource
 from ckm._util.arrays import Array, FloatArray, read_only
-from ckm._util.checks import check_whole_number
+from ckm._util.checks import check_metric, check_whole_number
 from ckm._util.device import resolve_device, to_host, use_gpu
 from ckm._util.random import RandomState, seed_of, stream
 from ckm._util.warn import warn_user
@@ -71,6 +71,7 @@ class SketchedEstimator:
     distribution: str
     standardize: bool
     projection: Any
+    metric: str
     decoder: str
     init: str
     n_init: int
@@ -148,8 +149,12 @@ class SketchedEstimator:
     def _centroids(self) -> Centroids:
         """The centroids that rows are labelled by: those that users see, in their precision."""
         with self._lock:
-            units = self._current_sketch().frequencies.column_units
-            return Centroids(self._rounded_centroids(), units)
+            return self._measured(self._rounded_centroids())
+
+    def _measured(self, values: Array) -> Centroids:
+        """Return centroids that are measured as the sketch says."""
+        frequencies = self._current_sketch().frequencies
+        return Centroids(values, frequencies.column_units, metric=frequencies.metric)
 
     def _rounded_centroids(self) -> Array:
         """Return the centroids in the precision of the data."""
@@ -232,6 +237,7 @@ class SketchedEstimator:
             "distribution": self.distribution,
             "standardize": self.standardize,
             "projection": self.projection,
+            "metric": self.metric,
             "cells": self.cells,
             "pool": pool,
             "device": self.device,
@@ -261,9 +267,8 @@ class SketchedEstimator:
     def _polish_and_label(self, rows: ValidatedRows) -> None:
         """Run the polish passes, then label rows in memory; the solution stays as decoded."""
         passes = check_whole_number(self.polish, "polish", 0)
-        units = self._current_sketch().frequencies.column_units
         polished = polish_centroids(
-            Centroids(self._current_solution().centroids, units),
+            self._measured(self._current_solution().centroids),
             rows.source,
             passes,
             n_jobs=self.n_jobs,
@@ -272,7 +277,7 @@ class SketchedEstimator:
         self.n_iter_ = len(polished.sse)
         # In the precision in which `predict` will use them.
         values = read_only(polished.centroids, self._dtype)
-        centroids = Centroids(values, units)
+        centroids = self._measured(values)
         if rows.is_in_memory:
             self.labels_, self.inertia_ = centroids.assign(rows.source, n_jobs=self.n_jobs)
         if not passes:
@@ -303,6 +308,15 @@ def check_polish(polish: Any, is_rereadable: bool) -> None:
         )
 
 
+def require_metric(metric: str, known: str) -> None:
+    """Refuse another metric than that of the sketch that a model is made of."""
+    if check_metric(metric) != known:
+        raise ParameterError(
+            Argument("metric", metric),
+            f" is not that of the sketch, which is {known!r}; leave it out.",
+        )
+
+
 def check_parameters(
     model: Any, rows: ValidatedRows | None, sketch: Any = None, has_pool: bool = False
 ) -> None:
@@ -315,6 +329,7 @@ def check_parameters(
     check_whole_number(model.n_init, "n_init", 1)
     check_whole_number(model.pool, "pool", 0)
     check_cells(model.cells)
+    SketchOptions(standardize=model.standardize, metric=model.metric).check_metric()
     check_polish(model.polish, rows is not None and rows.source.is_rereadable)
     size = None if model.sketch_size == "auto" else model.sketch_size
     asked = SketchOptions(

@@ -1,5 +1,5 @@
 """Sources around sources: weights given beside the rows, rows with missing values left out, columns
-in other units.
+in other units, rows of unit length.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,9 @@ import numpy as np
 from ckm._messages import Argument
 from ckm._sources.base import BEGINNING, Chunk, Place, Source
 from ckm._sources.sampling import pair_weights
+from ckm._sources.unit_rows import unit_rows
 from ckm._util.arrays import BoolArray, FloatArray
+from ckm._util.checks import COSINE
 from ckm._util.sparse import SparseRows
 from ckm.errors import NonFiniteError, ParameterError
 
@@ -146,6 +148,34 @@ def in_units(source: Source, units: FloatArray | None) -> Source:
 def divide_by_units(chunks: Iterable[Chunk], units: FloatArray) -> Iterator[Chunk]:
     """Divide each column by its unit."""
     return (chunk._replace(rows=chunk.rows / units) for chunk in chunks)
+
+
+class UnitRows(_Adapter):
+    """The rows of a source, each divided by its length (`ckm._sources.unit_rows`)."""
+
+    def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
+        return measured_chunks(self.inside.chunks(start), COSINE)
+
+    def sample_rows(
+        self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
+    ) -> tuple[Any, FloatArray]:
+        rows, drawn = self.inside.sample_rows(size, rng, weights)
+        return unit_rows(rows), drawn
+
+
+def in_metric(source: Source, metric: str) -> Source:
+    """Return the source with its rows as a metric measures them: unit rows for "cosine"."""
+    return UnitRows(source) if metric == COSINE else source
+
+
+def measured_chunks(chunks: Iterable[Chunk], metric: str) -> Iterator[Chunk]:
+    """Yield chunks with their rows as a metric measures them."""
+    return (chunk._replace(rows=measured_rows(chunk.rows, metric)) for chunk in chunks)
+
+
+def measured_rows(rows: Any, metric: str) -> Any:
+    """Return rows as a metric measures them: divided by their lengths for "cosine"."""
+    return unit_rows(rows) if metric == COSINE else rows
 
 
 def _is_missing(chunk: Chunk) -> BoolArray:

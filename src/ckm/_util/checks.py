@@ -14,6 +14,9 @@ from ckm.errors import DataError, NonFiniteError, ParameterError
 # Variances that rows of float32 numbers can have, with a margin.
 MIN_VARIANCE = 1e-90
 MAX_VARIANCE = 1e90
+# Metrics: distances between rows as they are, or between rows divided by their lengths.
+EUCLIDEAN = "euclidean"
+COSINE = "cosine"
 
 
 def check_whole_number(value: Any, name: str, least: int) -> int:
@@ -53,6 +56,15 @@ def check_nan_policy(nan: Any) -> str:
     if nan not in ("error", "drop"):
         raise ParameterError(Argument("nan"), f" must be 'error' or 'drop'; got {nan!r}.")
     return str(nan)
+
+
+def check_metric(metric: Any) -> str:
+    """What distances are measured between, known to be "euclidean" or "cosine"."""
+    if not isinstance(metric, str) or metric not in (EUCLIDEAN, COSINE):
+        raise ParameterError(
+            Argument("metric"), f" must be {EUCLIDEAN!r} or {COSINE!r}; got {metric!r}."
+        )
+    return metric
 
 
 def first_nonfinite(values: Any) -> tuple[int, int] | None:
