@@ -334,6 +334,86 @@ def test_units_cannot_be_written_as_csv(folder: Path) -> None:
         assert "units" in json.loads(out)
 
 
+# Unit rows
+
+
+def test_cosine_is_that_of_the_library(folder: Path, X: np.ndarray) -> None:
+    np.save("longer.npy", X * np.linspace(1, 9, len(X))[:, None])
+    asked = ("-k", 3, "--metric", "cosine")
+    out, _ = run("fit", "data.npy", *asked, "--sse", "-o", "c.json", "--json")
+    record = json.loads(out)
+    s = ckm.sketch("data.npy", n_clusters=3, metric="cosine", pool=1000, random_state=0)
+    solution = ckm.decode(s, 3, random_state=0)
+    assert record["metric"] == "cosine"
+    assert record["sse"] == pytest.approx(-solution.score(X))
+    np.testing.assert_array_equal(record["centroids"], solution.centroids)
+    for name in ("data.npy", "longer.npy"):
+        out, _ = run("predict", name, "-c", "c.json", "-o", "labels.npy", "--json")
+        assert json.loads(out)["sse"] == pytest.approx(record["sse"])
+        np.testing.assert_array_equal(np.load("labels.npy"), solution.predict(X))
+    polished, _ = run("fit", "data.npy", *asked, "--polish", 2, "--json")
+    assert json.loads(polished)["sse"] <= record["sse"]
+    run("sketch", "data.npy", *asked, "-o", "s.ckm")
+    assert ckm.load("s.ckm") == s.without_pool()
+    run("decode", "s.ckm", "-k", 3, "-o", "d.json")
+    assert json.loads(Path("d.json").read_text())["metric"] == "cosine"
+
+
+def test_inspect_shows_the_metric(folder: Path) -> None:
+    for metric in ("cosine", "euclidean"):
+        run("sketch", "data.npy", "-k", 3, "--metric", metric, "-o", "s.ckm")
+        assert re.search(rf"metric +{metric}", run("inspect", "s.ckm")[0])
+        assert json.loads(run("inspect", "s.ckm", "--json")[0])["metric"] == metric
+
+
+def test_a_sketch_like_another_has_its_metric(folder: Path) -> None:
+    run("sketch", "part-1.parquet", "-k", 3, "--metric", "cosine", "-o", "a.ckm")
+    run("sketch", "part-2.parquet", "--like", "a.ckm", "-o", "b.ckm")
+    run("merge", "a.ckm", "b.ckm", "-o", "c.ckm")
+    assert ckm.load("c.ckm") == ckm.sketch("data.parquet", like="a.ckm")
+    run("sketch", "part-1.parquet", "-k", 3, "-o", "e.ckm")
+    assert (
+        "metrics 'cosine' and 'euclidean'"
+        in run("merge", "a.ckm", "e.ckm", "-o", "f.ckm", expect=1)[1]
+    )
+    _, err = run(
+        "sketch", "data.parquet", "--like", "e.ckm", "--metric", "cosine", "-o", "g.ckm", expect=1
+    )
+    assert "--metric cosine contradicts --like, which has 'euclidean'" in err
+
+
+def test_bad_metrics_are_wrong_usage(folder: Path) -> None:
+    for command in ("fit", "sketch"):
+        start = (command, "data.npy", "-k", 3, "-o", "s.ckm" if command == "sketch" else "c.json")
+        _, err = run(*start, "--metric", "l1", expect=2)
+        assert "must be 'euclidean' or 'cosine'; got 'l1'" in " ".join(err.split())
+        _, err = run(*start, "--metric", "cosine", "--standardize", expect=2)
+        assert "leave out --standardize" in " ".join(err.split())
+
+
+def test_a_metric_cannot_be_written_as_csv(folder: Path) -> None:
+    run("sketch", "data.npy", "-k", 3, "--metric", "cosine", "-o", "s.ckm")
+    for command in (
+        ("fit", "data.npy", "-k", 3, "--metric", "cosine"),
+        ("decode", "s.ckm", "-k", 3),
+    ):
+        _, err = run(*command, "-o", "c.csv", expect=1)
+        assert "CSV has no place for the metric cosine; name a .json file" in err
+        _, err = run(*command, expect=1)
+        assert "Centroids in a pipe are CSV, which has no place for the metric cosine" in err
+
+
+def test_files_of_centroids_without_a_metric_are_euclidean(folder: Path, X: np.ndarray) -> None:
+    run("fit", "data.npy", "-k", 3, "-o", "c.json")
+    record = json.loads(Path("c.json").read_text())
+    expected = json.loads(run("predict", "data.npy", "-c", "c.json", "--json")[0])
+    del record["metric"]
+    Path("c.json").write_text(json.dumps(record))
+    assert json.loads(run("predict", "data.npy", "-c", "c.json", "--json")[0]) == expected
+    Path("c.json").write_text(json.dumps(record | {"metric": "l1"}))
+    assert "metric must be" in run("predict", "data.npy", "-c", "c.json", expect=1)[1]
+
+
 def test_a_device_can_be_named(folder: Path) -> None:
     sketches = []
     for device in ("auto", "cpu"):

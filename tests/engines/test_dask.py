@@ -325,3 +325,15 @@ def test_nothing_is_computed_before_labels_are_asked_for() -> None:
         labels = model.predict(da.from_delayed(dask.delayed(explode)(), (4, 3), float))
     assert labels.shape == (4,)
     assert labels.dtype == np.int32
+
+
+@pytest.mark.parametrize("kind", COLLECTIONS)
+def test_unit_rows_are_sketched_and_labelled_by_workers(kind: str) -> None:
+    rows = COLLECTIONS[kind](pieces(X, CUTS["skewed"]))
+    local = ckm.sketch(here(kind), n_clusters=3, metric="cosine", random_state=0)
+    assert_same(ckm.sketch(rows, like=local), local)
+    own = ckm.sketch(rows, n_clusters=3, metric="cosine", random_state=0)
+    assert_same(ckm.sketch(here(kind), like=own), own)
+    solution = ckm.decode(local, 3, random_state=0)
+    assert np.array_equal(solution.predict(rows).compute(), solution.predict(here(kind)))
+    assert solution.score(rows) == pytest.approx(solution.score(here(kind)), rel=1e-12)

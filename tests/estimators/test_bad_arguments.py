@@ -243,6 +243,7 @@ def test_merging_different_frequencies(X: np.ndarray, s: ckm.Sketch) -> None:
         ({"n_clusters": 5}, slice(None), "20 and 50 of them"),
         ({"distribution": "gaussian"}, slice(None), "multiscale and gaussian"),
         ({"standardize": True}, slice(None), "columns of one are standardised"),
+        ({"metric": "cosine"}, slice(None), "metrics 'euclidean' and 'cosine'"),
         ({}, slice(100), "each was drawn for its own rows"),
         ({"columns": ["a"]}, slice(None), "columns a, b and a"),
     ],

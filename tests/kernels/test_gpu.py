@@ -302,6 +302,20 @@ def test_fit_with_a_pool_weights_units_and_polish() -> None:
         assert abs(model.weights_.sum() - 1) < 1e-12
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_unit_rows_are_fitted_as_on_the_cpu(dtype: torch.dtype) -> None:
+    there = torch.tensor(rows_in_clusters(50_000), device="cuda").to(dtype)
+    there[17] = 0
+    X = there.cpu().numpy()
+    options = {"n_clusters": 5, "random_state": 0, "metric": "cosine", "cells": 0, "pool": 0}
+    model = ckm.CompressiveKMeans(**options).fit(there)
+    other = ckm.CompressiveKMeans(**options).fit(X)
+    assert model.sketch_ == other.sketch_
+    expected = ckm.CompressiveKMeans.from_sketch(model.sketch_, 5, random_state=0).predict(X)
+    np.testing.assert_array_equal(model.solution_.predict(there).cpu().numpy(), expected)
+    assert abs(model.score(there) / model.score(X) - 1) < 1e-12
+
+
 def test_a_pool_is_the_rows_with_known_chances() -> None:
     X = rows_in_clusters(200_000)
     s = ckm.sketch(torch.tensor(X, device="cuda"), n_clusters=5, pool=1000, random_state=0)

@@ -27,6 +27,7 @@ from ckm._sketching.jobs import SketchJob
 from ckm._sources.arrays import ArraySource
 from ckm._sources.base import BEGINNING, Chunk, Place, Source
 from ckm._sources.blocks import split_blocks
+from ckm._sources.unit_rows import unit_rows
 from ckm._util.device import DeviceRows, resolve_device
 from ckm.errors import MissingPackageError, NonFiniteError, ParameterError
 
@@ -102,6 +103,32 @@ def test_a_tensor_on_the_cpu_is_summed_in_place_with_the_same_bits() -> None:
         for rows in (tensor, tensor.requires_grad_(), torch.tensor(X.T.copy()).T, tensor.double()):
             assert ckm.sketch(rows, like=f, device=device) == expected
     assert load_kernel("cpu").tally(f, tensor, None).exact
+
+
+@pytest.mark.parametrize("n", [1, 4, 90])
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32", "float64", "int32"])
+def test_unit_rows_of_tensors_have_the_bits_of_the_cpu(
+    monkeypatch: pytest.MonkeyPatch, kind: str, n: int
+) -> None:
+    torch = pytest.importorskip("torch")
+    from ckm._sources import unit_rows_gpu
+
+    # In several pieces.
+    monkeypatch.setattr(unit_rows_gpu, "NUMBERS_AT_ONCE", 30 * n)
+    X = torch.tensor(10 * np.random.default_rng(n).normal(size=(100, n))).to(getattr(torch, kind))
+    X[3] = 0
+    expected = unit_rows(X.float().numpy() if kind == "bfloat16" else X.numpy())
+    assert unit_rows_gpu.unit_tensor(X).numpy().tobytes() == expected.tobytes()
+
+
+def test_huge_tiny_and_missing_rows_of_tensors_have_the_bits_of_the_cpu() -> None:
+    torch = pytest.importorskip("torch")
+    from ckm._sources.unit_rows_gpu import unit_tensor
+
+    sizes = np.array([1e200, 1e-200, 5e-324, 1e308, 1.0, 2.0**-251, 2.0**500])
+    X = sizes[:, None] * np.array([[1.0, -0.5, 0.25]])
+    X = np.concatenate([X, [[np.nan, 1e300, 1], [1, -np.inf, np.inf], [0, 0, 0]]])
+    np.testing.assert_array_equal(unit_tensor(torch.tensor(X)).numpy(), unit_rows(X))
 
 
 def test_a_model_is_fitted_to_tensors_on_the_cpu(clusters: np.ndarray) -> None:

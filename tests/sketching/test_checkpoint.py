@@ -279,6 +279,7 @@ def test_a_new_file_is_named(interrupted: Path) -> None:
         {"random_state": 4},
         {"columns": ["a", "b"]},
         {"standardize": True},
+        {"metric": "cosine"},
     ],
 )
 def test_a_changed_option_is_named(interrupted: Path, options: dict[str, Any]) -> None:
@@ -570,6 +571,8 @@ def test_progress_that_no_pass_can_have_made_is_refused(
         ({"distribution": "gaussian"}, "has 'multiscale'"),
         ({"standardize": 0}, "0 cannot be the option standardize"),
         ({"standardize": True}, "columns that are not standardized"),
+        ({"metric": "l1"}, "metric must be 'euclidean' or 'cosine'"),
+        ({"metric": "cosine"}, "has 'euclidean'"),
         ({"sample_weight": "ab"}, "'ab' cannot be the option sample_weight"),
         ({"sample_weight": "0" * 64}, "sums of weighted rows cannot be integers"),
         ({"sample_weight": "0" * 64, "weight_column": "w"}, "cannot come from two places"),

@@ -21,6 +21,8 @@ OPTIONS = {
     "scale",
     "distribution",
     "standardize",
+    "metric",
+    "projection",
     "cells",
     "sample_weight",
     "like",
@@ -44,6 +46,8 @@ def assert_possible_sketch(s: ckm.Sketch) -> None:
     assert f.origin.shape == (n,)
     assert 1e-90 <= f.scale <= 1e90
     assert f.spread is None or 1e-90 <= f.spread <= 1e90
+    assert f.metric in ("euclidean", "cosine")
+    assert f.metric == "euclidean" or f.column_units is None
     assert f.seed is None or (type(f.seed) is int and 0 <= f.seed < 2**64)
     if f.units is not None:
         assert f.units.shape == (n,)
@@ -196,6 +200,8 @@ def _assert_possible_options(found: Any) -> None:
     assert o["scale"] == "auto" or o["scale"] == f.scale
     assert type(o["standardize"]) is bool
     assert not o["standardize"] or f.units is not None
+    assert o["metric"] in ("euclidean", "cosine")
+    assert f.metric == o["metric"] or (o["like"] is not None and o["metric"] == "euclidean")
     assert type(o["pool"]) is int
     assert o["pool"] == (0 if s.pool is None else s.pool.capacity)
     assert s.pool is None or s.pool.seen == s.count
