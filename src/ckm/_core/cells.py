@@ -216,7 +216,19 @@ class Cells(Frozen):
         if not isinstance(other, Cells):
             return NotImplemented
         self.require_same_anchors(other)
-        return Cells(self.anchors, *map(_add, self.arrays, other.arrays))
+        total = Cells(
+            self.anchors, *map(_add, self.arrays, other.arrays, self._bounds, other._bounds)
+        )
+        # So that the next addition need not look for the largest numbers again.
+        bounds = [a + b for a, b in zip(self._bounds, other._bounds, strict=True)]
+        if max(bounds) <= _INT64_MAX:
+            total.__dict__["_bounds"] = bounds
+        return total
+
+    @cached_property
+    def _bounds(self) -> list[int]:
+        """At least the largest absolute value of each array of whole numbers."""
+        return [0 if array.dtype.kind == "f" else _bound(array) for array in self.arrays]
 
     def __sub__(self, other: "Cells") -> "Cells":
         """The cells without rows that were added before."""
@@ -334,7 +346,8 @@ def from_limbs(limbs: IntArray) -> Array:
 
 def grid_exponents(deviations: FloatArray) -> IntArray:
     """The exponents of the grids of columns with these standard deviations."""
-    return np.array([DEVIATION_BITS - _exponent_of(deviation) for deviation in deviations])
+    exponents = np.where(deviations > 0, np.frexp(deviations)[1], 0)
+    return np.asarray(DEVIATION_BITS - exponents.clip(-MAX_EXPONENT, MAX_EXPONENT), np.int64)
 
 
 def _exponent_of(value: float) -> int:
@@ -355,13 +368,16 @@ def _shortest(numbers: Array) -> Array:
     return numbers.astype(np.int64)
 
 
-def _add(a: Array, b: Array) -> Array:
-    """a + b, in Python's integers if int64 might overflow."""
+def _add(a: Array, b: Array, largest_a: int, largest_b: int) -> Array:
+    """a + b, in Python's integers if int64 might overflow, given bounds of their numbers."""
     is_integer = a.dtype.kind != "f" and b.dtype.kind != "f"
-    if is_integer and _bound(a) + _bound(b) > _INT64_MAX:
+    if is_integer and largest_a + largest_b > _INT64_MAX:
         return np.asarray(a.astype(object) + b.astype(object))
     return np.asarray(a + b)
 
 
 def _subtract(a: Array, b: Array) -> Array:
-    return _add(a, -b if b.dtype.kind != "i" or _bound(b) <= _INT64_MAX else -b.astype(object))
+    if a.dtype.kind == "f" or b.dtype.kind == "f":
+        return np.asarray(a - b)
+    bounds = _bound(a), _bound(b)
+    return _add(a, -b if bounds[1] <= _INT64_MAX else -b.astype(object), *bounds)

@@ -9,6 +9,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from ckm._core.projection import MAX_ENTRIES, Projection
 from ckm._kmeans.init import kmeans_plus_plus
@@ -27,16 +28,13 @@ TRIED_PER_CLUSTER = 1.25
 MAX_TRIED = 128
 # Numbers of axes to choose from.
 CHOICES = (8, 12, 16, 24, 32, 48, 64, 96, 128)
-# The share of the explained sum of squares that k-means along the chosen axes keeps, at least, of
-# what it is along all axes that are tried.
-KEPT_SHARE = 0.995
+# The share of the sum of squares that k-means explains along all axes that are tried, which lies
+# along the chosen ones.
+KEPT_SHARE = 0.99
 # Directions beyond the axes that are asked for, and rounds, of the randomised decomposition: the
 # last of the axes are then right to about a per cent of their variance.
 OVERSAMPLING = 10
 POWER_ROUNDS = 2
-# Ratio of the smallest to the largest squared length of a combination of columns, below which their
-# products in float64 no longer tell directions apart in float32.
-MIN_EIGENVALUE_RATIO = 1e-8
 # Rows of the sample that axes are found on, at most.
 MAX_ROWS = 2**13
 # Rows per cluster, at least, on which numbers of axes are compared; Lloyd iterations there.
@@ -46,6 +44,8 @@ LLOYD_ITERATIONS = 5
 # would not be precise: without one, sparse rows stay sparse.
 FAR_MEAN = 32.0
 _ROWS_AT_ONCE = 256
+# The share of the largest variance below which a direction is rounding.
+_LEAST_SHARE = 1e-9
 
 
 class _Centred(NamedTuple):
@@ -173,67 +173,67 @@ def _principal_axes(
     for _ in range(POWER_ROUNDS + 1):
         image = _orthonormal(sample.times(basis))
         basis = _orthonormal(sample.transposed_times(image))
+    r = basis.shape[1]
     along = sample.times(basis)
     _, vectors = np.linalg.eigh(along.T.astype(np.float64) @ along)
     first = vectors[:, ::-1][:, : min(count, r)].astype(np.float32)
-    # Orthonormal to the last bits of float32, whatever the rounds left.
-    axes = _orthonormal(basis @ first).T
-    return axes, along @ first
+    return np.ascontiguousarray(_straightened(basis @ first).T), along @ first
 
 
-def _orthonormal(B: Float32Array) -> Float32Array:
-    """Orthonormal columns that span those of B (n, r).
+def _orthonormal(columns: Float32Array) -> Float32Array:
+    """Orthonormal columns that span these (k, r): fewer if some depend on others.
 
-    From the r x r products of the columns, which takes a tenth of the time of a QR decomposition of
-    many lines; where columns are nearly dependent, by the latter.
+    By their products, which for k far above r takes a fraction of the time of a QR decomposition.
     """
-    columns = B.astype(np.float64)
-    values, vectors = np.linalg.eigh(columns.T @ columns)
-    if values[0] <= MIN_EIGENVALUE_RATIO * values[-1]:
-        return np.asarray(np.linalg.qr(columns)[0].astype(np.float32))
-    # As little rotated as possible, so that principal axes stay what they are.
-    turn = (vectors / np.sqrt(values)) @ vectors.T
-    return np.asarray((columns @ turn).astype(np.float32))
+    products = columns.T.astype(np.float64) @ columns
+    lengths = np.sqrt(np.maximum(np.diag(products), np.finfo(np.float64).tiny))
+    variances, vectors = np.linalg.eigh(products / np.outer(lengths, lengths))
+    is_own = variances > _LEAST_SHARE * variances[-1]
+    turned = vectors[:, is_own] / np.sqrt(variances[is_own]) / lengths[:, None]
+    return _straightened(columns @ turned.astype(np.float32))
+
+
+def _straightened(columns: Float32Array) -> Float32Array:
+    """The orthonormal columns nearest to these, which rounding left not quite orthonormal."""
+    values, vectors = np.linalg.eigh(columns.T.astype(np.float64) @ columns)
+    return np.asarray(columns @ (vectors / np.sqrt(values) @ vectors.T).astype(np.float32))
 
 
 def _choose_count(y: Float32Array, K: int, rng: np.random.Generator) -> int:
-    """How many of the axes k-means needs, judged by rows that it did not see."""
+    """How many of the axes (p, D) hold what k-means explains, judged by rows that it did not see.
+
+    Clusters of half of the rows explain, along axis j, sum_k n_k c_kj c'_kj of the other half,
+    whose means are c'. Chance adds nothing to it on average, and a poor local minimum spreads over
+    the axes as a good one does.
+    """
     order = rng.permutation(len(y))
     seen, unseen = y[order[::2]], y[order[1::2]]
     K = max(2, min(K, len(seen) // MIN_ROWS_PER_CLUSTER))
     if len(seen) <= K:
         return int(y.shape[1])
     points = WeightedPoints(seen.astype(np.float64), np.ones(len(seen)), subtract=True)
-    start = kmeans_plus_plus(points, K, rng, stop_when_covered=True).astype(np.float32)
-    start = _improve(seen, start, y.shape[1])
-    enough = KEPT_SHARE * _explained(seen, unseen, start, y.shape[1])
-    for count in CHOICES:
-        if count >= y.shape[1]:
-            break
-        if _explained(seen, unseen, _improve(seen, start, count), count) >= enough:
-            return count
-    return int(y.shape[1])
-
-
-def _improve(y: Float32Array, C: Float32Array, count: int) -> Float32Array:
-    """Centroids (K, D) after some Lloyd iterations that see the first `count` axes only."""
+    C = kmeans_plus_plus(points, K, rng, stop_when_covered=True).astype(np.float32)
     for _ in range(LLOYD_ITERATIONS):
-        labels = _nearest(y, C, count)
-        mass = np.bincount(labels, minlength=len(C))
-        sums = np.zeros(C.shape, np.float32)
-        np.add.at(sums, labels, y)
-        C = np.where(mass[:, None] > 0, sums / np.maximum(mass, 1)[:, None], C)
-    return C.astype(np.float32)
+        C, _ = _means(seen, _nearest(seen, C), C)
+    means, mass = _means(unseen, _nearest(unseen, C), C)
+    explained = np.maximum((mass[:, None] * C * means).sum(axis=0), 0.0)
+    reached = np.cumsum(explained)
+    needed = 1 + int(np.searchsorted(reached, KEPT_SHARE * reached[-1]))
+    return next((count for count in CHOICES if needed <= count < y.shape[1]), int(y.shape[1]))
 
 
-def _explained(seen: Float32Array, unseen: Float32Array, C: Float32Array, count: int) -> float:
-    """The sum of squares that these centroids explain of rows that they were not made from."""
-    labels = _nearest(unseen, C, count)
-    left = ((unseen - C[labels]).astype(np.float64) ** 2).sum()
-    return float((unseen.astype(np.float64) ** 2).sum() - left)
+def _means(y: Float32Array, labels: LabelArray, C: Float32Array) -> tuple[Float32Array, FloatArray]:
+    """The mean of the rows of each label (K, D), C where there are none; and their number (K,)."""
+    mass = np.bincount(labels, minlength=len(C)).astype(np.float64)
+    members = sparse.csr_array(
+        (np.ones(len(labels), np.float32), (labels, np.arange(len(labels)))),
+        shape=(len(C), len(labels)),
+    )
+    sums = members @ y
+    means = np.where(mass[:, None] > 0, sums / np.maximum(mass, 1)[:, None], C)
+    return means.astype(np.float32), mass
 
 
-def _nearest(y: Float32Array, C: Float32Array, count: int) -> LabelArray:
-    near = C[:, :count]
-    scores: Array = y[:, :count] @ near.T - (near**2).sum(axis=1) / 2
+def _nearest(y: Float32Array, C: Float32Array) -> LabelArray:
+    scores: Array = y @ C.T - (C**2).sum(axis=1) / 2
     return np.asarray(scores.argmax(axis=1).astype(np.int32))
