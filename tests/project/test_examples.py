@@ -20,6 +20,8 @@ SLOW = {"drift"}
 def test_example(path, capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        # From faiss, on Python 3.12 and newer.
+        warnings.filterwarnings("ignore", "builtin type .* has no __module__", DeprecationWarning)
         runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out
 
