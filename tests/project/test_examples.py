@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
-SLOW = {"drift"}
+SLOW = {"drift", "ivf_search", "text_topics"}
 
 
 @pytest.mark.parametrize(
