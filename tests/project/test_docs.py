@@ -102,6 +102,24 @@ def test_every_example_runs(rides: Path) -> None:
     assert (rides / "centroids.csv").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
+def test_the_examples_of_unit_rows_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    section = (ROOT / "docs" / "wide.md").read_text(encoding="utf-8").split("## Cosine")[1]
+    (python, shell) = re.findall(
+        r"```(?:python|sh)\n(.*?)```", section.split("\n## ")[0], re.DOTALL
+    )
+    names: dict[str, Any] = {}
+    run_python(python, names)
+    assert np.array_equal(names["labels"], names["model"].labels_)
+    assert len(names["found"].weights) == 5
+    (tmp_path / "embeddings").mkdir()
+    np.save("embeddings/0.npy", names["X"])
+    run_shell(shell.replace("-k 50", "-k 5"), tmp_path)
+    assert len(np.load("labels.npy")) == 2000
+
+
 def test_examples_are_short() -> None:
     assert len(EXAMPLES) > 20
     for _, code in EXAMPLES:
