@@ -1,6 +1,8 @@
 """metric="cosine" in the estimator and in solutions: k-means of rows divided by their lengths."""
 
 import pickle
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from sklearn.preprocessing import normalize
 import ckm
 from ckm import CompressiveKMeans
 from ckm._kmeans.assign import Centroids
+from ckm._kmeans.polish import polish_centroids
 from ckm._sources import open_source
 from ckm._sources.unit_rows import unit_rows
 from ckm.errors import NonFiniteError, ParameterError
@@ -152,6 +155,23 @@ def test_labels_of_any_threads_chunks_and_workers(rows: np.ndarray) -> None:
     summary = centroids.summarise(source)
     assert np.array_equal(summary.counts, np.bincount(expected, minlength=K))
     assert summary.sse.sum() == pytest.approx(centroids.sse(source), rel=1e-12)
+
+
+def test_the_data_is_not_copied() -> None:
+    X = np.random.default_rng(0).normal(size=(1_000_000, 8))
+    solution = ckm.decode(ckm.sketch(X[:20_000], n_clusters=2, metric="cosine", random_state=0), 2)
+    centroids = Centroids(solution.centroids, metric="cosine")
+    uses: list[Callable[[], Any]] = [
+        lambda: ckm.sketch(X, n_clusters=2, metric="cosine", random_state=0, n_jobs=2),
+        lambda: solution.score(X, n_jobs=2),
+        lambda: polish_centroids(centroids, open_source(X), 1, n_jobs=2, progress=False),
+    ]
+    for use in uses:
+        tracemalloc.start()
+        use()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < X.nbytes / 2
 
 
 def test_values_that_are_not_finite(rows: np.ndarray, fitted: CompressiveKMeans) -> None:

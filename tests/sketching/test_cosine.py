@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sketch_files import LEFT_OUT, forge
 from sklearn.preprocessing import normalize
 
 import ckm
@@ -22,7 +23,13 @@ from ckm._sources.arrays import ArraySource
 from ckm._sources.base import Chunk, Place
 from ckm._sources.unit_rows import unit_rows
 from ckm._util.sparse import as_sparse
-from ckm.errors import MismatchError, MissingRowsWarning, NonFiniteError, ParameterError
+from ckm.errors import (
+    MismatchError,
+    MissingRowsWarning,
+    NonFiniteError,
+    ParameterError,
+    SketchFileError,
+)
 
 KINDS = {"narrow": (700, 5), "wide": (700, 80)}
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -278,7 +285,14 @@ def test_only_cosine_sketches_have_a_new_form() -> None:
     data = serialise(sketch(X))
     assert deserialise(data).frequencies.metric == "cosine"
     assert SKETCH.version >= 4
-    with pytest.raises(ckm.errors.SketchFileError):
+    plain = forge(data, {"metric": LEFT_OUT})
+    with pytest.raises(SketchFileError, match="have an earlier version"):
+        deserialise(plain)
+    with pytest.raises(SketchFileError, match="metric must be 'euclidean' or 'cosine'"):
+        deserialise(forge(data, {"metric": "l1"}))
+    with pytest.raises(SketchFileError):
+        deserialise(forge(data, {"metric": "euclidean"}))
+    with pytest.raises(SketchFileError):
         deserialise(data.replace(b"cosine", b"cosinf"))
 
 

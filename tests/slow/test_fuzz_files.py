@@ -44,6 +44,7 @@ SKETCHES: dict[str, Callable[[], ckm.Sketch]] = {
     "pool": lambda: sketched(pool=10),
     "complete pool": lambda: sketched(pool=200),
     "standardized": lambda: sketched(standardize=True),
+    "cosine": lambda: sketched(metric="cosine", pool=10),
     "weighted": lambda: sketched(pool=10, sample_weight=WEIGHTS),
     "structured": lambda: sketched(distribution="structured"),
     "diagonal": lambda: sketched(WIDE, pool=20),

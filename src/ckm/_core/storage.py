@@ -230,7 +230,7 @@ def _check_dtypes(tensors: Tensors) -> None:
 def _frequencies(metadata: Metadata, tensors: Tensors) -> Frequencies:
     seed = metadata["seed"]
     spread = None if metadata["version"] == 1 else metadata["spread"]
-    return Frequencies(
+    f = Frequencies(
         tensors["turns"],
         tensors["origin"],
         scale=float(metadata["scale"]),
@@ -242,6 +242,9 @@ def _frequencies(metadata: Metadata, tensors: Tensors) -> Frequencies:
         projection=_projection(metadata, tensors),
         metric=metadata.get("metric", EUCLIDEAN) if metadata["version"] > 3 else EUCLIDEAN,
     )
+    if metadata["version"] > 3 and f.projection is None and f.metric == EUCLIDEAN:
+        raise ValueError("sketches of rows as they are have an earlier version")
+    return f
 
 
 def _projection(metadata: Metadata, tensors: Tensors) -> Projection | None:

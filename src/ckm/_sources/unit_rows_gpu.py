@@ -42,6 +42,6 @@ def _unit_piece(x: Any) -> Any:
 def _sum_columns(columns: Any) -> Any:
     """Squares added up column by column: a sum of torch would have an order of its own."""
     total = torch.zeros(columns.shape[1], dtype=torch.float64, device=columns.device)
-    for column in columns:
-        total += column.square()
+    for squares in columns.square():
+        total += squares
     return total
