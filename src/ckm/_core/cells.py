@@ -24,6 +24,7 @@ rint(x_c 2**w_c) for each of their own columns c, so that centroids are known in
 
 import hashlib
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -43,6 +44,7 @@ VARIANCE_BITS = 32
 MAX_EXPONENT = 300
 
 _INT64_MAX = 2**63 - 1
+_COLUMNS_AT_ONCE = 4096
 # What subtraction may leave of float64 sums, relative to what was there.
 _ROUNDING = 1e-9
 
@@ -175,7 +177,7 @@ class Cells(Frozen):
         anchors' `square_step`.
     wide : array (s, w), optional
         For rows that are projected, sums of weight times (row - origin) in their own columns, in
-        multiples of the anchors' `wide_steps`.
+        multiples of the anchors' `wide_steps`. None within a pass that adds them up elsewhere.
     """
 
     anchors: Anchors
@@ -216,6 +218,11 @@ class Cells(Frozen):
         if not isinstance(other, Cells):
             return NotImplemented
         self.require_same_anchors(other)
+        if (self.wide is None) != (other.wide is None):
+            # Within a pass: the sums of one are elsewhere.
+            wide = other.wide if self.wide is None else self.wide
+            assert wide is not None
+            return (self.without_wide() + other.without_wide()).plus_wide(wide)
         total = Cells(
             self.anchors, *map(_add, self.arrays, other.arrays, self._bounds, other._bounds)
         )
@@ -246,6 +253,16 @@ class Cells(Frozen):
                 "These rows were not all in the sketch: subtract only rows that were added before."
             )
         return Cells(self.anchors, mass, *sums)
+
+    def without_wide(self) -> "Cells":
+        """The same cells without sums in all columns."""
+        return Cells(self.anchors, self.mass, self.sums, self.squares)
+
+    def plus_wide(self, sums: Array) -> "Cells":
+        """The same cells with these sums in all columns added to their own."""
+        own = self.wide
+        total = sums if own is None else _add(own, sums, _bound(own), _bound(sums))
+        return Cells(self.anchors, self.mass, self.sums, self.squares, total)
 
     def scaled(self, factor: float) -> "Cells":
         """The same rows with their weights times `factor`."""
@@ -278,12 +295,17 @@ class Cells(Frozen):
         in the columns of the data.
         """
         assert self.wide is not None
-        has_rows = self.mass > 0
-        mass = self.mass[has_rows].astype(np.float64)
-        means = self.wide[has_rows].astype(np.float64)
-        means *= self.anchors.wide_steps
-        means /= mass[:, None]
-        return np.asarray(means)
+        return np.hstack(list(self.wide_means_in_parts()))
+
+    def wide_means_in_parts(self) -> Iterator[FloatArray]:
+        """The same, some columns at a time, so that little of it is in memory."""
+        assert self.wide is not None
+        rows = np.flatnonzero(self.mass > 0)
+        mass = self.mass[rows].astype(np.float64)
+        for low in range(0, self.wide.shape[1], _COLUMNS_AT_ONCE):
+            part = slice(low, low + _COLUMNS_AT_ONCE)
+            sums = self.wide[:, part].astype(np.float64)[rows]
+            yield sums * self.anchors.wide_steps[part] / mass[:, None]
 
     def identity(self) -> tuple[object, ...]:
         """What equality of sketches compares."""

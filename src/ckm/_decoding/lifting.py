@@ -32,6 +32,6 @@ def lift_centroids(sketch: Sketch, centroids: FloatArray) -> FloatArray:
         weight = share.sum(axis=1, keepdims=True)
         has_cells = weight[:, 0] > 0
         share = share[has_cells] / weight[has_cells]
-        around[has_cells] = share @ cells.wide_means()
+        around[has_cells] = np.hstack([share @ means for means in cells.wide_means_in_parts()])
         along[has_cells] = share @ means
     return projection.absolute(around + projection.lift(centroids - along))

@@ -19,7 +19,7 @@ from ckm._util.arrays import FloatArray
 from ckm.errors import ParameterError
 
 if TYPE_CHECKING:
-    from ckm._kernels.cpu.wide import Reduced
+    from ckm._kernels.cpu.wide import Reduced, WideSums
 
 # name -> the module and the class; modules are imported when their kernel is asked for
 KERNELS = {
@@ -63,14 +63,21 @@ class Kernel(Protocol):
 
         return tally_cells(anchors, origin, on_host(rows), weights)
 
-    def reduce(self, design: Design, rows: Any, weights: FloatArray | None = None) -> "Reduced":
+    def reduce(
+        self,
+        design: Design,
+        rows: Any,
+        weights: FloatArray | None = None,
+        sums: "WideSums | None" = None,
+    ) -> "Reduced":
         """Wide rows as the other methods see them, projected, with their cells and the sums over
-        their columns. By default they are computed on the CPU.
+        their columns. By default they are computed on the CPU. Wide sums of cells may be added to
+        `sums` instead of being part of the cells.
         """
         from ckm._kernels.cpu.kernel import on_host
         from ckm._kernels.cpu.wide import reduce_rows
 
-        return reduce_rows(design, on_host(rows), weights)
+        return reduce_rows(design, on_host(rows), weights, sums)
 
     @property
     def keeps_cells(self) -> bool:

@@ -16,6 +16,7 @@ from ckm._core.pool import Pool
 from ckm._core.sketch import empty_tally
 from ckm._core.tally import Tally
 from ckm._kernels import Kernel
+from ckm._kernels.cpu.wide import WideSums
 from ckm._sources.adapters import measured_rows
 from ckm._sources.base import BEGINNING, Place
 from ckm._sources.blocks import Block, group_tasks, to_floats
@@ -115,6 +116,8 @@ class BlockSketcher:
         Determines which rows are sampled for the pool.
     columns : tuple of str, optional
         The names of the columns, for error messages.
+    wide_sums : WideSums, optional
+        Where sums of cells in all columns of wide rows are added up, instead of in each block.
     """
 
     kernel: Kernel
@@ -122,6 +125,7 @@ class BlockSketcher:
     capacity: int = 0
     seed: int = 0
     columns: tuple[str, ...] | None = None
+    wide_sums: WideSums | None = None
 
     def __call__(self, block: Block) -> tuple[Tally, Pool | None, Cells | None]:
         rows = to_floats(block.rows)
@@ -145,7 +149,7 @@ class BlockSketcher:
         """The rows, projected if the design projects them, with their tally and their cells."""
         frequencies, anchors = self.design
         if frequencies.projection is not None:
-            reduced = self.kernel.reduce(self.design, rows, weights)
+            reduced = self.kernel.reduce(self.design, rows, weights, self.wide_sums)
             tally = self.kernel.tally(frequencies, reduced.rows, weights)
             return reduced.rows, replace(tally, columns=reduced.columns), reduced.cells
         tally = self.kernel.tally(frequencies, rows, weights)
@@ -176,8 +180,14 @@ def accumulate(
 
     `n_rows` is the number of rows to come, where it is known: threads then finish together.
     `on_rows` is called after each block, and `on_state` with every state from which the pass could
-    be resumed.
+    be resumed; without it, sums that are large beside a block are added up in place.
     """
+    anchors = sketch_block.design.anchors
+    if on_state is None and anchors is not None and anchors.wide_exponents is not None:
+        sketch_block = replace(sketch_block, wide_sums=WideSums(anchors))
+        assert state.cells is not None
+        before = state.cells.wide if state.rows else None
+        state = replace(state, cells=state.cells.without_wide())
     tasks = group_tasks(blocks, n_threads, n_rows)
     done = ordered_map(lambda task: list(map(sketch_block, task)), tasks, n_threads)
     for task, results in done:
@@ -186,4 +196,15 @@ def accumulate(
             if on_state is not None and block.ends_chunk:
                 on_state(state)
             on_rows(len(block.rows), block.n_bytes)
-    return state
+    sums = sketch_block.wide_sums
+    if sums is None:
+        return state
+    assert state.cells is not None
+    cells = sums.added_to(state.cells)
+    if before is not None:
+        cells = cells.plus_wide(before)
+    elif cells.wide is None:
+        empty = Cells.empty(cells.anchors).wide
+        assert empty is not None
+        cells = cells.plus_wide(empty)
+    return replace(state, cells=cells)

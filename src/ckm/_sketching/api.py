@@ -296,11 +296,11 @@ def _run_pass(
     def to_sketch(state: State) -> Sketch:
         return Sketch(design.frequencies, state.tally, names, state.pool, state.cells)
 
-    def on_state(state: State) -> None:
-        if writer is not None:
-            writer.update(to_sketch(state), state)
+    def write(state: State) -> None:
+        assert writer is not None
+        writer.update(to_sketch(state), state)
 
-    state = this_pass.run(design, state, on_state)
+    state = this_pass.run(design, state, None if writer is None else write)
     return to_sketch(state), state
 
 

@@ -50,7 +50,7 @@ class Pass:
     block_rows: int | None = None
     step: int | None = None
 
-    def run(self, design: Design, state: State, on_state: Callable[[State], None]) -> State:
+    def run(self, design: Design, state: State, on_state: Callable[[State], None] | None) -> State:
         """Add all rows that `state` does not include yet; `on_state` is called with every state
         from which the pass could be resumed.
         """
@@ -75,7 +75,7 @@ class Pass:
         source: PartitionedSource,
         design: Design,
         state: State,
-        on_state: Callable[[State], None],
+        on_state: Callable[[State], None] | None,
     ) -> State:
         job = SketchJob(
             design,
@@ -87,9 +87,12 @@ class Pass:
         )
         if self.step is None:
             return sketch_partitions(source, job)
+        assert on_state is not None
         return sketch_in_steps(source, job, state, self.step, on_state)
 
-    def _run_here(self, design: Design, state: State, on_state: Callable[[State], None]) -> State:
+    def _run_here(
+        self, design: Design, state: State, on_state: Callable[[State], None] | None
+    ) -> State:
         source = self.source
         options = self.options
         sketch_block = BlockSketcher(

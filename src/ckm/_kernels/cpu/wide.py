@@ -18,9 +18,9 @@ from ckm._util.arrays import Array, FloatArray, LabelArray, read_only_view
 from ckm._util.jit import entry, leaf
 from ckm._util.sparse import SparseRows
 
-# Whole numbers that int64 can add up for a block of at most 2**16 rows.
-MAX_ROWS = 2**16
+# Whole numbers that int64 can add up for a block of rows, and what it holds in all.
 _MAX_FAST = 2.0**46
+_MAX_TOTAL = 2.0**63
 
 _NO_WEIGHTS = np.empty(0)
 _NO_ORIGIN = np.empty(0)
@@ -46,8 +46,49 @@ class Reduced(NamedTuple):
     columns: ColumnSums
 
 
-def reduce_rows(design: Design, rows: Any, weights: FloatArray | None = None) -> Reduced:
-    """Project wide rows, dense or sparse, and add up what their projections do not hold."""
+class WideSums:
+    """Sums (s, n) of the unweighted rows of each cell, added up in place, in one array per thread.
+
+    A block may have fewer numbers than there are sums, so that an array for each block would take
+    more time and memory than its rows. Whole numbers have the same sum in any order.
+    """
+
+    def __init__(self, anchors: Anchors) -> None:
+        self._shape = (len(anchors), len(anchors.wide_steps))
+        self._own = threading.local()
+        self._arrays = list[Array]()
+
+    def array_for(self, n_rows: int) -> Array | None:
+        """The array of this thread, for the numbers of so many rows; None if int64 might overflow.
+
+        `note` then tells how large they were.
+        """
+        own = self._own
+        if not hasattr(own, "array"):
+            own.array = np.zeros(self._shape, np.int64)
+            own.bound = 0.0
+            self._arrays.append(own.array)
+        return own.array if own.bound + n_rows * _MAX_FAST <= _MAX_TOTAL else None
+
+    def note(self, n_rows: int, largest: float) -> None:
+        """Note that so many rows, with numbers up to `largest`, were added in this thread."""
+        self._own.bound += n_rows * largest
+
+    def added_to(self, cells: Cells) -> Cells:
+        """The cells with the sums of all threads, which are empty after that."""
+        for array in self._arrays:
+            cells = cells.plus_wide(array)
+        self._arrays.clear()
+        return cells
+
+
+def reduce_rows(
+    design: Design, rows: Any, weights: FloatArray | None = None, sums: WideSums | None = None
+) -> Reduced:
+    """Project wide rows, dense or sparse, and add up what their projections do not hold.
+
+    Wide sums of unweighted rows are added to `sums`, if given, and are then no part of the cells.
+    """
     frequencies, anchors = design
     projection = frequencies.projection
     assert projection is not None
@@ -60,9 +101,8 @@ def reduce_rows(design: Design, rows: Any, weights: FloatArray | None = None) ->
         cells = tally_cells(anchors, frequencies.origin, y, weights, labels)
     if cells is None or cells.anchors.wide_exponents is None:
         return Reduced(y, cells, _sum_columns(projection, rows, weights))
-    wide, columns = _add_up(projection, cells.anchors, rows, weights, labels)
-    whole = Cells(cells.anchors, cells.mass, cells.sums, cells.squares, wide)
-    return Reduced(y, whole, columns)
+    wide, columns = _add_up(projection, cells.anchors, rows, weights, labels, sums)
+    return Reduced(y, cells if wide is None else cells.plus_wide(wide), columns)
 
 
 def projector_for(projection: Projection) -> Projector:
@@ -79,48 +119,45 @@ def _add_up(
     rows: Any,
     weights: FloatArray | None,
     labels: LabelArray,
-) -> tuple[Array, ColumnSums]:
-    """Sums (s, n) of the rows of each cell, and over all rows."""
-    n = projection.n
-    wide: Array = np.zeros((len(anchors), n), np.int64 if weights is None else np.float64)
-    second = np.zeros(n)
+    sums: WideSums | None,
+) -> tuple[Array | None, ColumnSums]:
+    """Sums (s, n) of the rows of each cell, None if they were added to `sums`; and those over all
+    rows.
+    """
+    shared = None if sums is None or weights is not None else sums.array_for(len(labels))
+    wide = shared
+    if wide is None:
+        kind = np.int64 if weights is None else np.float64
+        wide = np.zeros((len(anchors), projection.n), kind)
+    first = np.zeros(projection.n)
+    second = np.zeros(projection.n)
     far = np.zeros(len(labels), np.int64)
+    largest = np.zeros(1)
     scales = read_only_view(1 / anchors.wide_steps)
     beta = _NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, np.float64)
-    count = 0
-    for start in range(0, len(labels), MAX_ROWS):
-        part = slice(start, start + MAX_ROWS)
-        own = beta[part]
-        found = far[count:]
-        n_far = _visit(projection, rows[part], scales, labels[part], own, wide, second, found)
-        far[count : count + n_far] += start
-        count += n_far
-    if count:
-        wide = _add_exactly(projection, anchors, rows[far[:count]], labels[far[:count]], wide)
-    first = wide.sum(axis=0).astype(np.float64) * anchors.wide_steps
-    return wide, ColumnSums(first, second)
+    totals = (scales, labels, beta, wide, first, second, far, largest)
+    n_far = _visit(projection, rows, *totals)
+    if sums is not None and shared is not None:
+        sums.note(len(labels), float(largest[0]))
+    columns = ColumnSums(first, second)
+    if n_far:
+        which = far[:n_far]
+        apart = None if shared is not None else wide
+        return _add_exactly(projection, anchors, rows[which], labels[which], apart), columns
+    return (None if shared is not None else wide), columns
 
 
-def _visit(
-    projection: Projection,
-    rows: Any,
-    scales: FloatArray,
-    labels: LabelArray,
-    beta: FloatArray,
-    wide: Array,
-    second: FloatArray,
-    far: Array,
-) -> int:
-    """Add rows to the sums of their cells; the number of those left out as too large."""
+def _visit(projection: Projection, rows: Any, *totals: Array) -> int:
+    """Add rows to all totals; the number of those left out of the wide sums as too large."""
+    is_weighted = len(totals[2]) > 0
     if isinstance(rows, SparseRows):
-        numbers = _sparse_arrays(rows)
-        add_sparse = _add_weighted_sparse_rows if len(beta) else _add_sparse_rows
-        return int(add_sparse(*numbers, scales, labels, beta, wide, second, far))
+        add_sparse = _add_weighted_sparse_rows if is_weighted else _add_sparse_rows
+        return int(add_sparse(*_sparse_arrays(rows), *totals))
     flat = read_only_view(np.ascontiguousarray(rows).reshape(-1))
     origin = _NO_ORIGIN if projection.origin is None else projection.origin
     x = np.empty(projection.n, np.float32)
-    add = _add_weighted_rows if len(beta) else _add_rows
-    return int(add(flat, origin, x, scales, labels, beta, wide, second, far))
+    add = _add_weighted_rows if is_weighted else _add_rows
+    return int(add(flat, origin, x, *totals))
 
 
 def _sparse_arrays(rows: SparseRows) -> tuple[Array, Array, Array]:
@@ -128,11 +165,13 @@ def _sparse_arrays(rows: SparseRows) -> tuple[Array, Array, Array]:
 
 
 def _add_exactly(
-    projection: Projection, anchors: Anchors, rows: Any, labels: LabelArray, wide: Array
+    projection: Projection, anchors: Anchors, rows: Any, labels: LabelArray, wide: Array | None
 ) -> Array:
     """The sums together with rows of any size, in Python's integers."""
     x = projection.centred(np.asarray(rows)).astype(np.float32).astype(np.float64)
     numbers = np.frompyfunc(int, 1, 1)(np.rint(x / anchors.wide_steps))
+    if wide is None:
+        wide = np.zeros((len(anchors), projection.n), np.int64)
     total = wide.astype(object)
     np.add.at(total, labels, numbers)
     return total
@@ -163,24 +202,28 @@ def _centre(numbers, origin, x):  # type: ignore[no-untyped-def]
 
 
 @entry
-def _add_rows(rows, origin, x, scales, labels, beta, wide, second, far):  # type: ignore[no-untyped-def]
-    """Add rows to the sums of their cells and to the squares. Returns how many were left out of the
-    sums because their numbers are too large; `far` tells which.
+def _add_rows(  # type: ignore[no-untyped-def]
+    rows, origin, x, scales, labels, beta, wide, first, second, far, largest
+):
+    """Add rows to the sums of their cells, and to those over all rows. Returns how many were left
+    out of the former because their numbers are too large; `far` tells which.
     """
     n = len(x)
     n_far = 0
     for r in range(len(labels)):
         _centre(rows[r * n : r * n + n], origin, x)
-        largest = 0.0
+        longest = 0.0
         for c in range(n):
             wide_x = np.float64(x[c])
+            first[c] += wide_x
             second[c] += wide_x * wide_x
             number = abs(wide_x * scales[c])
-            largest = number if number > largest else largest
-        if largest >= _MAX_FAST:
+            longest = number if number > longest else longest
+        if longest >= _MAX_FAST:
             far[n_far] = r
             n_far += 1
             continue
+        largest[0] = max(largest[0], longest)
         sums = wide[labels[r]]
         for c in range(n):
             sums[c] += np.int64(np.rint(np.float64(x[c]) * scales[c]))
@@ -188,33 +231,40 @@ def _add_rows(rows, origin, x, scales, labels, beta, wide, second, far):  # type
 
 
 @entry
-def _add_weighted_rows(rows, origin, x, scales, labels, beta, wide, second, far):  # type: ignore[no-untyped-def]
+def _add_weighted_rows(  # type: ignore[no-untyped-def]
+    rows, origin, x, scales, labels, beta, wide, first, second, far, largest
+):
     n = len(x)
     for r in range(len(labels)):
         _centre(rows[r * n : r * n + n], origin, x)
         sums = wide[labels[r]]
         for c in range(n):
             wide_x = np.float64(x[c])
+            first[c] += beta[r] * wide_x
             second[c] += beta[r] * wide_x * wide_x
             sums[c] += beta[r] * np.rint(wide_x * scales[c])
     return 0
 
 
 @entry
-def _add_sparse_rows(values, columns, starts, scales, labels, beta, wide, second, far):  # type: ignore[no-untyped-def]
+def _add_sparse_rows(  # type: ignore[no-untyped-def]
+    values, columns, starts, scales, labels, beta, wide, first, second, far, largest
+):
     n_far = 0
     for r in range(len(labels)):
-        largest = 0.0
+        longest = 0.0
         for i in range(starts[r], starts[r + 1]):
             c = columns[i]
             wide_x = np.float64(np.float32(values[i]))
+            first[c] += wide_x
             second[c] += wide_x * wide_x
             number = abs(wide_x * scales[c])
-            largest = number if number > largest else largest
-        if largest >= _MAX_FAST:
+            longest = number if number > longest else longest
+        if longest >= _MAX_FAST:
             far[n_far] = r
             n_far += 1
             continue
+        largest[0] = max(largest[0], longest)
         sums = wide[labels[r]]
         for i in range(starts[r], starts[r + 1]):
             c = columns[i]
@@ -224,13 +274,14 @@ def _add_sparse_rows(values, columns, starts, scales, labels, beta, wide, second
 
 @entry
 def _add_weighted_sparse_rows(  # type: ignore[no-untyped-def]
-    values, columns, starts, scales, labels, beta, wide, second, far
+    values, columns, starts, scales, labels, beta, wide, first, second, far, largest
 ):
     for r in range(len(labels)):
         sums = wide[labels[r]]
         for i in range(starts[r], starts[r + 1]):
             c = columns[i]
             wide_x = np.float64(np.float32(values[i]))
+            first[c] += beta[r] * wide_x
             second[c] += beta[r] * wide_x * wide_x
             sums[c] += beta[r] * np.rint(wide_x * scales[c])
     return 0
