@@ -21,10 +21,11 @@ MIN_WIDE_COLUMNS = 64
 MAX_WIDE_SUMS = 20_000_000
 # Anchors per cluster, at least, that are worth such sums.
 MIN_WIDE_CELLS_PER_CLUSTER = 4
-# Beside cells of projected rows there are as many frequencies as coordinates: made embeddings had
-# the same SSE as with five times as many, and a row costs less. But at least so many, up to what
-# other rows have.
-FREQUENCIES_OF_PROJECTED = 1
+# Beside cells of projected rows there are only as many frequencies as it takes to judge the cells,
+# as they cost more of a row's time than all else: made embeddings had the same SSE with these and
+# with five for each coordinate. So many for each unknown coordinate and weight (half of one is the
+# fewest that may decode), and at least so many in all, up to what other rows have.
+FREQUENCIES_OF_PROJECTED = 0.55
 MIN_FREQUENCIES_OF_PROJECTED = 1000
 # The number of columns that wide rows are projected to, where it is not known yet.
 USUAL_AXES = 24

@@ -1,5 +1,6 @@
 """The arguments of `ckm.sketch` as values, and the size of the sketch that follows from them."""
 
+import math
 import os
 import sys
 from dataclasses import dataclass
@@ -132,7 +133,7 @@ class SketchOptions:
         m = resolve_size(self.n_clusters, self.sketch_size, dimension, has_cells)
         if self.sketch_size is not None or self.n_clusters is None or not has_cells:
             return m
-        least = FREQUENCIES_OF_PROJECTED * self.n_clusters * dimension
+        least = math.ceil(FREQUENCIES_OF_PROJECTED * self.n_clusters * (dimension + 1))
         return min(m, max(least, MIN_FREQUENCIES_OF_PROJECTED)) if is_projected else m
 
     def check_metric(self) -> None:
