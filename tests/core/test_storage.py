@@ -217,6 +217,33 @@ def test_golden_file_of_structured_frequencies() -> None:
     assert s.tally.sums[:, 0].tolist() == [1175510751, 3436946]
 
 
+def plain_rows(n: int) -> np.ndarray:
+    """Whole numbers in three groups, without a random generator."""
+    i = np.arange(300)[:, None]
+    j = np.arange(n)[None]
+    numbers = (i * i * 7 + i * (j * j + 3) * 5 + j * 11) % 64 - 32 + 100 * (i % 3)
+    return numbers.astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("version", "n", "fingerprint"),
+    [
+        (3, 2, "37992a1c6125b371bead0aefa0fb678ad4f0707035a504d5c9e600db8abd0cf1"),
+        (4, 12, "b41e495a33856ac365af94c939d25a0b2546981ecc6094dbb82c3627959d6e13"),
+    ],
+)
+def test_golden_files_of_cells_and_of_projected_unit_rows(
+    version: int, n: int, fingerprint: str
+) -> None:
+    """Version 3 added cells; version 4 projections, sums in all columns, and the metric."""
+    path = GOLDEN.with_name(f"v{version}.ckm")
+    s = ckm.load(path)
+    assert serialise(s) == path.read_bytes()
+    assert metadata_of(path.read_bytes())["version"] == version
+    assert s.design.fingerprint == fingerprint
+    assert ckm.sketch(plain_rows(n), like=s) == s, "the same rows have the same bits everywhere"
+
+
 # Other bytes are refused
 
 
