@@ -120,6 +120,26 @@ def test_the_examples_of_unit_rows_run(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(np.load("labels.npy")) == 2000
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
+def test_the_examples_of_wide_rows_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "wide.md").read_text(encoding="utf-8")
+    # Unit rows have a test of their own.
+    sections = [part for part in text.split("\n## ") if not part.startswith("Cosine")]
+    names: dict[str, Any] = {}
+    for language, code in re.findall(r"```(python|sh)\n(.*?)```", "".join(sections), re.DOTALL):
+        if language == "sh":
+            run_shell(code, tmp_path)
+        else:
+            run_python(code, names)
+    assert names["both"].count == 2000
+    assert names["d"] < 384
+    assert names["labels"][0] != names["labels"][1]
+    assert names["centroids"].shape == (3, 2**18)
+    assert len(Path("wide.csv").read_text(encoding="utf-8").splitlines()) == 1 + 5
+
+
 def test_examples_are_short() -> None:
     assert len(EXAMPLES) > 20
     for _, code in EXAMPLES:
