@@ -337,3 +337,16 @@ def test_unit_rows_are_sketched_and_labelled_by_workers(kind: str) -> None:
     solution = ckm.decode(local, 3, random_state=0)
     assert np.array_equal(solution.predict(rows).compute(), solution.predict(here(kind)))
     assert solution.score(rows) == pytest.approx(solution.score(here(kind)), rel=1e-12)
+
+
+def test_wide_rows_are_projected_by_workers() -> None:
+    rng = np.random.default_rng(0)
+    wide = (4 * rng.normal(size=(3, 80)))[rng.integers(3, size=2000)] + rng.normal(size=(2000, 80))
+    rows = COLLECTIONS["array"](pieces(wide, CUTS["skewed"]))
+    local = ckm.sketch(wide, n_clusters=3, random_state=0)
+    assert_same(ckm.sketch(rows, like=local), local)
+    own = ckm.sketch(rows, n_clusters=3, random_state=0)
+    assert own.frequencies.projection is not None
+    assert_same(ckm.sketch(wide, like=own), own)
+    solution = ckm.decode(own, 3, random_state=0)
+    assert np.array_equal(solution.predict(rows).compute(), solution.predict(wide))

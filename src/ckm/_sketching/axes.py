@@ -93,7 +93,8 @@ def choose_projection(
         return Projection(axes, origin, kept_units, share)
     with one_library_thread():
         is_auto = isinstance(wanted, str)
-        tried = min(n, p, max(MIN_TRIED, math.ceil(TRIED_PER_CLUSTER * K), 0), MAX_TRIED)
+        wanted_axes = max(MIN_TRIED, math.ceil(TRIED_PER_CLUSTER * K))
+        tried = max(1, min(n, p, wanted_axes, MAX_TRIED, MAX_ENTRIES // n))
         count = tried if is_auto else int(wanted)
         if count * n > MAX_ENTRIES:
             raise ParameterError(
