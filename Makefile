@@ -148,6 +148,7 @@ bench: $(VENV)/installed-bench
 bench-gpu: $(VENV)/installed-torch
 	$(BIN)/python -m benchmarks.gpu
 	$(BIN)/python -m benchmarks.gpu_decode
+	$(BIN)/python -m benchmarks.gpu_wide
 
 bench-quality: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks.quality

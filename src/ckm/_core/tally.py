@@ -264,6 +264,9 @@ class Tally(Frozen):
         """Whether `other` may be part of these rows, given sums, weight and count of the rest."""
         # Outer bounds of the other rows may be wider than those of all.
         has_bounds = other.count > 0 and other.tight
+        # Projections that are not exact differ in their last bits, and so do their bounds.
+        if self.columns is not None and not (self.exact and other.exact):
+            has_bounds = False
         if has_bounds and ((other.lower < self.lower).any() or (other.upper > self.upper).any()):
             return False
         # Exact sums of the remaining rows are known exactly, others to the rounding of all rows.

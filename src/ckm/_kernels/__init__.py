@@ -84,10 +84,13 @@ class Kernel(Protocol):
         """Whether cells are computed where the sums are, so that they are kept by default."""
         return True
 
-    def plan(self, n_features: int, n_threads: int, on_device: bool = False) -> Plan | None:
+    def plan(
+        self, n_features: int, n_threads: int, on_device: bool = False, is_projected: bool = False
+    ) -> Plan | None:
         """How blocks of rows should be cut; None if the kernel has no preference.
 
-        `on_device` says whether the rows are on a GPU already.
+        `on_device` says whether the rows are on a GPU already, `is_projected` whether they are wide
+        and will be projected.
         """
         return None
 

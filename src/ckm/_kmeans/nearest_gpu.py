@@ -1,8 +1,10 @@
 """The nearest of K centroids on a GPU: float32 scores where they are certain, else distances in
 float64 (see `index` for why that is exact). On a GPU without Triton, float64 decides everything.
+Wide rows in half precision have a kernel of their own (`nearest_short`).
 """
 
 from collections import deque
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from math import isfinite
@@ -12,11 +14,18 @@ import numpy as np
 import torch
 
 from ckm._kmeans.index import CentroidIndex, PreparedCentroids
+from ckm._kmeans.nearest_short import (
+    MIN_COLUMNS,
+    SHORT_TYPES,
+    ShortCentroids,
+    decide_short_rows,
+    label_short_rows,
+)
 from ckm._kmeans.search import NearestSearch, check_width, no_distance
 from ckm._sources import Chunk, Source
 from ckm._sources.adapters import measured_rows
 from ckm._util.checks import EUCLIDEAN
-from ckm._util.device import has_triton
+from ckm._util.device import as_floats, has_triton
 from ckm.errors import NonFiniteError
 
 # Columns up to which the kernel unrolls its loop over them.
@@ -47,7 +56,7 @@ class GpuSearch(NearestSearch):
     def assign(self, source: Source) -> tuple[Any, float]:
         """The label of each row (int32), and the SSE."""
         check_width(source.n_features, self.index.n_features)
-        copies = dict[Any, _DeviceCentroids]()
+        copies = dict[Any, _DeviceCentroids | ShortCentroids]()
         waiting = deque[_Launch]()
         labels = list[Any]()
         sse = 0.0
@@ -73,28 +82,38 @@ class GpuSearch(NearestSearch):
                 parts.append(_squared_distances(piece.double(), C).sqrt().to(kind))
         return torch.cat(parts) if parts else torch.empty((0, K), dtype=kind)
 
-    def _launch(self, chunk: Chunk, copies: "dict[Any, _DeviceCentroids]") -> "_Launch":
+    def _launch(
+        self, chunk: Chunk, copies: "dict[Any, _DeviceCentroids | ShortCentroids]"
+    ) -> "_Launch":
         """Start to label a chunk. Without Triton nothing is computed yet, and the SSE is NaN."""
         x = measured_rows(chunk.rows, self.metric).synchronized()
-        x = x if x.dtype in (torch.float32, torch.float64) else x.double()
+        triton = has_triton(x.device) if self.use_triton is None else self.use_triton
+        is_short = triton and x.dtype in SHORT_TYPES and x.shape[1] >= MIN_COLUMNS
+        x = x if is_short else as_floats(x)
         key = (x.device, x.dtype)
         if key not in copies:
-            dtype = np.float32 if x.dtype == torch.float32 else np.float64
-            copies[key] = _DeviceCentroids.of(self.index.prepared_for(dtype), x.device)
+            dtype = np.float64 if x.dtype == torch.float64 else np.float32
+            kind = ShortCentroids if is_short else _DeviceCentroids
+            copies[key] = kind.of(self.index.prepared_for(dtype), x.device)
         weights = None
         if chunk.weights is not None:
             weights = torch.tensor(chunk.weights, dtype=torch.float64, device=x.device)
         labels = torch.empty(len(x), dtype=torch.int32, device=x.device)
-        triton = has_triton(x.device) if self.use_triton is None else self.use_triton
-        if triton:
-            partial_sse = _label_with_triton(x, copies[key], weights, labels)
-        else:
-            partial_sse = torch.tensor(torch.nan)
-        return _Launch(chunk, x, copies[key], weights, labels, partial_sse)
+        partial_sse = torch.tensor(torch.nan)
+        centroids = copies[key]
+        with torch.cuda.device(x.device) if triton else nullcontext():
+            if isinstance(centroids, ShortCentroids):
+                partial_sse = label_short_rows(x, centroids, weights, labels)
+            elif triton:
+                partial_sse = _label_with_triton(x, centroids, weights, labels)
+        return _Launch(chunk, x, centroids, weights, labels, partial_sse)
 
     def _finish(self, launch: "_Launch", columns: tuple[str, ...] | None) -> float:
         """The SSE of a chunk. Where the kernel's is not finite, float64 decides every row."""
         sse = float(launch.partial_sse.sum())
+        if isinstance(launch.centroids, ShortCentroids):
+            with torch.cuda.device(launch.x.device):
+                sse += decide_short_rows(launch.x, launch.centroids, launch.weights, launch.labels)
         if isfinite(sse):
             return sse
         try:
@@ -166,7 +185,7 @@ class _Launch(NamedTuple):
 
     chunk: Chunk
     x: Any
-    centroids: _DeviceCentroids
+    centroids: _DeviceCentroids | ShortCentroids
     weights: Any
     labels: Any
     partial_sse: Any
@@ -189,7 +208,7 @@ def _label_with_triton(x: Any, centroids: _DeviceCentroids, weights: Any, labels
     partial_sse = torch.empty(programs, dtype=torch.float64, device=x.device)
     is_weighted = weights is not None
     variant = (n, block_size, x.device, x.dtype, x.stride(), x.data_ptr() % 16, not is_weighted)
-    with STREAMS.launching(kernel, *variant), torch.cuda.device(x.device):
+    with STREAMS.launching(kernel, *variant):
         kernel[(programs,)](
             x,
             *x.stride(),

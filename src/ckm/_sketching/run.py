@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ckm._core.cells import Design
 from ckm._kernels import Kernel, kernel_for
@@ -66,9 +66,20 @@ class Pass:
         if isinstance(self.source, PartitionedSource):
             state = self._run_on_engine(self.source, design, state, on_state)
         else:
-            state = self._run_here(design, state, on_state)
+            state = self._planned_for(design)._run_here(design, state, on_state)
         _log.info("sketched %d rows in %.2f s", state.tally.count, time.perf_counter() - started)
         return state
+
+    def _planned_for(self, design: Design) -> "Pass":
+        """The same pass, with blocks for rows that are projected if the design projects them."""
+        source = self.source
+        if design.frequencies.projection is None or not source.is_on_gpu:
+            return self
+        plan = self.kernel.plan(source.n_features, self.n_threads, True, is_projected=True)
+        if plan is None:
+            return self
+        source.prefer_chunk_rows(plan.block_rows)
+        return replace(self, block_rows=plan.block_rows)
 
     def _run_on_engine(
         self,

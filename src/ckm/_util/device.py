@@ -106,6 +106,18 @@ class DeviceRows:
         return self.__array__(dtype)
 
 
+def as_floats(tensor: Any) -> Any:
+    """A tensor in float32 or float64: half precision becomes float32, which is exact, and other
+    numbers float64.
+    """
+    import torch
+
+    if tensor.dtype in (torch.float32, torch.float64):
+        return tensor
+    is_half = tensor.dtype in (torch.float16, torch.bfloat16)
+    return tensor.float() if is_half else tensor.double()
+
+
 def rows_at_once(n_features: int, n_bytes: int = DEVICE_BYTES) -> int:
     """The number of float32 rows that are processed at once, for a budget of bytes."""
     rows = n_bytes // (4 * n_features)

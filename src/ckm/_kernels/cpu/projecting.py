@@ -47,7 +47,7 @@ class Projector:
         else:
             self._project_dense(rows, y)
         if not np.isfinite(y).all():
-            raise _first_nonfinite(self.projection, rows, y)
+            raise first_nonfinite(self.projection, rows, y)
         return y
 
     def _project_dense(self, rows: Array, y: Float32Array) -> None:
@@ -74,7 +74,7 @@ class Projector:
         y[:] = wide[:, :d]
 
 
-def _first_nonfinite(projection: Projection, rows: Any, y: Float32Array) -> NonFiniteError:
+def first_nonfinite(projection: Projection, rows: Any, y: Float32Array) -> NonFiniteError:
     """The error for the first row whose projection is not finite."""
     row = int(np.argmin(np.isfinite(y).all(axis=1)))
     values = np.asarray(rows[row : row + 1], np.float64)[0]

@@ -3,7 +3,8 @@ others are summed.
 
 With at most `EXACT_COLUMNS` columns the sums are bit-identical to those of the CPU. With more
 columns, and for structured frequencies, phases come from the matrix units, with each number as the
-sum of two float16 numbers: such sketches agree to 1e-6 and are marked `exact=False`.
+sum of two float16 numbers: such sketches agree to 1e-6 and are marked `exact=False`. So are those
+of wide rows that are projected, which the matrix units do too (`ckm._kernels.gpu.wide`).
 
 Each call has a stream and buffers of its own, so a pass in a few threads keeps a GPU busy while
 rows are copied, and uses every GPU there is. A GPU without Triton runs the plain kernel of
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ckm._core.cells import Anchors, Cells
+from ckm._core.cells import Anchors, Cells, Design
 from ckm._core.frequencies import Frequencies
 from ckm._core.moments import has_full_moment
 from ckm._core.pool import Pool
@@ -26,12 +27,14 @@ from ckm._core.tally import Tally
 from ckm._kernels import Kernel, Plan
 from ckm._kernels import torch as plain
 from ckm._kernels.cpu import dense
+from ckm._kernels.cpu.wide import Reduced
 from ckm._kernels.gpu.sampling import draw_pool
 from ckm._kernels.gpu.streams import STREAMS, StreamPool
 from ckm._util.arrays import Array, FloatArray
 from ckm._util.device import (
     DEVICE_BYTES,
     DeviceRows,
+    as_floats,
     has_triton,
     is_on_gpu,
     is_tensor,
@@ -39,10 +42,14 @@ from ckm._util.device import (
 )
 
 EXACT_COLUMNS = 64  # columns up to which the exact kernel is as fast as the matrix units
+PROJECTED_COLUMNS = 12  # the same for projections, which are not exact anyway
 STAGED_BYTES = 2**26  # bytes of rows from the CPU that are summed at once
 _COPYING_THREADS = 12  # threads per GPU that copy rows to it, at most
 _SUMMING_THREADS = 2  # threads per GPU that keep it busy with rows that are there
 _MEMORY_PARTS = 64  # a block takes at most this fraction of a GPU's memory
+# The same for rows on a GPU that are projected: nothing but projections and the numbers of cells is
+# made of them, and the fewer blocks, the fewer sums are copied to the CPU.
+_PROJECTED_MEMORY_PARTS = 16
 _CHECKED_ROWS = 300  # rows that show whether a GPU is bit-identical to the CPU
 
 _log = logging.getLogger(__name__)
@@ -145,17 +152,38 @@ class GpuKernel(Kernel):
                     found = tallying.sum_cells(anchors, origin, there)
             return found.collected()
 
+    def reduce(self, design: Design, rows: Any, weights: FloatArray | None = None) -> Reduced:
+        """Projections, cells and sums over columns; on the CPU without Triton."""
+        if not len(rows):
+            return super().reduce(design, rows, weights)
+        with self._lane_for(rows) as (lane, there, turn):
+            if not self._has_triton(lane.device):
+                return super().reduce(design, rows, weights)
+            from ckm._kernels.gpu import wide
+
+            with turn:
+                there = there.synchronized() if isinstance(there, DeviceRows) else there
+                variant = (design.fingerprint, lane.device, there.dtype, there.stride())
+                alignment = there.data_ptr() % 16
+                with self._streams.launching(wide, *variant, alignment, weights is None):
+                    found = wide.sum_wide(design, there, weights)
+            return found.collected()
+
     @property
     def keeps_cells(self) -> bool:
         """Whether there is a kernel for cells: with Triton."""
         return all(map(self._has_triton, self._gpus()))
 
-    def plan(self, n_features: int, n_threads: int, on_device: bool = False) -> Plan | None:
+    def plan(
+        self, n_features: int, n_threads: int, on_device: bool = False, is_projected: bool = False
+    ) -> Plan | None:
         """Blocks that are worth a launch, and as many threads as keep every GPU busy."""
         gpus = self._gpus()
         memory = min(torch.cuda.get_device_properties(gpu).total_memory for gpu in gpus)
-        most = DEVICE_BYTES if on_device else self._staged_bytes
-        block_rows = rows_at_once(n_features, min(memory // _MEMORY_PARTS, most))
+        n_bytes = min(memory // _MEMORY_PARTS, DEVICE_BYTES if on_device else self._staged_bytes)
+        if on_device and is_projected:
+            n_bytes = memory // _PROJECTED_MEMORY_PARTS
+        block_rows = rows_at_once(n_features, n_bytes)
         per_gpu = _SUMMING_THREADS if on_device else _COPYING_THREADS
         return Plan(block_rows, min(per_gpu * len(gpus), max(2, n_threads)))
 
@@ -204,13 +232,15 @@ class GpuKernel(Kernel):
         device = lane.device
         with turn:
             rows = rows.synchronized() if isinstance(rows, DeviceRows) else rows
-            rows = rows if rows.dtype in (torch.float32, torch.float64) else rows.double()
+            rows = as_floats(rows)
             beta = None if weights is None else lane.copied("weights", weights)
             if not self._has_triton(device):
                 return self._plain_tally(frequencies, rows, beta)
             from ckm._kernels.gpu import launch
 
-            split = frequencies.n > EXACT_COLUMNS or frequencies.signs is not None
+            is_projected = frequencies.projection is not None
+            most = PROJECTED_COLUMNS if is_projected else EXACT_COLUMNS
+            split = frequencies.n > most or frequencies.signs is not None
             # whatever Triton compiles a kernel of its own for
             variant = (
                 frequencies.m,
@@ -228,7 +258,7 @@ class GpuKernel(Kernel):
                     exact = False
                 else:
                     found = launch.exact_sums(frequencies, rows, beta)
-                    exact = self._exactness(frequencies, device)
+                    exact = not is_projected and self._exactness(frequencies, device)
         sums, notes = found.collected()
         sums = sums if exact else sums.astype(np.float64)
         return _as_tally(frequencies, rows, weights, sums, notes)

@@ -188,3 +188,88 @@ def nearest_in_many_columns(  # type: ignore[no-untyped-def]
             weights, labels, R, N, WEIGHTED,
         )  # fmt: skip
     tl.store(parts + tl.program_id(0), tl.sum(total, axis=0))
+
+
+@triton.jit(do_not_specialize=["count", "blocks"])
+def nearest_to_short_rows(  # type: ignore[no-untyped-def]
+    rows, by_row, by_column, factor, high, low, halves, bounds, blocks, centroids, names, weights,
+    labels, parts, count, n,
+    R: tl.constexpr, C: tl.constexpr, K: tl.constexpr, WEIGHTED: tl.constexpr,
+):  # fmt: skip
+    """Labels of R rows in half precision, by products on the matrix units; -1 for rows in doubt,
+    and the sum of the squared distances of the others.
+
+    The matrix units lose none of the bits of rows. Centroids (blocks K, n) are the sum of `high`,
+    of as many bits as they take, and `low`. The units truncate when they add, so that they add C
+    columns only.
+    """
+    l = tl.program_id(0).to(tl.int64) * R + tl.arange(0, R)
+    there = l < count
+    scale = tl.load(factor)
+    best = tl.full([R], float("inf"), tl.float32)
+    second = tl.full([R], float("inf"), tl.float32)
+    which = tl.zeros([R], tl.int32)
+    norm = tl.zeros([R], tl.float32)
+    for block in range(blocks):
+        k = block * K + tl.arange(0, K)
+        product = tl.zeros([R, K], tl.float32)
+        norm = tl.zeros([R], tl.float32)
+        for start in range(0, n, C):
+            c = start + tl.arange(0, C)
+            mask = there[:, None] & (c < n)[None, :]
+            at = l[:, None] * by_row + c[None, :].to(tl.int64) * by_column
+            x = tl.load(rows + at, mask=mask, other=0.0).to(tl.float32)
+            norm += tl.sum(x * x, axis=1)
+            place = k[None, :].to(tl.int64) * n + c[:, None]
+            q = tl.load(low + place, mask=(c < n)[:, None], other=0.0)
+            p = tl.load(high + place, mask=(c < n)[:, None], other=0.0)
+            part = tl.dot(x, q, input_precision="tf32")
+            product += tl.dot(x, p, part, input_precision="tf32")
+        score = tl.load(halves + k)[None, :] + scale * product
+        # a row with NaN is in doubt, with any centroid
+        score = tl.where(score == score, score, float("inf"))
+        best, second, which = _compare(score, block, best, second, which, K, 1)
+    sure = _is_sure(scale * scale * norm, best, second, bounds) & there
+    squares = tl.zeros([R], tl.float64)
+    for start in range(0, n, C):
+        c = start + tl.arange(0, C)
+        mask = sure[:, None] & (c < n)[None, :]
+        at = l[:, None] * by_row + c[None, :].to(tl.int64) * by_column
+        x = tl.load(rows + at, mask=mask, other=0.0).to(tl.float64)
+        gap = x - tl.load(centroids + which[:, None] * n + c[None, :], mask=mask, other=0.0)
+        squares += tl.sum(gap * gap, axis=1)
+    tl.store(labels + l, tl.where(sure, tl.load(names + which, mask=sure, other=0), -1), mask=there)
+    if WEIGHTED:
+        squares = squares * tl.load(weights + l, mask=there, other=0.0)
+    tl.store(parts + tl.program_id(0), tl.sum(squares, axis=0))
+
+
+@triton.jit(do_not_specialize=["count", "distinct"])
+def decide_rows(  # type: ignore[no-untyped-def]
+    rows, by_row, by_column, chosen, count, transposed, distinct, names, labels, least_squares, n,
+    R: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    """Labels and squared distances in float64 of the chosen rows; infinite if none is finite.
+
+    Distances are summed in the order of the columns, as on the CPU, so that rows halfway between
+    two centroids get the same label. Centroids are transposed, (n, distinct).
+    """
+    i = tl.program_id(0) * R + tl.arange(0, R)
+    there = i < count
+    l = tl.load(chosen + i, mask=there, other=0)
+    least = tl.full([R], float("inf"), tl.float64)
+    which = tl.zeros([R], tl.int32)
+    for start in range(0, distinct, K):
+        k = start + tl.arange(0, K)
+        squares = tl.zeros([R, K], tl.float64)
+        for d in range(n):
+            x = tl.load(rows + l * by_row + d * by_column, mask=there, other=0.0).to(tl.float64)
+            c = tl.load(transposed + d * distinct + k, mask=k < distinct, other=0.0)
+            gap = x[:, None] - c[None, :]
+            squares += gap * gap
+        is_finite = (squares == squares) & (k < distinct)[None, :]
+        own, place = tl.min(tl.where(is_finite, squares, float("inf")), axis=1, return_indices=True)
+        which = tl.where(own < least, start + place, which)
+        least = tl.minimum(least, own)
+    tl.store(labels + l, tl.load(names + which, mask=there, other=0), mask=there)
+    tl.store(least_squares + i, least, mask=there)
