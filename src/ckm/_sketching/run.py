@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from ckm._core.cells import Design
+from ckm._core.frequencies import Frequencies
 from ckm._kernels import Kernel, kernel_for
 from ckm._sketching.accumulate import BlockSketcher, State, accumulate
 from ckm._sketching.jobs import SketchJob, sketch_in_steps, sketch_partitions
@@ -16,6 +17,7 @@ from ckm._sources.blocks import split_blocks
 from ckm._sources.engines.base import PartitionedSource
 from ckm._sources.prefetch import read
 from ckm._sources.settings import BLOCK_ROWS
+from ckm._util.checks import EUCLIDEAN
 from ckm._util.device import resolve_device
 from ckm._util.parallel import thread_count
 from ckm._util.progress import rows_bar
@@ -65,21 +67,28 @@ class Pass:
         )
         if isinstance(self.source, PartitionedSource):
             state = self._run_on_engine(self.source, design, state, on_state)
+        elif self.source.is_on_gpu and _is_projected_only(frequencies):
+            state = self._in_large_blocks(design, state, on_state)
         else:
-            state = self._planned_for(design)._run_here(design, state, on_state)
+            state = self._run_here(design, state, on_state)
         _log.info("sketched %d rows in %.2f s", state.tally.count, time.perf_counter() - started)
         return state
 
-    def _planned_for(self, design: Design) -> "Pass":
-        """The same pass, with blocks for rows that are projected if the design projects them."""
+    def _in_large_blocks(
+        self, design: Design, state: State, on_state: Callable[[State], None] | None
+    ) -> State:
+        """Run it with the blocks that rows on a GPU have if nothing but projections is made of
+        them. Other passes over the source get chunks as before.
+        """
         source = self.source
-        if design.frequencies.projection is None or not source.is_on_gpu:
-            return self
+        before = source.chunk_rows
         plan = self.kernel.plan(source.n_features, self.n_threads, True, is_projected=True)
-        if plan is None:
-            return self
-        source.prefer_chunk_rows(plan.block_rows)
-        return replace(self, block_rows=plan.block_rows)
+        block_rows = before if plan is None else plan.block_rows
+        source.prefer_chunk_rows(block_rows)
+        try:
+            return replace(self, block_rows=block_rows)._run_here(design, state, on_state)
+        finally:
+            source.prefer_chunk_rows(before)
 
     def _run_on_engine(
         self,
@@ -123,6 +132,11 @@ class Pass:
                 on_rows=on_rows,
                 on_state=on_state,
             )
+
+
+def _is_projected_only(frequencies: Frequencies) -> bool:
+    """Whether rows are projected as they are, without a copy of them."""
+    return frequencies.projection is not None and frequencies.metric == EUCLIDEAN
 
 
 def plan_pass(source: Source, options: PassOptions) -> Pass:

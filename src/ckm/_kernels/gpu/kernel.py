@@ -27,7 +27,7 @@ from ckm._core.tally import Tally
 from ckm._kernels import Kernel, Plan
 from ckm._kernels import torch as plain
 from ckm._kernels.cpu import dense
-from ckm._kernels.cpu.wide import Reduced
+from ckm._kernels.cpu.wide import Reduced, WideSums
 from ckm._kernels.gpu.sampling import draw_pool
 from ckm._kernels.gpu.streams import STREAMS, StreamPool
 from ckm._util.arrays import Array, FloatArray
@@ -152,13 +152,21 @@ class GpuKernel(Kernel):
                     found = tallying.sum_cells(anchors, origin, there)
             return found.collected()
 
-    def reduce(self, design: Design, rows: Any, weights: FloatArray | None = None) -> Reduced:
-        """Projections, cells and sums over columns; on the CPU without Triton."""
+    def reduce(
+        self,
+        design: Design,
+        rows: Any,
+        weights: FloatArray | None = None,
+        sums: WideSums | None = None,
+    ) -> Reduced:
+        """Projections, cells and sums over columns; on the CPU without Triton. Blocks on a GPU are
+        large, so that wide sums are part of their cells.
+        """
         if not len(rows):
-            return super().reduce(design, rows, weights)
+            return super().reduce(design, rows, weights, sums)
         with self._lane_for(rows) as (lane, there, turn):
             if not self._has_triton(lane.device):
-                return super().reduce(design, rows, weights)
+                return super().reduce(design, rows, weights, sums)
             from ckm._kernels.gpu import wide
 
             with turn:

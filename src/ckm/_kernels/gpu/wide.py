@@ -40,7 +40,7 @@ _FARTHEST = 60_000.0
 _SHORT = (torch.float16, torch.bfloat16)
 
 
-class WideSums(NamedTuple):
+class DeviceSums(NamedTuple):
     """What a GPU is computing of a block of wide rows."""
 
     design: Design
@@ -82,13 +82,13 @@ class WideSums(NamedTuple):
         return error
 
 
-def sum_wide(design: Design, rows: Any, weights: FloatArray | None = None) -> WideSums:
+def sum_wide(design: Design, rows: Any, weights: FloatArray | None = None) -> DeviceSums:
     """Start to project rows (count, n) on a GPU, and to add them up."""
     frequencies, anchors = design
     projection = frequencies.projection
     assert projection is not None
     device = rows.device
-    rows = rows if rows.is_floating_point() else rows.double()
+    rows = rows.byte() if rows.dtype == torch.bool else rows
     beta = None if weights is None else torch.tensor(weights, device=device)
     y = project(projection, rows)
     is_finite = torch.isfinite(y).all()
@@ -96,14 +96,14 @@ def sum_wide(design: Design, rows: Any, weights: FloatArray | None = None) -> Wi
     if anchors is None:
         pieces = _Pieces.of(torch.zeros(len(rows), dtype=torch.int32, device=device), 1)
         columns = pieces.sums(rows, origin, beta)[0]
-        return WideSums(design, rows, weights, y, is_finite, columns, None)
+        return DeviceSums(design, rows, weights, y, is_finite, columns, None)
     centre = _tensor(frequencies.origin, device)
     pieces = _Pieces.of(nearest(anchors, y, centre), len(anchors))
     narrow = pieces.sums(y, centre, beta)
     wide = pieces.sums(rows, origin, beta)
     mass = pieces.mass(beta)
     cells = (mass, narrow, wide[:, 0] if anchors.wide_exponents is not None else mass)
-    return WideSums(design, rows, weights, y, is_finite, wide.sum(dim=0), cells)
+    return DeviceSums(design, rows, weights, y, is_finite, wide.sum(dim=0), cells)
 
 
 def project(projection: Projection, rows: Any) -> Any:
