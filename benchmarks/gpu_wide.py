@@ -82,11 +82,13 @@ def one_cluster(X: torch.Tensor) -> float:
 
 
 def timed_runs(run: Callable[[int], Any]) -> tuple[list[float], list[Any]]:
-    """Return the seconds and the results of a run for each seed, after one that compiles."""
-    run(len(SEEDS))
+    """Return the seconds and the results of a run for each seed, after a first one that compiles:
+    the shapes of kernels may depend on the seed.
+    """
     times = []
     results = []
     for seed in SEEDS:
+        run(seed)
         torch.cuda.synchronize()
         began = time.perf_counter()
         results.append(run(seed))

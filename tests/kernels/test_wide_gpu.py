@@ -184,3 +184,23 @@ def test_many_axes_and_no_cells(rows: "torch.Tensor") -> None:
         here = ckm.sketch(rows.float().cpu().numpy(), like=found)
         np.testing.assert_allclose(found.z, here.z, atol=3e-6)
         np.testing.assert_allclose(found.tally.columns.first, here.tally.columns.first, rtol=1e-5)
+
+
+def test_whole_numbers_are_projected_as_they_are() -> None:
+    there = torch.tensor(20 * embeddings(5000), device="cuda").to(torch.int8)
+    found = ckm.sketch(there, n_clusters=K, random_state=0)
+    here = ckm.sketch(there.cpu().numpy(), like=found)
+    np.testing.assert_allclose(found.z, here.z, atol=2e-6)
+    np.testing.assert_array_equal(found.tally.columns.first, here.tally.columns.first)
+
+
+def test_unit_rows_in_half_precision(rows: "torch.Tensor") -> None:
+    found = ckm.sketch(rows, n_clusters=K, metric="cosine", random_state=0)
+    here = ckm.sketch(rows.float().cpu().numpy(), like=found)
+    assert not found.exact
+    np.testing.assert_allclose(found.z, here.z, atol=2e-6)
+    model = ckm.CompressiveKMeans(K, metric="cosine", random_state=0).fit(rows)
+    other = ckm.CompressiveKMeans(K, metric="cosine", random_state=0).fit(
+        rows.float().cpu().numpy()
+    )
+    assert model.inertia_ == pytest.approx(other.inertia_, rel=1e-2)

@@ -1,5 +1,6 @@
 """Sketches of wide rows: projected to a few numbers, with sums over cells in all columns."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -224,3 +225,20 @@ def test_a_matrix_need_not_be_orthonormal() -> None:
     assert np.allclose(projection.reduce(lifted), y, atol=1e-4)
     s = ckm.sketch(X, n_clusters=4, projection=axes, random_state=0)
     assert s.frequencies.n == 6
+
+
+def test_rounded_projections_can_be_subtracted_although_bounds_differ_in_the_last_bits() -> None:
+    whole = LIKE.tally
+    part = ckm.sketch(X[:200], like=LIKE).tally
+    rounded = replace(
+        part,
+        sums=part.sums.astype(np.float64),
+        lower=part.lower - 1e-6,
+        upper=part.upper + 1e-6,
+    )
+    assert (rounded.lower < whole.lower).any() or (rounded.upper > whole.upper).any()
+    left = whole - rounded
+    assert left.count == N - 200
+    exact = replace(rounded, sums=part.sums)
+    with pytest.raises(MismatchError):
+        whole - exact
