@@ -225,6 +225,11 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
         "many_points_per_cluster",
         "many_steps",
     ),
+    "few cells per cluster, and 50 towns on a map (`benchmarks/quality.py --rivals`)": (
+        "several_clusters",
+        "several_placing_runs",
+        "few_means_per_cluster",
+    ),
     "structured frequencies and very large sketches (`benchmarks/structured.py`)": (
         "min_transform_columns",
         "max_single_entries",

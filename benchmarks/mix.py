@@ -7,10 +7,13 @@ makes them again.
 
 import math
 
+from ckm._core.defaults import MIN_JUDGES
+from ckm._core.laws import determines_centroids
 from ckm._core.moments import second_moment_shape
 
-# Share of the bytes that frequencies take. They only have to judge the cells, for which few are
-# enough; the more there are, the better is what they decode if the cells are stale.
+# Share of the bytes that frequencies take, if it buys as many numbers as there are unknowns: if the
+# cells are stale, the frequencies are decoded alone, the better the more there are.
+# Fewer can only judge the cells, for which `MIN_JUDGES` are enough.
 FREQUENCY_SHARE = 0.1
 
 
@@ -39,10 +42,11 @@ def mix_sizes(budget: int, n_clusters: int, n: int) -> tuple[int, int]:
     """Return the numbers of frequencies and of cells for K clusters in a budget of bytes.
 
     >>> mix_sizes(8000, 10, 10), mix_sizes(64_000, 10, 10)
-    ((55, 49), (400, 415))
+    ((16, 54), (400, 415))
     """
-    least = -(-n_clusters * (n + 1) // 2)  # as many numbers as there are unknowns
-    m = max(least, int(FREQUENCY_SHARE * budget / 16))
+    m = int(FREQUENCY_SHARE * budget / 16)
+    if not determines_centroids(m, n_clusters, n):
+        m = MIN_JUDGES
     return m, (budget - sketch_bytes(m, 0, n)) // feature_bytes(n)
 
 

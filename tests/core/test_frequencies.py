@@ -234,3 +234,10 @@ def test_a_sketch_needs_as_many_numbers_as_there_are_unknowns() -> None:
     require_enough_frequencies(m=15, n_clusters=10, n_features=2)
     with pytest.raises(ParameterError, match=r"m = 14 .*\(30 unknowns\).* sketch_size=100 \(5 K n"):
         require_enough_frequencies(m=14, n_clusters=10, n_features=2)
+
+
+def test_beside_cells_a_sketch_needs_as_many_numbers_as_judge_them() -> None:
+    require_enough_frequencies(m=16, n_clusters=50, n_features=2, n_cells=100)
+    for m, n_cells in ((15, 100), (16, 99)):
+        with pytest.raises(ParameterError, match=f"m = {m} .* too small for 50 clusters"):
+            require_enough_frequencies(m, n_clusters=50, n_features=2, n_cells=n_cells)

@@ -15,6 +15,7 @@ from ckm._decoding.sample import SampledRows
 from ckm._decoding.settings import DEFAULT
 from ckm._kmeans.assign import Centroids
 from ckm._sources.arrays import ArraySource
+from ckm.errors import ParameterError
 
 
 def relative_sse(X: np.ndarray, centroids: np.ndarray) -> float:
@@ -106,6 +107,49 @@ def test_few_frequencies_judge_few_cells() -> None:
     assert np.sqrt(found.cost / problem.m) > 0.03
     assert Status.SMALL_SKETCH not in {finding.status for finding in found.findings}
     assert relative_sse(X, found.centroids) < 1.05
+
+
+def test_fewer_frequencies_than_unknowns_judge_cells() -> None:
+    X = skewed()
+    s = ckm.sketch(X, n_clusters=12, sketch_size=16, cells=120, random_state=0)
+    found = ckm.decode(s, 12, random_state=0)
+    assert found.status is Status.OK
+    assert relative_sse(X, found.centroids) < 1.01
+    fitted = ckm.CompressiveKMeans(12, sketch_size=16, cells=120, random_state=0).fit(X)
+    assert relative_sse(X, fitted.cluster_centers_) < 1.01
+
+
+def test_stale_cells_are_used_and_said_if_frequencies_are_too_few_without_them() -> None:
+    X = skewed()
+    X = X[np.argsort(X[:, 0])]
+    first = ckm.sketch(X[:2000], n_clusters=12, sketch_size=16, cells=120, random_state=0)
+    found = ckm.decode(ckm.sketch(X, like=first), 12, random_state=0)
+    assert found.status is Status.STALE_CELLS
+    assert "16 frequencies are too few to find 12 centroids without the cells" in found.message
+    assert np.isfinite(found.centroids).all()
+    assert (found.weights > 0).all()
+
+
+def test_a_sketch_that_only_judges_needs_its_cells() -> None:
+    s = ckm.sketch(skewed(), n_clusters=12, sketch_size=16, cells=120, random_state=0)
+    with pytest.raises(ParameterError, match="too small for 12 clusters"):
+        ckm.decode(s.without_cells(), 12)
+    with pytest.raises(ParameterError, match="too small for 12 clusters"):
+        ckm.decode(s, 12, decoder="clompr")
+    with pytest.raises(ParameterError, match="too small for 61 clusters"):
+        ckm.decode(s, 61)
+    with pytest.raises(ParameterError, match="too small for 12 clusters"):
+        ckm.CompressiveKMeans(12, sketch_size=16, decoder="clompr").fit(skewed(100))
+    with pytest.raises(ParameterError, match="too small for 12 clusters"):
+        ckm.sketch(skewed(100), n_clusters=12, sketch_size=16, cells=0)
+
+
+def test_few_means_have_all_runs_refined_and_dozens_of_clusters_more_runs() -> None:
+    assert [DEFAULT.placing_runs(K) for K in (3, 10, 29, 30, 50, 100, 1000)] == [
+        *(20, 6, 5, 10, 10, 5, 1)
+    ]
+    assert DEFAULT.refinements(10, means=119) == DEFAULT.placing_runs(10)
+    assert DEFAULT.refinements(10, means=120) == DEFAULT.refined_runs
 
 
 @pytest.mark.parametrize("distance", [1e3, 1e6])

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import gammaincc, gammainccinv
 
 from ckm._core import hadamard
+from ckm._core.defaults import MIN_CELLS_PER_CLUSTER, MIN_JUDGES
 from ckm._messages import Argument
 from ckm._util.arrays import FloatArray, SignArray
 from ckm.errors import ParameterError
@@ -137,13 +138,21 @@ def find_law(name: str) -> Law:
         ) from None
 
 
-def require_enough_frequencies(m: int, n_clusters: int, n_features: int) -> None:
-    """Require at least as many numbers in a sketch as there are unknowns to decode.
+def determines_centroids(m: int, n_clusters: int, n_features: int) -> bool:
+    """Whether a sketch has at least as many numbers as there are unknowns to decode.
 
     A sketch has m complex numbers; K centroids with their weights are K (n + 1) real ones.
     """
-    unknowns = n_clusters * (n_features + 1)
-    if 2 * m < unknowns:
+    return 2 * m >= n_clusters * (n_features + 1)
+
+
+def require_enough_frequencies(m: int, n_clusters: int, n_features: int, n_cells: int = 0) -> None:
+    """Require a sketch that determines the centroids, or cells to place them on and frequencies
+    that judge the cells.
+    """
+    has_cells = n_cells >= MIN_CELLS_PER_CLUSTER * n_clusters and m >= MIN_JUDGES
+    if not has_cells and not determines_centroids(m, n_clusters, n_features):
+        unknowns = n_clusters * (n_features + 1)
         enough = FREQUENCIES_PER_PARAMETER * n_clusters * n_features
         raise ParameterError(
             f"A sketch of m = {m} frequencies is too small for {n_clusters} clusters in dimension "

@@ -90,8 +90,8 @@ def decode(
     Raises
     ------
     ParameterError
-        If an argument is out of range, if the sketch is too small for so many clusters, or if
-        `init` needs rows and there are none.
+        If an argument is out of range, if the sketch is too small for so many clusters and has
+        fewer than two cells for each, or if `init` needs rows and there are none.
     DataError
         If the sketch has fewer rows than clusters, or if `rows` does not have the data's shape.
 
@@ -117,7 +117,7 @@ def decode(
     K = check_whole_number(n_clusters, "n_clusters", 1)
     replicates = check_whole_number(n_init, "n_init", 1)
     name, search = resolve_decoder(decoder)
-    _require_decodable(sketch, K)
+    _require_decodable(sketch, K, name)
     run = Run(
         name=name,
         search=search,
@@ -246,7 +246,7 @@ def resolve_decoder(name: str) -> tuple[str, Decoder]:
     return name, DECODERS[name]
 
 
-def _require_decodable(sketch: Sketch, K: int) -> None:
+def _require_decodable(sketch: Sketch, K: int, decoder: str) -> None:
     """Refuse what is no sketch, an empty one, and one too small for K clusters."""
     if not isinstance(sketch, Sketch):
         raise ParameterError(
@@ -259,7 +259,21 @@ def _require_decodable(sketch: Sketch, K: int) -> None:
             "rows to it first."
         )
     require_rows(sketch.count, K)
-    require_enough_frequencies(sketch.frequencies.m, K, sketch.frequencies.n)
+    require_size(sketch, K, decoder)
+
+
+def require_size(sketch: Sketch, K: int, decoder: str) -> None:
+    """Refuse a sketch with too few frequencies for K clusters, unless the decoder of this name
+    places centroids on the cells that it has.
+    """
+    cells = sketch.cells if uses_cells(decoder) else None
+    n_cells = 0 if cells is None else len(cells.anchors)
+    require_enough_frequencies(sketch.frequencies.m, K, sketch.frequencies.n, n_cells)
+
+
+def uses_cells(decoder: str) -> bool:
+    """Whether the decoder of this name places centroids on cells."""
+    return resolve_decoder(decoder)[0] == "density"
 
 
 def require_rows(count: int, K: int, where: str = "The data") -> None:

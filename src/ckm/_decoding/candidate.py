@@ -32,7 +32,8 @@ class Candidate(NamedTuple):
         How far the SSE may be from the smallest, judged by measures that explain the sketch as
         well.
     has_stale_cells : bool
-        Whether the sketch has cells that do not explain it, so that they were not used.
+        Whether the sketch has cells that do not explain it: they were not used, unless there are
+        too few frequencies to do without (`is_counted`).
     """
 
     C: FloatArray

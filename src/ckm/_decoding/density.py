@@ -4,8 +4,8 @@ The branches, in order:
 
 - all rows of the data are in the pool: k-means on them;
 - one cluster: the mean;
-- the sketch has cells that explain it: k-means on points drawn from them, and on outliers that are
-  known from the pool;
+- the sketch has cells that explain it, or fewer frequencies than unknowns beside them: k-means on
+  points drawn from the cells, and on outliers that are known from the pool;
 - outliers are known from the pool: they are taken out of the sketch, the ensemble recovers the
   measure of the other rows;
 - outliers are below the sketch's detection limit: the ensemble recovers the measure of the bulk,
@@ -71,7 +71,9 @@ def _decode_cells(
     rows: SampledRows | None,
     rng: np.random.Generator,
 ) -> Candidate | None:
-    """Centroids placed on the measure of the cells, if the sketch certifies it."""
+    """Centroids placed on the measure of the cells, if the sketch certifies it, or if it has too
+    few frequencies to do without.
+    """
     settings = problem.settings
     outliers = None
     if rows is not None:
@@ -81,7 +83,8 @@ def _decode_cells(
             outliers = rows.only(is_known).themselves()
             cells = cells.without(outliers)
     cost = cells.cost(problem.objective, outliers)
-    if not _are_certified(problem, cells, cost, K):
+    is_certified = _are_certified(problem, cells, cost, K)
+    if not is_certified and problem.determines(K):
         return None
     means = _joined(cells.means, cells.shares, outliers)
     count = settings.points_on_cells(K)
@@ -101,6 +104,7 @@ def _decode_cells(
         known_weights=known_weights,
         is_counted=True,
         doubt=_doubt_of_cells(problem, cells, C, outliers, rng),
+        has_stale_cells=not is_certified,
     )
 
 

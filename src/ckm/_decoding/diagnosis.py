@@ -40,7 +40,8 @@ class Status(StrEnum):
     SMALL_SKETCH
         The sketch has too few frequencies for so many clusters.
     STALE_CELLS
-        The cells do not explain the sketch, and were not used.
+        The cells do not explain the sketch. They were not used, unless there are fewer frequencies
+        than the centroids without them need.
     OTHER_AXES
         Rows vary across the axes that they were projected to, more than those of the sample did.
     OTHER_SPREAD
@@ -123,7 +124,7 @@ def diagnose(
     findings = (
         # Few frequencies can judge cells that they could not replace.
         None if found.is_counted else _find_small_sketch(problem, K),
-        _find_stale_cells() if found.has_stale_cells else None,
+        _find_stale_cells(problem, found) if found.has_stale_cells else None,
         _find_other_spread(problem) if was_searched else None,
         _find_low_frequencies(problem, found) if was_searched else None,
         _find_unexplained(problem, cost, remedies) if was_searched else None,
@@ -187,10 +188,16 @@ def _find_small_sketch(problem: Problem, K: int) -> Finding | None:
     return Finding(Status.SMALL_SKETCH, sentence)
 
 
-def _find_stale_cells() -> Finding:
+def _find_stale_cells(problem: Problem, found: Candidate) -> Finding:
+    used = "centroids come from the frequencies alone"
+    if found.is_counted:
+        used = (
+            f"{problem.m} frequencies are too few to find {len(found.C)} centroids without the "
+            "cells, so these were used, and the SSE may be far above that of k-means"
+        )
     sentence = Message(
         "The cells do not explain the sketch, as if the rows had moved since their anchors were "
-        "chosen: centroids come from the frequencies alone. Sketch the rows anew, without ",
+        f"chosen: {used}. Sketch the rows anew, without ",
         Argument("like", ...),
         ", or shuffle data that is read in order.",
     )

@@ -25,7 +25,7 @@ def place_from_few(
     is_small = len(few[0]) * K < settings.min_gpu_placing_pairs
     device = None if is_small else problem.device
     runs = [place(*few, K, rng, n_init=2, device=device) for _ in range(settings.placing_runs(K))]
-    starts = _best_of(runs, settings.refined_runs)
+    starts = _best_of(runs, settings.refinements(K, len(few[0])))
     refine = partial(place, *many, K, rng, 0, search=False, device=problem.device)
     return min((refine(C) for C in starts), key=itemgetter(2))
 

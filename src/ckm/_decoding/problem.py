@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ckm._core.laws import COARSE_RATIO
+from ckm._core.laws import COARSE_RATIO, determines_centroids
 from ckm._core.moments import SecondMoment
 from ckm._core.sketch import Sketch
 from ckm._decoding.cells import CellMeasure
@@ -114,6 +114,12 @@ class Problem:
     def can_stand_alone(self, K: int) -> bool:
         """Whether there are enough frequencies to decode K clusters without cells."""
         return self.m >= self.settings.min_frequencies_per_coordinate * K * self.n
+
+    def determines(self, K: int) -> bool:
+        """Whether there are at least as many numbers as K centroids have. With fewer, frequencies
+        can only judge cells.
+        """
+        return determines_centroids(self.m, K, self.n)
 
     @cached_property
     def objective(self) -> Objective:

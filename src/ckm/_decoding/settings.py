@@ -282,13 +282,21 @@ class Settings:
     # Runs of breathing k-means on the means of atoms or cells. With few clusters, of which some may
     # be outliers, there are fewer ways out of a local minimum, and runs are fast:
     # `few_clusters_times_runs` is their number times K, up to a maximum. With many clusters runs
-    # differ little, and are slow: `many_clusters_times_runs`. Between the two there are five.
+    # differ little, and are slow: `many_clusters_times_runs`. Between the two there are five, and
+    # ten where runs often end in different local minima, from `several_clusters` on: on maps of 50
+    # towns ten instead of five took 0.11 % off the mean SSE, and 0.06 s more.
     usual_placing_runs: int = 5
     max_placing_runs: int = 20
     few_clusters_times_runs: int = 60
     many_clusters_times_runs: int = 500
+    several_clusters: int = 30
+    several_placing_runs: int = 10
     # How many of these runs, the best ones, many points refine and compare.
     refined_runs: int = 3
+    # Means of atoms or cells per cluster, below which they hardly show which runs are the best, so
+    # that all runs are refined: with five cells per cluster of china.jpg this lowered the mean SSE
+    # by 0.1 %.
+    few_means_per_cluster: int = 12
 
     # --- Diagnosis -------------------------------------------------------------------------------
 
@@ -359,7 +367,14 @@ class Settings:
     def placing_runs(self, K: int) -> int:
         """The number of runs of breathing k-means on the means of atoms or cells."""
         most = max(1, min(self.max_placing_runs, self.many_clusters_times_runs // K))
-        return min(most, max(self.usual_placing_runs, self.few_clusters_times_runs // K))
+        is_several = self.several_clusters <= K
+        usual = self.several_placing_runs if is_several else self.usual_placing_runs
+        return min(most, max(usual, self.few_clusters_times_runs // K))
+
+    def refinements(self, K: int, means: int) -> int:
+        """How many of these runs on so many means are refined on points."""
+        is_few = means < self.few_means_per_cluster * K
+        return self.placing_runs(K) if is_few else self.refined_runs
 
 
 DEFAULT = Settings()

@@ -57,10 +57,12 @@ def choose_design(
         frequencies = model.frequencies
         _check_columns(model, source)
         check_agreement(model, options)
-        resolve_size(options.n_clusters, frequencies.m, frequencies.n)
+        design = design_like(model, options)
+        n_cells = 0 if design.anchors is None else len(design.anchors)
+        resolve_size(options.n_clusters, frequencies.m, frequencies.n, n_cells)
         if frequencies.projection is not None:
             source.stay_sparse()
-        return design_like(model, options)
+        return design
     n = source.n_features
     m = options.check(n)
     if options.projects(n):

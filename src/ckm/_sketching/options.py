@@ -115,7 +115,7 @@ class SketchOptions:
         dimension = self.expected_dimension(n_features)
         if dimension != n_features and isinstance(self.projection, str):
             # How many axes will be chosen is not known yet.
-            resolve_size(self.n_clusters, self.sketch_size, 1)
+            resolve_size(self.n_clusters, self.sketch_size, 1, self.cells)
             m = self.sketch_size or self.size_for(dimension, is_projected=True)
         else:
             m = self.size_for(dimension, is_projected=dimension != n_features)
@@ -129,9 +129,8 @@ class SketchOptions:
 
     def size_for(self, dimension: int, *, is_projected: bool = False) -> int:
         """The number m of frequencies in this dimension."""
-        has_cells = bool(self.cells)
-        m = resolve_size(self.n_clusters, self.sketch_size, dimension, has_cells)
-        if self.sketch_size is not None or self.n_clusters is None or not has_cells:
+        m = resolve_size(self.n_clusters, self.sketch_size, dimension, self.cells)
+        if self.sketch_size is not None or self.n_clusters is None or not self.cells:
             return m
         least = math.ceil(FREQUENCIES_OF_PROJECTED * self.n_clusters * (dimension + 1))
         return min(m, max(least, MIN_FREQUENCIES_OF_PROJECTED)) if is_projected else m
@@ -213,17 +212,20 @@ def _memory_size() -> int:
 
 
 def resolve_size(
-    n_clusters: int | None, sketch_size: int | None, n_features: int, has_cells: bool = False
+    n_clusters: int | None, sketch_size: int | None, n_features: int, cells: int | str = 0
 ) -> int:
     """The number m of frequencies: `sketch_size`, or five for each of the K n coordinates to be
     found (Section 4.3), or fewer beside cells if there are many columns or clusters.
+
+    `cells` is the number of anchors that are asked for, or that there are.
     """
     if n_clusters is not None:
         n_clusters = check_whole_number(n_clusters, "n_clusters", 1)
     if sketch_size is not None:
         m = check_whole_number(sketch_size, "sketch_size", 1)
         if n_clusters is not None:
-            require_enough_frequencies(m, n_clusters, n_features)
+            n_cells = check_cells(cells) if cells != "auto" else CELLS_PER_CLUSTER * n_clusters
+            require_enough_frequencies(m, n_clusters, n_features, n_cells)
         return m
     if n_clusters is None:
         raise ParameterError(
@@ -235,7 +237,7 @@ def resolve_size(
         )
     coordinates = n_clusters * n_features
     m = FREQUENCIES_PER_PARAMETER * coordinates
-    if not has_cells:
+    if not cells:
         return m
     affordable = MAX_WORK_BESIDE_CELLS * coordinates // (n_features + WORK_PER_PAIR)
     least = MIN_FREQUENCIES_BESIDE_CELLS * coordinates

@@ -159,14 +159,15 @@ def _check_frequencies(options: dict[str, Any], sketch: Sketch) -> None:
     if not options["cells"] and sketch.cells is not None:
         raise ValueError("no cells were asked for")
     if options["like"] is not None:
-        resolve_size(asked.n_clusters, f.m, f.n)
+        n_cells = 0 if sketch.cells is None else len(sketch.cells.anchors)
+        resolve_size(asked.n_clusters, f.m, f.n, n_cells)
         if options["like"] != sketch.design.fingerprint:
             raise ValueError("the frequencies are not those of the sketch that was given")
         return
     # Without rows for a pilot, there are no anchors, although cells were asked for.
     sizes = {
         replace(asked, cells=cells).size_for(f.n, is_projected=f.projection is not None)
-        for cells in (0, options["cells"])
+        for cells in ({options["cells"]} if asked.sketch_size else {0, options["cells"]})
     }
     if isinstance(options["projection"], int) and options["projection"] != f.n:
         raise ValueError("the rows are not projected as the options ask")

@@ -12,10 +12,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ckm._core.defaults import DEFAULT_POOL
-from ckm._core.laws import require_enough_frequencies
 from ckm._core.pool import Pool
 from ckm._core.sketch import Sketch
-from ckm._decoding.api import decode, require_rows, resolve_decoder
+from ckm._decoding.api import decode, require_rows, require_size, uses_cells
 from ckm._decoding.diagnosis import Status
 from ckm._decoding.solution import Solution
 from ckm._decoding.starts import FROM_ROWS, require_init
@@ -338,12 +337,12 @@ def check_parameters(
     dimension = asked.expected_dimension(model.n_features_in_)
     # How many axes "auto" chooses is not known yet.
     is_open = dimension != model.n_features_in_ and isinstance(model.projection, str)
-    resolve_size(n_clusters, size, 1 if is_open else dimension)
-    resolve_decoder(model.decoder)
+    cells = model.cells if uses_cells(model.decoder) else 0
+    resolve_size(n_clusters, size, 1 if is_open else dimension, cells)
     resolve_device(model.device)
     require_init(model.init, has_rows=rows is not None or has_pool)
     if sketch is not None:
-        require_enough_frequencies(sketch.frequencies.m, n_clusters, sketch.frequencies.n)
+        require_size(sketch, n_clusters, model.decoder)
     if rows is None:
         return
     if isinstance(rows.source, PartitionedSource) and model.polish:
