@@ -228,6 +228,7 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "few cells per cluster, and 50 towns on a map (`benchmarks/quality.py --rivals`)": (
         "several_clusters",
         "several_placing_runs",
+        "agreeing_error",
         "few_means_per_cluster",
     ),
     "structured frequencies and very large sketches (`benchmarks/structured.py`)": (

@@ -6,6 +6,7 @@ from operator import itemgetter
 import numpy as np
 
 from ckm._decoding.problem import Problem
+from ckm._decoding.settings import Settings
 from ckm._kmeans.breathing import place
 from ckm._util.arrays import FloatArray
 
@@ -24,7 +25,9 @@ def place_from_few(
     settings = problem.settings
     is_small = len(few[0]) * K < settings.min_gpu_placing_pairs
     device = None if is_small else problem.device
-    runs = [place(*few, K, rng, n_init=2, device=device) for _ in range(settings.placing_runs(K))]
+    runs = list[Placement]()
+    while len(runs) < settings.placing_runs(K) and not _have_agreed(runs, K, settings):
+        runs.append(place(*few, K, rng, n_init=2, device=device))
     starts = _best_of(runs, settings.refinements(K, len(few[0])))
     refine = partial(place, *many, K, rng, 0, search=False, device=problem.device)
     return min((refine(C) for C in starts), key=itemgetter(2))
@@ -51,3 +54,13 @@ def _best_of(runs: list[Placement], count: int) -> list[FloatArray]:
         if len(best) < count and not (best and np.isclose(run[2], best[-1][2], rtol=1e-6, atol=0)):
             best.append(run)
     return [C for C, _, _ in best]
+
+
+def _have_agreed(runs: list[Placement], K: int, settings: Settings) -> bool:
+    """Whether most of the usual number of runs are as good as the best of them, so that no more
+    are needed where there may be more.
+    """
+    if settings.several_clusters > K or len(runs) != settings.usual_placing_runs:
+        return False
+    errors = [error for _, _, error in runs]
+    return bool(np.median(errors) <= (1 + settings.agreeing_error) * min(errors))
