@@ -170,6 +170,18 @@ def test_without_a_seed_the_seed_of_the_checkpoint_is_used(folder: Path) -> None
     )
 
 
+@pytest.mark.filterwarnings("ignore:Left out")
+def test_a_pass_whose_frequencies_only_judge_cells_resumes(folder: Path) -> None:
+    few = {"n_clusters": 12, "sketch_size": 16, "cells": 60}
+    interrupt(5, Stop(), **few)
+    whole = ckm.sketch(PATTERN, **(OPTIONS | few))
+    assert serialise(resume(**few)) == serialise(whole)
+    like = {"like": whole, "n_clusters": 12, "sketch_size": None, "scale": "auto"}
+    Path("s.part").unlink()
+    interrupt(5, Stop(), **like)
+    assert serialise(resume(**like)) == serialise(whole)
+
+
 _KILLED = """
 import warnings, ckm
 warnings.simplefilter("ignore")
