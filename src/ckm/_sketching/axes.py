@@ -102,15 +102,20 @@ def choose_projection(
                 Argument("projection", max(1, MAX_ENTRIES // n)),
                 ", or hash the rows to fewer columns.",
             )
-        sample = _Centred(_as_matrix(rows[:: -(-p // MAX_ROWS)]), mean, units)
+        step = -(-p // MAX_ROWS)
+        sample = _Centred(_as_matrix(rows[::step]), mean, units)
         if isinstance(rows, SparseRows):
             axes, y = _sparse_axes(sample, deviations, count, rng)
         else:
             axes, y = _principal_axes(sample, count, rng)
         if is_auto:
             axes = axes[: _choose_count(y, K, rng)]
-        variances = (y[:, : len(axes)].astype(np.float64) ** 2).mean(axis=0)
-    share = min(1.0, float(variances.sum()) / total) if total > 0 else None
+        share = None
+        if total > 0:
+            # Axes fit the rows that they were found on better than others.
+            unseen = _Centred(_as_matrix(rows[step - 1 :: step]), mean, units)
+            along = unseen.times(np.ascontiguousarray(axes.T)).astype(np.float64)
+            share = min(1.0, float((along**2).mean(axis=0).sum()) / total)
     return Projection(axes, origin, kept_units, share)
 
 

@@ -13,6 +13,7 @@ from ckm._core.defaults import (
     DEFAULT_DISTRIBUTION,
     FREQUENCIES_OF_PROJECTED,
     MAX_FREQUENCIES_BESIDE_CELLS,
+    MAX_FREQUENCIES_OF_PROJECTED,
     MAX_WORK_BESIDE_CELLS,
     MIN_FREQUENCIES_BESIDE_CELLS,
     MIN_FREQUENCIES_OF_PROJECTED,
@@ -133,7 +134,8 @@ class SketchOptions:
         if self.sketch_size is not None or self.n_clusters is None or not self.cells:
             return m
         least = math.ceil(FREQUENCIES_OF_PROJECTED * self.n_clusters * (dimension + 1))
-        return min(m, max(least, MIN_FREQUENCIES_OF_PROJECTED)) if is_projected else m
+        few = max(MIN_FREQUENCIES_OF_PROJECTED, min(least, MAX_FREQUENCIES_OF_PROJECTED))
+        return min(m, few) if is_projected else m
 
     def check_metric(self) -> None:
         """Refuse an unknown metric, and standardised columns of rows of unit length."""

@@ -5,6 +5,8 @@ but the projections is kept of it in between.
 """
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +23,8 @@ from ckm._util.sparse import SparseRows
 # Whole numbers that int64 can add up for a block of rows, and what it holds in all.
 _MAX_FAST = 2.0**46
 _MAX_TOTAL = 2.0**63
+# Numbers of all arrays of `WideSums` together, where one does not have more: 320 MB.
+_MAX_SHARED = 40_000_000
 
 _NO_WEIGHTS = np.empty(0)
 _NO_ORIGIN = np.empty(0)
@@ -46,8 +50,21 @@ class Reduced(NamedTuple):
     columns: ColumnSums
 
 
+class _Slot:
+    """An array of sums, and a bound of its numbers."""
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self.array: Array = np.zeros(shape, np.int64)
+        self.bound = 0.0
+
+    def has_room(self, n_rows: int) -> bool:
+        """Whether int64 holds the sums once so many rows are added."""
+        return self.bound + n_rows * _MAX_FAST <= _MAX_TOTAL
+
+
 class WideSums:
-    """Sums (s, n) of the unweighted rows of each cell, added up in place, in one array per thread.
+    """Sums (s, n) of the unweighted rows of each cell, added up in place in a few arrays, one for
+    each thread if they are small.
 
     A block may have fewer numbers than there are sums, so that an array for each block would take
     more time and memory than its rows. Whole numbers have the same sum in any order.
@@ -55,30 +72,27 @@ class WideSums:
 
     def __init__(self, anchors: Anchors) -> None:
         self._shape = (len(anchors), len(anchors.wide_steps))
-        self._own = threading.local()
-        self._arrays = list[Array]()
+        most = max(1, _MAX_SHARED // max(1, self._shape[0] * self._shape[1]))
+        self._permits = threading.Semaphore(most)
+        self._free = list[_Slot]()
 
-    def array_for(self, n_rows: int) -> Array | None:
-        """The array of this thread, for the numbers of so many rows; None if int64 might overflow.
-
-        `note` then tells how large they were.
-        """
-        own = self._own
-        if not hasattr(own, "array"):
-            own.array = np.zeros(self._shape, np.int64)
-            own.bound = 0.0
-            self._arrays.append(own.array)
-        return own.array if own.bound + n_rows * _MAX_FAST <= _MAX_TOTAL else None
-
-    def note(self, n_rows: int, largest: float) -> None:
-        """Note that so many rows, with numbers up to `largest`, were added in this thread."""
-        self._own.bound += n_rows * largest
+    @contextmanager
+    def borrowed(self) -> Iterator[_Slot]:
+        """An array that no other thread adds to meanwhile; waits if all are in use."""
+        with self._permits:
+            try:
+                slot = self._free.pop()
+            except IndexError:
+                slot = _Slot(self._shape)
+            try:
+                yield slot
+            finally:
+                self._free.append(slot)
 
     def added_to(self, cells: Cells) -> Cells:
-        """The cells with the sums of all threads, which are empty after that."""
-        for array in self._arrays:
-            cells = cells.plus_wide(array)
-        self._arrays.clear()
+        """The cells with all sums, which are empty after that."""
+        while self._free:
+            cells = cells.plus_wide(self._free.pop().array)
         return cells
 
 
@@ -124,11 +138,37 @@ def _add_up(
     """Sums (s, n) of the rows of each cell, None if they were added to `sums`; and those over all
     rows.
     """
-    shared = None if sums is None or weights is not None else sums.array_for(len(labels))
-    wide = shared
-    if wide is None:
-        kind = np.int64 if weights is None else np.float64
-        wide = np.zeros((len(anchors), projection.n), kind)
+    if sums is not None and weights is None:
+        with sums.borrowed() as slot:
+            if slot.has_room(len(labels)):
+                added = _add_to(slot.array, projection, anchors, rows, None, labels)
+                slot.bound += len(labels) * added.largest
+                return added.beyond, added.columns
+    kind = np.int64 if weights is None else np.float64
+    own = np.zeros((len(anchors), projection.n), kind)
+    added = _add_to(own, projection, anchors, rows, weights, labels)
+    return (own if added.beyond is None else own + added.beyond), added.columns
+
+
+class _Added(NamedTuple):
+    """What was added to wide sums: the sums over all columns, the largest number, and the sums of
+    rows beyond int64, which were left out.
+    """
+
+    columns: ColumnSums
+    largest: float
+    beyond: Array | None
+
+
+def _add_to(
+    wide: Array,
+    projection: Projection,
+    anchors: Anchors,
+    rows: Any,
+    weights: FloatArray | None,
+    labels: LabelArray,
+) -> _Added:
+    """Add rows to the sums (s, n) of their cells."""
     first = np.zeros(projection.n)
     second = np.zeros(projection.n)
     far = np.zeros(len(labels), np.int64)
@@ -136,15 +176,11 @@ def _add_up(
     scales = read_only_view(1 / anchors.wide_steps)
     beta = _NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, np.float64)
     totals = (scales, labels, beta, wide, first, second, far, largest)
-    n_far = _visit(projection, rows, *totals)
-    if sums is not None and shared is not None:
-        sums.note(len(labels), float(largest[0]))
-    columns = ColumnSums(first, second)
-    if n_far:
-        which = far[:n_far]
-        apart = None if shared is not None else wide
-        return _add_exactly(projection, anchors, rows[which], labels[which], apart), columns
-    return (None if shared is not None else wide), columns
+    which = far[: _visit(projection, rows, *totals)]
+    beyond = None
+    if len(which):
+        beyond = _exact_sums(projection, anchors, rows[which], labels[which])
+    return _Added(ColumnSums(first, second), float(largest[0]), beyond)
 
 
 def _visit(projection: Projection, rows: Any, *totals: Array) -> int:
@@ -164,15 +200,11 @@ def _sparse_arrays(rows: SparseRows) -> tuple[Array, Array, Array]:
     return read_only_view(rows.values), read_only_view(rows.columns), read_only_view(rows.starts)
 
 
-def _add_exactly(
-    projection: Projection, anchors: Anchors, rows: Any, labels: LabelArray, wide: Array | None
-) -> Array:
-    """The sums together with rows of any size, in Python's integers."""
+def _exact_sums(projection: Projection, anchors: Anchors, rows: Any, labels: LabelArray) -> Array:
+    """The sums of rows of any size, in Python's integers."""
     x = projection.centred(np.asarray(rows)).astype(np.float32).astype(np.float64)
     numbers = np.frompyfunc(int, 1, 1)(np.rint(x / anchors.wide_steps))
-    if wide is None:
-        wide = np.zeros((len(anchors), projection.n), np.int64)
-    total = wide.astype(object)
+    total = np.zeros((len(anchors), projection.n), object)
     np.add.at(total, labels, numbers)
     return total
 
