@@ -6,10 +6,26 @@ _NEEDED_BY = {
     "dask": ["_sources/engines/dask.py"],
     "pyspark": ["_sources/engines/spark.py"],
     "ray": ["_sources/engines/ray.py"],
-    "torch": ["_kernels/torch.py", "_kernels/gpu", "_kmeans/*_gpu.py", "_decoding/*_gpu.py"],
+    "torch": [
+        "_kernels/torch.py",
+        "_kernels/gpu",
+        "_kmeans/*_gpu.py",
+        "_kmeans/nearest_short.py",
+        "_decoding/*_gpu.py",
+        "_sources/*_gpu.py",
+    ],
     "triton": [
         f"_kernels/gpu/{name}.py"
-        for name in ("cells", "keys", "launch", "nearest", "phases", "tallying")
+        for name in (
+            "cells",
+            "keys",
+            "launch",
+            "nearest",
+            "phases",
+            "projecting",
+            "tallying",
+            "wide",
+        )
     ],
 }
 

@@ -28,9 +28,9 @@ TRIED_PER_CLUSTER = 1.25
 MAX_TRIED = 128
 # Numbers of axes to choose from.
 CHOICES = (8, 12, 16, 24, 32, 48, 64, 96, 128)
-# The share of the sum of squares that k-means explains along all axes that are tried, which lies
-# along the chosen ones.
-KEPT_SHARE = 0.99
+# The share of the sum of squares that k-means explains, which is left if rows are assigned by the
+# chosen axes instead of all that are tried.
+KEPT_SHARE = 0.998
 # Directions beyond the axes that are asked for, and rounds, of the randomised decomposition: the
 # last of the axes are then right to about a per cent of their variance.
 OVERSAMPLING = 10
@@ -206,11 +206,11 @@ def _straightened(columns: Float32Array) -> Float32Array:
 
 
 def _choose_count(y: Float32Array, K: int, rng: np.random.Generator) -> int:
-    """How many of the axes (p, D) hold what k-means explains, judged by rows that it did not see.
+    """How many of the axes (p, D) k-means needs, judged by rows that it did not see.
 
-    Clusters of half of the rows explain, along axis j, sum_k n_k c_kj c'_kj of the other half,
-    whose means are c'. Chance adds nothing to it on average, and a poor local minimum spreads over
-    the axes as a good one does.
+    Centroids of half of the rows explain a sum of squares of the other half, along all axes. With
+    fewer axes the same centroids get other rows, and explain less of them: chance adds nothing to
+    it, and whether the centroids are the best ones hardly matters.
     """
     order = rng.permutation(len(y))
     seen, unseen = y[order[::2]], y[order[1::2]]
@@ -220,24 +220,29 @@ def _choose_count(y: Float32Array, K: int, rng: np.random.Generator) -> int:
     points = WeightedPoints(seen.astype(np.float64), np.ones(len(seen)), subtract=True)
     C = kmeans_plus_plus(points, K, rng, stop_when_covered=True).astype(np.float32)
     for _ in range(LLOYD_ITERATIONS):
-        C, _ = _means(seen, _nearest(seen, C), C)
-    means, mass = _means(unseen, _nearest(unseen, C), C)
-    explained = np.maximum((mass[:, None] * C * means).sum(axis=0), 0.0)
-    reached = np.cumsum(explained)
-    needed = 1 + int(np.searchsorted(reached, KEPT_SHARE * reached[-1]))
-    return next((count for count in CHOICES if needed <= count < y.shape[1]), int(y.shape[1]))
+        C = _means(seen, _nearest(seen, C), C)
+    enough = KEPT_SHARE * _explained(unseen, C, y.shape[1])
+    for count in CHOICES:
+        if count < y.shape[1] and _explained(unseen, C, count) >= enough:
+            return count
+    return int(y.shape[1])
 
 
-def _means(y: Float32Array, labels: LabelArray, C: Float32Array) -> tuple[Float32Array, FloatArray]:
-    """The mean of the rows of each label (K, D), C where there are none; and their number (K,)."""
-    mass = np.bincount(labels, minlength=len(C)).astype(np.float64)
+def _explained(y: Float32Array, C: Float32Array, count: int) -> float:
+    """The sum of squares of rows that centroids explain, which are assigned by the first axes."""
+    labels = _nearest(y[:, :count], C[:, :count])
+    left = ((y - C[labels]).astype(np.float64) ** 2).sum()
+    return float((y.astype(np.float64) ** 2).sum() - left)
+
+
+def _means(y: Float32Array, labels: LabelArray, C: Float32Array) -> Float32Array:
+    """The mean of the rows of each label (K, D); C where there are none."""
+    mass = np.bincount(labels, minlength=len(C))[:, None]
     members = sparse.csr_array(
         (np.ones(len(labels), np.float32), (labels, np.arange(len(labels)))),
         shape=(len(C), len(labels)),
     )
-    sums = members @ y
-    means = np.where(mass[:, None] > 0, sums / np.maximum(mass, 1)[:, None], C)
-    return means.astype(np.float32), mass
+    return np.where(mass > 0, (members @ y) / np.maximum(mass, 1), C).astype(np.float32)
 
 
 def _nearest(y: Float32Array, C: Float32Array) -> LabelArray:
