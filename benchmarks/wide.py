@@ -301,12 +301,14 @@ def _over_chunks(names: list[str], K: int, seed: int) -> np.ndarray:
 def _peak(code: str) -> float:
     """The peak memory, in MB, of a process that runs `fit` of some code."""
     program = (
-        "import resource, numpy as np, ckm\nfrom scipy import sparse\n"
+        "import numpy as np, ckm\nfrom scipy import sparse\n"
         "from ckm import CompressiveKMeans as M\n"
-        f"{code}\nfit()\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+        # Not what getrusage says: that includes the process that started this one.
+        f"{code}\nfit()\nprint(open('/proc/self/status').read())"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    return float(done.stdout.split()[-1])
+    lines = done.stdout.decode().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
 def measure_growth(arguments: argparse.Namespace, clock: Clock) -> None:

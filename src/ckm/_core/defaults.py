@@ -27,13 +27,10 @@ MIN_WIDE_COLUMNS = 64
 MAX_WIDE_SUMS = 20_000_000
 # Anchors per cluster, at least, that are worth such sums.
 MIN_WIDE_CELLS_PER_CLUSTER = 4
-# Beside cells of projected rows there are only as many frequencies as it takes to judge the cells,
-# as they cost more of a row's time than all else: made embeddings had the same SSE with these and
-# with five for each coordinate. So many for each unknown coordinate and weight (half of one is the
-# fewest that decode without cells), and so many in all, at least and at most.
-FREQUENCIES_OF_PROJECTED = 0.55
-MIN_FREQUENCIES_OF_PROJECTED = 1000
-MAX_FREQUENCIES_OF_PROJECTED = 2000
+# Beside cells of projected rows there are at most so many frequencies: enough to judge the cells.
+# They cost more of a row's time than all else, and made embeddings had the same SSE with these and
+# with five for each coordinate.
+MAX_FREQUENCIES_OF_PROJECTED = 1000
 # The number of columns that wide rows are projected to, where it is not known yet.
 USUAL_AXES = 24
 # Rows that `fit` samples beside the sketch: enough to start from and to keep outliers, and at ten

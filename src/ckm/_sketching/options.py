@@ -1,6 +1,5 @@
 """The arguments of `ckm.sketch` as values, and the size of the sketch that follows from them."""
 
-import math
 import os
 import sys
 from dataclasses import dataclass
@@ -11,12 +10,10 @@ import numpy as np
 from ckm._core.defaults import (
     CELLS_PER_CLUSTER,
     DEFAULT_DISTRIBUTION,
-    FREQUENCIES_OF_PROJECTED,
     MAX_FREQUENCIES_BESIDE_CELLS,
     MAX_FREQUENCIES_OF_PROJECTED,
     MAX_WORK_BESIDE_CELLS,
     MIN_FREQUENCIES_BESIDE_CELLS,
-    MIN_FREQUENCIES_OF_PROJECTED,
     MIN_WIDE_COLUMNS,
     USUAL_AXES,
 )
@@ -133,9 +130,7 @@ class SketchOptions:
         m = resolve_size(self.n_clusters, self.sketch_size, dimension, self.cells)
         if self.sketch_size is not None or self.n_clusters is None or not self.cells:
             return m
-        least = math.ceil(FREQUENCIES_OF_PROJECTED * self.n_clusters * (dimension + 1))
-        few = max(MIN_FREQUENCIES_OF_PROJECTED, min(least, MAX_FREQUENCIES_OF_PROJECTED))
-        return min(m, few) if is_projected else m
+        return min(m, MAX_FREQUENCIES_OF_PROJECTED) if is_projected else m
 
     def check_metric(self) -> None:
         """Refuse an unknown metric, and standardised columns of rows of unit length."""
