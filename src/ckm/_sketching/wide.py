@@ -30,6 +30,8 @@ from ckm.errors import NonFiniteError
 
 # Numbers of the sample, at most: 64 MB in float32.
 MAX_SAMPLED_NUMBERS = 2**24
+# Rows for each column, at least: with fewer, axes are those of chance where all columns have noise.
+ROWS_PER_COLUMN = 8
 # Numbers of a block of rows: 32 MB in float32.
 _BLOCK_NUMBERS = 2**23
 _MIN_BLOCK_ROWS = 256
@@ -62,8 +64,10 @@ def wide_block_rows(n: int) -> int:
 def wide_sample_rows(options: SketchOptions, n: int, is_sparse: bool = False) -> int:
     """How many wide rows to sample."""
     s = options.cells if isinstance(options.cells, int) else 0
-    wanted = max(MIN_ROWS, ROWS_PER_ANCHOR * s) if s else PILOT_ROWS
-    return wanted if is_sparse else max(PILOT_ROWS, min(wanted, MAX_SAMPLED_NUMBERS // n))
+    if is_sparse:
+        return max(MIN_ROWS, ROWS_PER_ANCHOR * s)
+    wanted = max(PILOT_ROWS, ROWS_PER_COLUMN * n, ROWS_PER_ANCHOR * s)
+    return max(PILOT_ROWS, min(wanted, MAX_SAMPLED_NUMBERS // n))
 
 
 def summarise_source(source: Source, options: SketchOptions, seed: int) -> PilotSummary:
