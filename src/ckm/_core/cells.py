@@ -290,15 +290,10 @@ class Cells(Frozen):
         variances = lengths - ((means * self.anchors.metric) ** 2).sum(axis=1)
         return mass, means, np.maximum(variances, 0.0)
 
-    def wide_means(self) -> FloatArray:
-        """The means (c, w) of the cells that have rows, relative to the origin of the projection,
-        in the columns of the data.
-        """
-        assert self.wide is not None
-        return np.hstack(list(self.wide_means_in_parts()))
-
     def wide_means_in_parts(self) -> Iterator[FloatArray]:
-        """The same, some columns at a time, so that little of it is in memory."""
+        """The means (c, w) of the cells that have rows, relative to the origin of the projection,
+        in the columns of the data: some columns at a time, so that little of it is in memory.
+        """
         assert self.wide is not None
         rows = np.flatnonzero(self.mass > 0)
         mass = self.mass[rows].astype(np.float64)

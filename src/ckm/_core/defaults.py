@@ -21,8 +21,8 @@ MIN_CELLS_PER_CLUSTER = 2
 # Frequencies that judge at least: their RMS residual is off by a fifth, and told sorted rows from
 # others on every set tried.
 MIN_JUDGES = 16
-# Wide rows, of more columns than this, are projected to a few numbers; sums of cells in all columns
-# are kept up to so many numbers.
+# Rows of so many columns and more are projected to a few numbers; sums of cells in all columns are
+# kept up to so many numbers.
 MIN_WIDE_COLUMNS = 64
 MAX_WIDE_SUMS = 20_000_000
 # Anchors per cluster, at least, that are worth such sums.

@@ -20,8 +20,6 @@ from ckm._util.parallel import one_library_thread
 from ckm._util.sparse import SparseRows
 from ckm.errors import ParameterError
 
-# Columns from which on projection="auto" projects.
-MIN_COLUMNS = 64
 # Axes that are tried: at least, for each cluster, and at most.
 MIN_TRIED = 32
 TRIED_PER_CLUSTER = 1.25

@@ -23,7 +23,7 @@ from ckm._sketching.pilot import PILOT_ROWS, pilot_from_rows
 from ckm._sketching.scale import PilotSummary, summarise_pilot
 from ckm._sources import Source
 from ckm._sources.settings import BLOCK_ROWS
-from ckm._util.arrays import FloatArray
+from ckm._util.arrays import BoolArray, FloatArray
 from ckm._util.random import stream
 from ckm._util.sparse import SparseRows
 from ckm.errors import NonFiniteError
@@ -35,6 +35,8 @@ ROWS_PER_COLUMN = 8
 # Numbers of a block of rows: 32 MB in float32.
 _BLOCK_NUMBERS = 2**23
 _MIN_BLOCK_ROWS = 256
+# Rows that are dense at a time where a value that is not finite is looked for.
+_ROWS_AT_ONCE = 64
 
 
 def wide_options(options: SketchOptions, n: int) -> SketchOptions:
@@ -80,10 +82,18 @@ def summarise_source(source: Source, options: SketchOptions, seed: int) -> Pilot
     except NonFiniteError as error:
         # Now rather than late in the pass.
         for chunk in source.chunks():
-            with np.errstate(over="ignore"):
-                seen = np.asarray(chunk.rows).astype(np.float32)
-            chunk.require_finite(source.columns, values=seen, ignore_weightless=True)
+            for start in range(0, len(chunk.rows), _ROWS_AT_ONCE):
+                some = chunk.where(_between(len(chunk.rows), start, start + _ROWS_AT_ONCE))
+                with np.errstate(over="ignore"):
+                    seen = np.asarray(some.rows).astype(np.float32)
+                some.require_finite(source.columns, values=seen, ignore_weightless=True)
         raise error
+
+
+def _between(count: int, low: int, high: int) -> BoolArray:
+    """A mask of `count` rows that is true from `low` to `high`."""
+    numbers = np.arange(count)
+    return (numbers >= low) & (numbers < high)
 
 
 def summarise_wide(

@@ -114,7 +114,9 @@ class _Dense(NamedTuple):
 
 
 @entry
-def _project_rows(rows, origin, axes, starts, x, transposed, scores, y):  # type: ignore[no-untyped-def]
+def _project_rows(  # type: ignore[no-untyped-def]
+    rows, origin, axes, starts, x, transposed, scores, y
+):
     n = axes.shape[1]
     for start in range(0, len(y), PANEL):
         size = min(PANEL, len(y) - start)
@@ -133,7 +135,9 @@ def _project_rows(rows, origin, axes, starts, x, transposed, scores, y):  # type
 
 
 @entry
-def _project_sparse_rows(values, columns, starts, by_column, y, width):  # type: ignore[no-untyped-def]
+def _project_sparse_rows(  # type: ignore[no-untyped-def]
+    values, columns, starts, by_column, y, width
+):
     for r in range(len(starts) - 1):
         for i in range(starts[r], starts[r + 1]):
             place = np.int64(columns[i]) * width
