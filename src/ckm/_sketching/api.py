@@ -87,7 +87,8 @@ def sketch(
     n_clusters : int, optional
         The number K of clusters that the sketch will be decoded to. Sets the size of the sketch to
         m = 5 K n unless `sketch_size` is given; beside cells to fewer, but at least 2 K n, if
-        n > 10 or K n > 800. With `like`, it is only checked that the size is sufficient.
+        n > 10 or K n > 800, and at most 1000 for rows that are projected. With `like`, it is only
+        checked that the size is sufficient.
     sketch_size : int, optional
         The number m of frequencies.
     scale : "auto" or float, default="auto"
