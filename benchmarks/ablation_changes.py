@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from ckm._decoding import density, ensemble, mixture
+from ckm._decoding import density, ensemble, mixture, recovery
 from ckm._decoding.doubt import Doubt
 from ckm._decoding.lbfgs import Limits
 from ckm._decoding.mixture import Mixture, Parametrisation, Widths, descend_atoms
@@ -26,7 +26,7 @@ FREQUENCIES_ONLY = ("sketch", "heavy")
 # A number that is never reached.
 NEVER = 10**9
 
-_make_prior = density.make_prior
+_make_prior = recovery.make_prior
 
 Replacement = tuple[Any, str, Callable[..., Any]]
 
@@ -133,7 +133,7 @@ STEPS = (
     _without(
         "no search for separate clusters",
         FREQUENCIES_ONLY,
-        (density, "_separate_clusters", lambda *_: None),
+        (recovery, "_separate_clusters", lambda *_: None),
     ),
     _without(
         "that search replaces no atoms",
@@ -170,7 +170,7 @@ STEPS = (
     _without(
         "the pool is no start",
         ("pool",),
-        (density, "make_prior", lambda problem, rows: _make_prior(problem, None)),
+        (recovery, "make_prior", lambda problem, rows: _make_prior(problem, None)),
     ),
     _without("the pool is a start alone", ("pool",), trusted_rows_per_cluster=NEVER),
     _without("rows of the pool are not moved", ("pool",), row_steps=0),

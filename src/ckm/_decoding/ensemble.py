@@ -17,6 +17,7 @@ from functools import partial
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ckm._decoding.gaussians import GaussianMeasure
 from ckm._decoding.lbfgs import Limits
 from ckm._decoding.mixture import Mixture, descend_gaussians, descend_particles
 from ckm._decoding.problem import Problem
@@ -39,6 +40,8 @@ class Measure:
         Many points drawn from the members.
     cost : float
         The cost of all members as one mixture.
+    gaussians : GaussianMeasure
+        The atoms of all members, without sampled rows.
     members : tuple of float64 arrays
         The points of each member.
     """
@@ -48,6 +51,7 @@ class Measure:
     points: FloatArray
     weights: FloatArray
     cost: float
+    gaussians: GaussianMeasure
     members: tuple[FloatArray, ...] = ()
 
 
@@ -107,7 +111,8 @@ def recover_measure(
         points = np.vstack([points, moved])
         weights = np.concatenate([weights, trust * weights.sum() * rows.shares])
     cost = problem.objective.gaussian_cost(joint.C, joint.alpha, joint.width)[0]
-    return Measure(means, shares, points, weights, cost, tuple(drawn))
+    gaussians = GaussianMeasure.of(joint.alpha, joint.C, joint.width)
+    return Measure(means, shares, points, weights, cost, gaussians, tuple(drawn))
 
 
 def _leave_out_poor(problem: Problem, members: list[Mixture]) -> list[Mixture]:

@@ -6,12 +6,11 @@ from operator import itemgetter
 import numpy as np
 
 from ckm._decoding.problem import Problem
+from ckm._decoding.recovered import Weighted
 from ckm._decoding.settings import Settings
 from ckm._kmeans.breathing import place
 from ckm._util.arrays import FloatArray
 
-# Points (p, n) and their weights (p,).
-Weighted = tuple[FloatArray, FloatArray]
 # Centroids, their shares, and the mean squared distance to the nearest: what `place` returns.
 Placement = tuple[FloatArray, FloatArray, float]
 

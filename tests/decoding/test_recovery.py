@@ -1,0 +1,103 @@
+"""Recovering a measure and placing centroids on it are two steps, and the first serves every K."""
+
+import numpy as np
+import pytest
+
+import ckm
+from ckm._decoding.density import by_density, place_centroids
+from ckm._decoding.gaussians import GaussianMeasure
+from ckm._decoding.problem import Problem
+from ckm._decoding.recovered import Branch, Recovered
+from ckm._decoding.recovery import recover
+from ckm._decoding.sample import SampledRows
+
+Case = tuple[Problem, SampledRows | None, Branch]
+
+
+def _case(X: np.ndarray, branch: Branch, **options: int) -> Case:
+    sketch = ckm.sketch(X, n_clusters=4, random_state=0, **options)
+    return Problem.of(sketch), SampledRows.of(sketch), branch
+
+
+@pytest.fixture(scope="module")
+def cases() -> list[Case]:
+    rng = np.random.default_rng(0)
+    clusters = ckm.datasets.gaussian_mixture(4000, 4, 3, separation=20, random_state=1).rows
+    cloud = rng.exponential(size=(4000, 3))
+    few = np.vstack([cloud, 1e3 * rng.standard_normal((4, 3))])
+    return [
+        _case(cloud[:100], Branch.ROWS, pool=400, cells=0),
+        _case(clusters, Branch.SEPARATE, pool=0, cells=0),
+        _case(cloud, Branch.ENSEMBLE, pool=0, cells=0),
+        _case(few, Branch.ENSEMBLE, pool=200, cells=0),
+        _case(few, Branch.ENSEMBLE, pool=0, cells=0),
+        _case(cloud, Branch.CELLS, pool=0, cells=80),
+        _case(few, Branch.CELLS, pool=200, cells=80),
+    ]
+
+
+def _recover(case: Case, K: int) -> Recovered:
+    problem, rows, _ = case
+    return recover(problem, K, rows, np.random.default_rng(3), 1)
+
+
+def _mean_square(recovered: Recovered, C: np.ndarray) -> float:
+    points, weights = recovered.many
+    squares = ((points[:, None] - C) ** 2).sum(axis=2).min(axis=1)
+    return float(weights @ squares / weights.sum())
+
+
+def test_the_two_steps_in_sequence_are_the_decoder(cases: list[Case]) -> None:
+    for problem, rows, branch in cases:
+        rng = np.random.default_rng(3)
+        recovered = recover(problem, 4, rows, rng, 1)
+        assert recovered.branch is branch
+        found = place_centroids(problem, recovered, 4, rng)
+        whole = by_density(problem, 4, "auto", rows, np.random.default_rng(3), 1)
+        assert np.array_equal(found.C, whole.C)
+        assert found.cost == whole.cost
+
+
+def test_centroids_for_any_smaller_number_can_be_placed(cases: list[Case]) -> None:
+    for case in cases:
+        problem = case[0]
+        recovered = _recover(case, 4)
+        rng = np.random.default_rng(0)
+        found = [place_centroids(problem, recovered, K, rng) for K in (1, 2, 3, 4)]
+        assert [len(candidate.C) for candidate in found] == [1, 2, 3, 4]
+        squares = [_mean_square(recovered, candidate.C) for candidate in found]
+        assert squares == sorted(squares, reverse=True)
+
+
+def test_the_gaussians_have_the_sketch_and_the_moments_of_the_data(cases: list[Case]) -> None:
+    for case in cases:
+        problem = case[0]
+        measure = _recover(case, 4).gaussians
+        assert measure.shares.sum() == pytest.approx(1)
+        at_sketch = measure.characteristic(2 * np.pi * problem.omega.turns.T)
+        assert np.sqrt((np.abs(at_sketch - problem.z) ** 2).mean()) < 0.02
+    exact = [_recover(case, 4).gaussians for case in (cases[0], cases[5], cases[6])]
+    for case, measure in zip((cases[0], cases[5], cases[6]), exact, strict=True):
+        deviation = np.sqrt(case[0].covariance.diagonal)
+        assert np.allclose((measure.mean - case[0].mean) / deviation, 0, atol=1e-3)
+
+
+def test_a_characteristic_function_is_that_of_drawn_rows() -> None:
+    rng = np.random.default_rng(0)
+    measure = GaussianMeasure.of(
+        np.array([1.0, 3.0]), rng.standard_normal((2, 3)), np.array([[0.1, 0.2, 2.0], [0, 0, 0]])
+    )
+    omega = rng.standard_normal((50, 3))
+    for draw in (measure.draw, measure.draw_evenly):
+        rows = draw(rng, 40_000)
+        seen = np.exp(-1j * rows @ omega.T).mean(axis=0)
+        assert np.abs(seen - measure.characteristic(omega)).max() < 0.02
+        assert np.allclose(rows.mean(axis=0), measure.mean, atol=0.03)
+        assert np.allclose(rows.var(axis=0), measure.variance, atol=0.05)
+
+
+def test_points_beside_a_measure_take_their_share() -> None:
+    measure = GaussianMeasure.of(np.ones(2), np.zeros((2, 1)), np.ones(2))
+    both = measure.beside(np.array([[5.0]]), np.array([0.2]), 0.8)
+    assert np.allclose(both.shares, [0.4, 0.4, 0.2])
+    assert both.mean == pytest.approx(1.0)
