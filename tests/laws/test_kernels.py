@@ -130,7 +130,9 @@ def test_weighted_z_is_equation_3(
     f, X = make_frequencies(n, m, seed), make_rows(n, max(count, 1), seed, dtype)
     beta = frozen(np.random.default_rng(seed).gamma(0.5, size=len(X)) + 1e-3)
     before = beta.copy()
-    assert_close_to_oracle(z_of(load_kernel(kernel).tally(f, X, beta)), f, X, beta)
+    tally = load_kernel(kernel).tally(f, X, beta)
+    assert_close_to_oracle(z_of(tally), f, X, beta)
+    assert tally.squared_weight == pytest.approx((beta**2).sum())
     assert np.array_equal(beta, before)
 
 

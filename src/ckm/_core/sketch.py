@@ -121,6 +121,15 @@ class Sketch(Frozen):
         return self.tally.weight
 
     @property
+    def effective_size(self) -> float | None:
+        """The number of unweighted rows whose mean varies as much as that of these rows.
+
+        (sum of weights)^2 / (sum of squared weights): the number of rows if they are unweighted.
+        None if it is not known, as for weighted rows in files of earlier versions.
+        """
+        return self.tally.effective_size
+
+    @property
     def exact(self) -> bool:
         """Whether the sums are integers: identical for any order, split and merge of the rows."""
         return self.tally.exact

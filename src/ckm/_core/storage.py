@@ -1,5 +1,6 @@
 """Sketches as files, in the container of `ckm._core.container`."""
 
+import math
 from os import PathLike
 
 import numpy as np
@@ -26,9 +27,9 @@ from ckm._util.random import seed_of
 from ckm.errors import SketchFileError
 
 # Version 2 added the variance of the data (`spread`), the units of columns, the signs of structured
-# frequencies, and the odds of the pool; version 3 added cells, version 4 projections of wide rows
-# and the metric. Sketches without cells are written as version 2, those of rows as they are as
-# version 3 at most.
+# frequencies, and the odds of the pool; version 3 added cells, version 4 projections of wide rows,
+# the metric, and the squares of weights. Sketches without cells are written as version 2, those of
+# unweighted rows as they are as version 3 at most.
 SKETCH = ContainerKind(
     key="ckm",
     noun="sketch",
@@ -112,9 +113,14 @@ def serialise(sketch: Sketch, version: int | None = None) -> bytes:
 def _version_of(sketch: Sketch) -> int:
     """The oldest version that holds everything that this library writes of a sketch."""
     f = sketch.frequencies
-    if f.projection is not None or f.metric != EUCLIDEAN:
+    if f.projection is not None or f.metric != EUCLIDEAN or _own_squares(sketch.tally) is not None:
         return 4
     return 2 if sketch.cells is None else 3
+
+
+def _own_squares(t: Tally) -> float | None:
+    """The sum of squared weights, if it is known and does not follow from the count."""
+    return None if t.exact else t.squared_weight
 
 
 def deserialise(data: bytes, name: str = "these bytes") -> Sketch:
@@ -213,6 +219,8 @@ def _metadata(sketch: Sketch, version: int) -> Metadata:
         metadata["cells"] = None
         if f.metric != EUCLIDEAN:
             metadata["metric"] = f.metric
+        if _own_squares(t) is not None:
+            metadata["squared_weight"] = t.squared_weight
     if sketch.cells is not None and version > 2:
         anchors = sketch.cells.anchors
         metadata["cells"] = {"square_exponent": anchors.square_exponent, "spread": anchors.spread}
@@ -242,8 +250,9 @@ def _frequencies(metadata: Metadata, tensors: Tensors) -> Frequencies:
         projection=_projection(metadata, tensors),
         metric=metadata.get("metric", EUCLIDEAN) if metadata["version"] > 3 else EUCLIDEAN,
     )
-    if metadata["version"] > 3 and f.projection is None and f.metric == EUCLIDEAN:
-        raise ValueError("sketches of rows as they are have an earlier version")
+    is_plain = f.projection is None and f.metric == EUCLIDEAN
+    if metadata["version"] > 3 and is_plain and "squared_weight" not in metadata:
+        raise ValueError("sketches of unweighted rows as they are have an earlier version")
     return f
 
 
@@ -270,7 +279,17 @@ def _tally(metadata: Metadata, tensors: Tensors) -> Tally:
         tensors["second"],
         bool(metadata["tight"]),
         _column_sums(metadata, tensors),
+        _squared_weight(metadata),
     )
+
+
+def _squared_weight(metadata: Metadata) -> float | None:
+    if metadata["version"] < 4 or "squared_weight" not in metadata:
+        return None
+    squares = metadata["squared_weight"]
+    if not isinstance(squares, float) or not 0 < squares < math.inf:
+        raise ValueError(f"squared weights must add up to a positive number, not {squares!r}")
+    return squares
 
 
 def _column_sums(metadata: Metadata, tensors: Tensors) -> ColumnSums | None:

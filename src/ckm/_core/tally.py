@@ -27,6 +27,8 @@ MAX_WEIGHT = 1e200
 WEIGHT_TOLERANCE = 1e-9
 # Cosines are rounded, so that a sum may exceed the total weight by this share of it.
 SUM_TOLERANCE = 1e-6
+# What rounding may leave of squared weights that were all subtracted, as a share of them.
+_SQUARES_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +99,10 @@ class Tally(Frozen):
     columns : ColumnSums, optional
         For rows that are projected, sums over their own columns; all else is then of their
         projections.
+    squared_weight : float, optional
+        Sum of beta^2, from which the variance of a weighted mean is known. Exact sums are of
+        unweighted rows, so that it is their count; None for other rows if it is not known, as in
+        files of earlier versions.
     """
 
     sums: Array
@@ -108,9 +114,14 @@ class Tally(Frozen):
     second: FloatArray
     tight: bool = True
     columns: ColumnSums | None = None
+    squared_weight: float | None = None
 
     def __post_init__(self) -> None:
         kind = np.int64 if np.asarray(self.sums).dtype.kind == "i" else np.float64
+        squares = float(self.count) if kind is np.int64 else self.squared_weight
+        # Squares of the smallest and largest weights are not numbers any more.
+        is_known = squares is not None and (0 < squares < math.inf or self.count == 0)
+        object.__setattr__(self, "squared_weight", squares if is_known else None)
         object.__setattr__(self, "sums", read_only(self.sums, kind))
         for name in ("lower", "upper", "first", "second"):
             # Adding zero turns -0.0 into 0.0, so that bounds do not depend on which zero came
@@ -150,6 +161,7 @@ class Tally(Frozen):
         upper: FloatArray,
         first: FloatArray,
         second: FloatArray,
+        squared_weight: float | None,
     ) -> "Tally":
         """A tally of these arrays themselves, without copies or checks: for the fastest kernels.
 
@@ -166,6 +178,7 @@ class Tally(Frozen):
             second=second,
             tight=True,
             columns=None,
+            squared_weight=squared_weight,
         )
         return tally
 
@@ -173,6 +186,15 @@ class Tally(Frozen):
     def exact(self) -> bool:
         """Whether the sums are integers: identical for any order, split and merge of the rows."""
         return self.sums.dtype.kind == "i"
+
+    @property
+    def effective_size(self) -> float | None:
+        """The number of unweighted rows whose mean varies as much as that of these rows,
+        (sum of beta)^2 / sum of beta^2; None if it is not known.
+        """
+        if self.squared_weight is None:
+            return None
+        return self.weight * (self.weight / self.squared_weight) if self.count else 0.0
 
     @property
     def second_moment(self) -> SecondMoment:
@@ -216,7 +238,13 @@ class Tally(Frozen):
             self.second + other.second,
             self.tight and other.tight,
             _both(self.columns, other.columns, operator.add),
+            self._squared_weight_with(other),
         )
+
+    def _squared_weight_with(self, other: "Tally") -> float | None:
+        if self.squared_weight is None or other.squared_weight is None:
+            return None
+        return self.squared_weight + other.squared_weight
 
     def __sub__(self, other: "Tally") -> "Tally":
         """The tally without rows that were added before; MismatchError if they cannot have been."""
@@ -247,7 +275,19 @@ class Tally(Frozen):
             self.second - other.second,
             self.tight and other.count == 0,
             _both(self.columns, other.columns, operator.sub),
+            self._squared_weight_without(other, weight),
         )
+
+    def _squared_weight_without(self, other: "Tally", weight: float) -> float | None:
+        """The squared weights of the rows that are left, which have this weight; None if rounding
+        may have made what is left of them.
+        """
+        if self.squared_weight is None or other.squared_weight is None:
+            return None
+        squares = self.squared_weight - other.squared_weight
+        if squares <= _SQUARES_TOLERANCE * self.squared_weight:
+            return None
+        return min(squares, weight * weight)
 
     def _remaining_count(self, other: "Tally") -> int:
         """The number of rows without those of `other`.
@@ -315,7 +355,14 @@ class Tally(Frozen):
             factor * self.second,
             tight=False,
             columns=None if self.columns is None else self.columns.scaled(factor),
+            squared_weight=None if self.squared_weight is None else factor**2 * self.squared_weight,
         )
+
+
+def sum_of_squares(weights: FloatArray) -> float:
+    """Sum of beta^2 of weights (N,); infinite if it is too large for a number."""
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.dot(weights, weights))
 
 
 def _both(

@@ -53,6 +53,7 @@ def check_tally(t: Tally, f: Frequencies) -> None:
     if t.exact and t.weight != t.count:
         raise ValueError(f"{t.count} unweighted rows cannot weigh {t.weight}")
     t.require_capacity()
+    _check_squared_weight(t)
     if t.count == 0:
         _check_empty(t)
         return
@@ -60,6 +61,17 @@ def check_tally(t: Tally, f: Frequencies) -> None:
     if (np.hypot(cosines, sines) > 1 + SUM_TOLERANCE).any():
         raise ValueError("the sums are larger than the number of rows allows")
     _check_moments(t, f.origin)
+
+
+def _check_squared_weight(t: Tally) -> None:
+    """Refuse squares that no weights of this sum have."""
+    size = t.effective_size
+    if size is None or t.exact:
+        return
+    slack = 1 + _WEIGHT_TOLERANCE
+    # Scaling makes the count smaller than the number of rows.
+    if size * slack < 1 or (t.tight and size > t.count * slack):
+        raise ValueError(f"squared weights {t.squared_weight} do not fit {t.count} rows")
 
 
 def _check_columns(t: Tally, f: Frequencies) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ckm._core.frequencies import Frequencies
 from ckm._core.moments import has_full_moment, weighted_squares
-from ckm._core.tally import UNIT, Tally
+from ckm._core.tally import UNIT, Tally, sum_of_squares
 from ckm._kernels.cpu.kernel import CpuKernel, on_host
 from ckm._util.arrays import FloatArray, RowsArray
 from ckm._util.checks import require_float32
@@ -44,4 +44,13 @@ def tally(frequencies: Frequencies, rows: RowsArray, weights: FloatArray | None 
     second = weighted_squares(x, beta, has_full_moment(m, n))
     lower = rows.min(axis=0)
     upper = rows.max(axis=0)
-    return Tally(sums / UNIT, float(beta.sum()), len(x), lower, upper, beta @ x, second)
+    return Tally(
+        sums / UNIT,
+        float(beta.sum()),
+        len(x),
+        lower,
+        upper,
+        beta @ x,
+        second,
+        squared_weight=sum_of_squares(beta),
+    )

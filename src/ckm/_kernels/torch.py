@@ -73,8 +73,18 @@ def tally(frequencies: Frequencies, rows: Any, weights: Any = None) -> Tally:
         first += w @ v
         second += weighted_squares(v, w, full)
     lower, upper = (bound.to(kind) for bound in (rows.amin(dim=0), rows.amax(dim=0)))
-    numbers = [array.cpu().numpy() for array in (sums / UNIT, lower, upper, first, second)]
-    return Tally(numbers[0], float(beta.sum()), len(rows), *numbers[1:])
+    arrays = (sums / UNIT, lower, upper, first, second)
+    total, least, most, mean, square = (array.cpu().numpy() for array in arrays)
+    return Tally(
+        total,
+        float(beta.sum()),
+        len(rows),
+        least,
+        most,
+        mean,
+        square,
+        squared_weight=float(beta @ beta),
+    )
 
 
 def _as_tensor(numbers: Any) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 
 from ckm._core.frequencies import Frequencies
 from ckm._core.moments import has_full_moment
-from ckm._core.tally import Tally
+from ckm._core.tally import Tally, sum_of_squares
 from ckm._kernels.cpu.llvm import HALF, LANES
 from ckm._kernels.cpu.moments import add_products
 from ckm._kernels.cpu.packing import absorb_columns, absorb_rows, copy, turn
@@ -71,8 +71,10 @@ def tally(frequencies: Frequencies, rows: RowsArray, weights: FloatArray | None 
         require_float32(rows.astype(np.float64) - frequencies.origin)
     *_, beta, buffers, sums, moments = arguments
     weight = float(len(rows))
+    squared_weight = weight
     if weights is not None:
         weight = float(beta.sum())
+        squared_weight = sum_of_squares(beta)
         pairs = _Buffers(*buffers).doubles.sum(axis=2).reshape(-1, 2)
         sums = np.ascontiguousarray(pairs[: frequencies.m].T)
     sums.flags.writeable = False
@@ -85,6 +87,7 @@ def tally(frequencies: Frequencies, rows: RowsArray, weights: FloatArray | None 
         moments[1],
         moments[2],
         moments[3:] if _last.plan.full else moments[3],
+        squared_weight,
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ckm._core.frequencies import Frequencies
 from ckm._core.hadamard import ROUNDS, padded_length
 from ckm._core.moments import has_full_moment
-from ckm._core.tally import Tally
+from ckm._core.tally import Tally, sum_of_squares
 from ckm._kernels.cpu.llvm import LANES
 from ckm._kernels.cpu.tiles import take_tile
 from ckm._kernels.cpu.transform import (
@@ -71,8 +71,9 @@ def tally(frequencies: Frequencies, rows: RowsArray, weights: FloatArray | None 
         raise NonFiniteError(row, column, float(rows[row, column]))
     lower, upper, first, diagonal = notes[:, :n]
     weight = float(len(rows)) if beta is None else float(beta.sum())
+    squares = None if beta is None else sum_of_squares(beta)
     moment = np.tril(second) + np.tril(second, -1).T if full else diagonal
-    return Tally(sums, weight, len(rows), lower, upper, first, moment)
+    return Tally(sums, weight, len(rows), lower, upper, first, moment, squared_weight=squares)
 
 
 def _plan(frequencies: Frequencies) -> _Plan:

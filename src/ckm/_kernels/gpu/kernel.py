@@ -23,7 +23,7 @@ from ckm._core.cells import Anchors, Cells, Design
 from ckm._core.frequencies import Frequencies
 from ckm._core.moments import has_full_moment
 from ckm._core.pool import Pool
-from ckm._core.tally import Tally
+from ckm._core.tally import Tally, sum_of_squares
 from ckm._kernels import Kernel, Plan
 from ckm._kernels import torch as plain
 from ckm._kernels.cpu import dense
@@ -287,4 +287,5 @@ def _as_tally(
     full = has_full_moment(frequencies.m, frequencies.n)
     second = notes[4:] if full else notes[3]
     weight = float(len(rows)) if weights is None else float(np.sum(weights))
-    return Tally(sums, weight, len(rows), lower, upper, first, second)
+    squares = weight if weights is None else sum_of_squares(weights)
+    return Tally(sums, weight, len(rows), lower, upper, first, second, squared_weight=squares)
