@@ -24,7 +24,6 @@ rint(x_c 2**w_c) for each of their own columns c, so that centroids are known in
 
 import hashlib
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -32,7 +31,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ckm._core.frequencies import Frequencies
-from ckm._util.arrays import Array, Float32Array, FloatArray, Frozen, IntArray, read_only
+from ckm._util.arrays import (
+    Array,
+    Float32Array,
+    FloatArray,
+    Frozen,
+    IntArray,
+    LabelArray,
+    read_only,
+)
 from ckm.errors import MismatchError
 
 # Bits of a column's standard deviation in `exponents`, and of the total variance in
@@ -44,7 +51,6 @@ VARIANCE_BITS = 32
 MAX_EXPONENT = 300
 
 _INT64_MAX = 2**63 - 1
-_COLUMNS_AT_ONCE = 4096
 # What subtraction may leave of float64 sums, relative to what was there.
 _ROUNDING = 1e-9
 
@@ -290,17 +296,18 @@ class Cells(Frozen):
         variances = lengths - ((means * self.anchors.metric) ** 2).sum(axis=1)
         return mass, means, np.maximum(variances, 0.0)
 
-    def wide_means_in_parts(self) -> Iterator[FloatArray]:
-        """The means (c, w) of the cells that have rows, relative to the origin of the projection,
-        in the columns of the data: some columns at a time, so that little of it is in memory.
+    def wide_sums(self, owners: LabelArray, count: int) -> FloatArray:
+        """The sums (count, w) over the rows of some cells each, relative to the origin of the
+        projection, in the columns of the data. `owners` are the sums that the cells with rows
+        belong to.
         """
         assert self.wide is not None
-        rows = np.flatnonzero(self.mass > 0)
-        mass = self.mass[rows].astype(np.float64)
-        for low in range(0, self.wide.shape[1], _COLUMNS_AT_ONCE):
-            part = slice(low, low + _COLUMNS_AT_ONCE)
-            sums = self.wide[:, part].astype(np.float64)[rows]
-            yield sums * self.anchors.wide_steps[part] / mass[:, None]
+        totals = np.zeros((count, self.wide.shape[1]))
+        # One cell at a time: there may be too many columns for a second array of all cells.
+        for cell, owner in zip(np.flatnonzero(self.mass > 0), owners, strict=True):
+            totals[owner] += self.wide[cell].astype(np.float64)
+        totals *= self.anchors.wide_steps
+        return totals
 
     def identity(self) -> tuple[object, ...]:
         """What equality of sketches compares."""

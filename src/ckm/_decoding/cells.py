@@ -162,13 +162,13 @@ class CellMeasure:
         numbers = np.floor(expected + rng.random(len(expected))).clip(1, np.ceil(self.rows))
         owners = np.repeat(np.arange(len(numbers)), numbers.astype(int))
         deviations = rng.standard_normal((len(owners), self.means.shape[1]))
-        centre = np.zeros_like(self.means)
-        np.add.at(centre, owners, deviations)
-        deviations -= (centre / numbers[:, None])[owners]
+        starts = np.concatenate([[0], np.cumsum(numbers)[:-1]]).astype(int)
+        centre = np.add.reduceat(deviations, starts, axis=0) / numbers[:, None]
         # Taking the mean away takes one of so many parts of the variance with it.
         factors = np.sqrt(self.variances * numbers / np.maximum(numbers - 1, 1))
-        points = self.means[owners] + factors[owners, None] * deviations
-        return points, (self.shares / numbers)[owners]
+        deviations *= factors[owners, None]
+        deviations += (self.means - factors[:, None] * centre)[owners]
+        return deviations, (self.shares / numbers)[owners]
 
 
 def _sums(owners: LabelArray, values: FloatArray, count: int) -> FloatArray:

@@ -27,11 +27,11 @@ def lift_centroids(sketch: Sketch, centroids: FloatArray) -> FloatArray:
         means = np.ascontiguousarray(means + sketch.frequencies.origin)
         owners = np.empty(len(means), np.int32)
         find_nearest(means, CentroidIndex(centroids), owners)
-        share = np.zeros((len(centroids), len(mass)))
-        share[owners, np.arange(len(mass))] = mass
-        weight = share.sum(axis=1, keepdims=True)
-        has_cells = weight[:, 0] > 0
-        share = share[has_cells] / weight[has_cells]
-        around[has_cells] = np.hstack([share @ means for means in cells.wide_means_in_parts()])
-        along[has_cells] = share @ means
+        weight = np.bincount(owners, mass, minlength=len(centroids))
+        has_cells = weight > 0
+        sums = cells.wide_sums(owners, len(centroids))
+        around[has_cells] = sums[has_cells] / weight[has_cells, None]
+        sums = np.zeros_like(centroids)
+        np.add.at(sums, owners, mass[:, None] * means)
+        along[has_cells] = sums[has_cells] / weight[has_cells, None]
     return projection.absolute(around + projection.lift(centroids - along))

@@ -84,9 +84,11 @@ class PreparedCentroids(NamedTuple):
             is_bounded = is_bounded and 1 / MAX_FLOAT32_FACTOR < factor < MAX_FLOAT32_FACTOR
         scaled = (C - origin) * factor
         squares = (scaled**2).sum(axis=1)
-        padding = -len(C) % TILE
-        negatives = np.pad(-scaled, ((0, padding), (0, 0))).astype(np.float32)
-        half_norms = np.pad(squares / 2, (0, padding), constant_values=np.inf).astype(np.float32)
+        padded = len(C) + -len(C) % TILE
+        negatives = np.zeros((padded, n), np.float32)
+        negatives[: len(C)] = -scaled
+        half_norms = np.full(padded, np.inf, np.float32)
+        half_norms[: len(C)] = squares / 2
         # An infinite length puts every row in doubt, so that float64 decides all of them.
         length = float(np.sqrt(squares.max())) if is_bounded else np.inf
         return cls(
@@ -178,12 +180,15 @@ class CentroidIndex:
 
 def _distinct(C: FloatArray) -> tuple[FloatArray, LabelArray]:
     """The distinct centroids and their numbers: of equal ones, only the first is ever nearest."""
+    # Equal centroids have equal products with anything, so that these mostly tell them apart.
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = np.sort(C @ np.cos(np.arange(C.shape[1])))
+    if (products[1:] > products[:-1]).all():
+        return C, np.arange(len(C), dtype=np.int32)
     first: dict[bytes, int] = {}
     for k, c in enumerate(C):
         first.setdefault(c.tobytes(), k)
     labels = np.fromiter(first.values(), np.int32)
-    if len(labels) == len(C):
-        return C, labels
     return np.ascontiguousarray(C[labels]), labels
 
 

@@ -24,15 +24,17 @@ from ckm.errors import ParameterError
 MIN_TRIED = 32
 TRIED_PER_CLUSTER = 1.25
 MAX_TRIED = 128
-# Numbers of axes to choose from.
+# Numbers of axes to choose from. Not fewer than K - 1, or than this: k-means on the sample
+# may have merged two clusters, whose difference it then does not ask for.
 CHOICES = (8, 12, 16, 24, 32, 48, 64, 96, 128)
+MAX_LEAST = 24
 # The share of the sum of squares that k-means explains, which is left if rows are assigned by the
 # chosen axes instead of all that are tried.
 KEPT_SHARE = 0.998
 # Directions beyond the axes that are asked for, and rounds, of the randomised decomposition: the
 # last of the axes are then right to about a per cent of their variance.
 OVERSAMPLING = 10
-POWER_ROUNDS = 2
+POWER_ROUNDS = 1
 # Rows of the sample that axes are found on, at most.
 MAX_ROWS = 2**13
 # Rows per cluster, at least, on which numbers of axes are compared; Lloyd iterations there.
@@ -55,13 +57,17 @@ class _Centred(NamedTuple):
 
     def times(self, B: Float32Array) -> Float32Array:
         """A B, for B (n, r)."""
-        scaled = (B / self.units[:, None]).astype(np.float32)
-        return np.asarray(self.X @ scaled - (self.mean @ scaled).astype(np.float32))
+        scaled = B * (1 / self.units).astype(np.float32)[:, None]
+        product = np.asarray(self.X @ scaled)
+        product -= self.mean.astype(np.float32) @ scaled
+        return product
 
     def transposed_times(self, B: Float32Array) -> Float32Array:
         """A^T B, for B (p, r)."""
-        product = self.X.T @ B - np.outer(self.mean, B.sum(axis=0))
-        return np.asarray((product / self.units[:, None]).astype(np.float32))
+        product = np.asarray(self.X.T @ B)
+        product -= np.outer(self.mean.astype(np.float32), B.sum(axis=0))
+        product *= (1 / self.units).astype(np.float32)[:, None]
+        return product
 
 
 def choose_projection(
@@ -199,7 +205,7 @@ def _orthonormal(columns: Float32Array) -> Float32Array:
 
 def _straightened(columns: Float32Array) -> Float32Array:
     """The orthonormal columns nearest to these, which rounding left not quite orthonormal."""
-    values, vectors = np.linalg.eigh(columns.T.astype(np.float64) @ columns)
+    values, vectors = np.linalg.eigh((columns.T @ columns).astype(np.float64))
     return np.asarray(columns @ (vectors / np.sqrt(values) @ vectors.T).astype(np.float32))
 
 
@@ -212,6 +218,7 @@ def _choose_count(y: Float32Array, K: int, rng: np.random.Generator) -> int:
     """
     order = rng.permutation(len(y))
     seen, unseen = y[order[::2]], y[order[1::2]]
+    least = K - 1
     K = max(2, min(K, len(seen) // MIN_ROWS_PER_CLUSTER))
     if len(seen) <= K:
         return int(y.shape[1])
@@ -221,7 +228,8 @@ def _choose_count(y: Float32Array, K: int, rng: np.random.Generator) -> int:
         C = _means(seen, _nearest(seen, C), C)
     enough = KEPT_SHARE * _explained(unseen, C, y.shape[1])
     for count in CHOICES:
-        if count < y.shape[1] and _explained(unseen, C, count) >= enough:
+        is_candidate = min(least, MAX_LEAST) <= count < y.shape[1]
+        if is_candidate and _explained(unseen, C, count) >= enough:
             return count
     return int(y.shape[1])
 

@@ -13,6 +13,8 @@ from ckm._core.defaults import (
     MAX_WIDE_SUMS,
     MIN_WIDE_CELLS_PER_CLUSTER,
     USUAL_AXES,
+    USUAL_WIDE_CELLS,
+    WIDE_CELLS_PER_CLUSTER,
 )
 from ckm._core.laws import FREQUENCIES_PER_PARAMETER
 from ckm._kernels.cpu.projecting import Projector
@@ -44,7 +46,7 @@ def wide_options(options: SketchOptions, n: int) -> SketchOptions:
     if options.cells != "auto":
         return options
     K = count_clusters(options)
-    cells = CELLS_PER_CLUSTER * K
+    cells = max(WIDE_CELLS_PER_CLUSTER * K, min(CELLS_PER_CLUSTER * K, USUAL_WIDE_CELLS))
     affordable = MAX_WIDE_SUMS // n
     if MIN_WIDE_CELLS_PER_CLUSTER * K <= affordable < cells:
         cells = affordable

@@ -169,31 +169,31 @@ def _add_to(
     labels: LabelArray,
 ) -> _Added:
     """Add rows to the sums (s, n) of their cells."""
-    first = np.zeros(projection.n)
-    second = np.zeros(projection.n)
     far = np.zeros(len(labels), np.int64)
     largest = np.zeros(1)
-    scales = read_only_view(1 / anchors.wide_steps)
-    beta = _NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, np.float64)
-    totals = (scales, labels, beta, wide, first, second, far, largest)
-    which = far[: _visit(projection, rows, *totals)]
+    scales = 1 / anchors.wide_steps
+    is_weighted = weights is not None
+    beta = np.ascontiguousarray(weights, np.float64) if is_weighted else _NO_WEIGHTS
+    if isinstance(rows, SparseRows):
+        table = np.zeros((projection.n, 4))
+        table[:, 2] = scales
+        add_sparse = _add_weighted_sparse_rows if is_weighted else _add_sparse_rows
+        n_far = add_sparse(*_sparse_arrays(rows), labels, beta, wide, table, far, largest)
+        first, second = table[:, 0], table[:, 1]
+    else:
+        first = np.zeros(projection.n)
+        second = np.zeros(projection.n)
+        flat = read_only_view(np.ascontiguousarray(rows).reshape(-1))
+        origin = _NO_ORIGIN if projection.origin is None else projection.origin
+        x = np.empty(projection.n, np.float32)
+        totals = (read_only_view(scales), labels, beta, wide, first, second, far, largest)
+        add = _add_weighted_rows if is_weighted else _add_rows
+        n_far = add(flat, origin, x, *totals)
     beyond = None
-    if len(which):
+    if n_far:
+        which = far[:n_far]
         beyond = _exact_sums(projection, anchors, rows[which], labels[which])
     return _Added(ColumnSums(first, second), float(largest[0]), beyond)
-
-
-def _visit(projection: Projection, rows: Any, *totals: Array) -> int:
-    """Add rows to all totals; the number of those left out of the wide sums as too large."""
-    is_weighted = len(totals[2]) > 0
-    if isinstance(rows, SparseRows):
-        add_sparse = _add_weighted_sparse_rows if is_weighted else _add_sparse_rows
-        return int(add_sparse(*_sparse_arrays(rows), *totals))
-    flat = read_only_view(np.ascontiguousarray(rows).reshape(-1))
-    origin = _NO_ORIGIN if projection.origin is None else projection.origin
-    x = np.empty(projection.n, np.float32)
-    add = _add_weighted_rows if is_weighted else _add_rows
-    return int(add(flat, origin, x, *totals))
 
 
 def _sparse_arrays(rows: SparseRows) -> tuple[Array, Array, Array]:
@@ -280,42 +280,47 @@ def _add_weighted_rows(  # type: ignore[no-untyped-def]
 
 @entry
 def _add_sparse_rows(  # type: ignore[no-untyped-def]
-    values, columns, starts, scales, labels, beta, wide, first, second, far, largest
+    values, columns, starts, labels, beta, wide, table, far, largest
 ):
+    """The same for sparse rows. `table` (n, 4) holds the first sum, the second and the scale of a
+    column side by side: memory sets the pace, one line of it per nonzero.
+    """
     n_far = 0
     for r in range(len(labels)):
+        sums = wide[labels[r]]
         longest = 0.0
         for i in range(starts[r], starts[r + 1]):
             c = columns[i]
             wide_x = np.float64(np.float32(values[i]))
-            first[c] += wide_x
-            second[c] += wide_x * wide_x
-            number = abs(wide_x * scales[c])
-            longest = number if number > longest else longest
-        if longest >= _MAX_FAST:
-            far[n_far] = r
-            n_far += 1
+            table[c, 0] += wide_x
+            table[c, 1] += wide_x * wide_x
+            number = np.rint(wide_x * table[c, 2])
+            longest = max(longest, abs(number))
+            sums[c] += np.int64(number) if abs(number) < _MAX_FAST else 0
+        if longest < _MAX_FAST:
+            largest[0] = max(largest[0], longest)
             continue
-        largest[0] = max(largest[0], longest)
-        sums = wide[labels[r]]
+        far[n_far] = r
+        n_far += 1
         for i in range(starts[r], starts[r + 1]):
             c = columns[i]
-            sums[c] += np.int64(np.rint(np.float64(np.float32(values[i])) * scales[c]))
+            number = np.rint(np.float64(np.float32(values[i])) * table[c, 2])
+            sums[c] -= np.int64(number) if abs(number) < _MAX_FAST else 0
     return n_far
 
 
 @entry
 def _add_weighted_sparse_rows(  # type: ignore[no-untyped-def]
-    values, columns, starts, scales, labels, beta, wide, first, second, far, largest
+    values, columns, starts, labels, beta, wide, table, far, largest
 ):
     for r in range(len(labels)):
         sums = wide[labels[r]]
         for i in range(starts[r], starts[r + 1]):
             c = columns[i]
             wide_x = np.float64(np.float32(values[i]))
-            first[c] += beta[r] * wide_x
-            second[c] += beta[r] * wide_x * wide_x
-            sums[c] += beta[r] * np.rint(wide_x * scales[c])
+            table[c, 0] += beta[r] * wide_x
+            table[c, 1] += beta[r] * wide_x * wide_x
+            sums[c] += beta[r] * np.rint(wide_x * table[c, 2])
     return 0
 
 
