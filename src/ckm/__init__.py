@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ckm import datasets, errors
+    from ckm._analysis.change import Change, MonitorStatus
+    from ckm._analysis.monitor import Monitor
     from ckm._core.frequencies import Frequencies, draw_frequencies
     from ckm._core.sketch import Sketch, merge
     from ckm._core.storage import load
@@ -31,8 +33,11 @@ __version__ = "0.1.0"
 # The module that defines each public name. Names are imported when they are first used, so that
 # `import ckm` loads nothing heavy.
 _HOMES = {
+    "Change": "ckm._analysis.change",
     "CompressiveKMeans": "ckm.estimators",
     "Frequencies": "ckm._core.frequencies",
+    "Monitor": "ckm._analysis.monitor",
+    "MonitorStatus": "ckm._analysis.change",
     "Sketch": "ckm._core.sketch",
     "Sketcher": "ckm._sketching.stream",
     "Solution": "ckm._decoding.solution",
@@ -54,6 +59,9 @@ __all__ = [  # noqa: RUF022  (in the order in which users need them)
     "Sketch",
     "Sketcher",
     "Solution",
+    "Monitor",
+    "MonitorStatus",
+    "Change",
     "Frequencies",
     "draw_frequencies",
     "datasets",

@@ -9,6 +9,9 @@ import pytest
 import ckm
 
 PUBLIC = {
+    "Change",
+    "Monitor",
+    "MonitorStatus",
     "CompressiveKMeans",
     "Frequencies",
     "Sketch",

@@ -238,25 +238,7 @@ default="multiscale"
 
     def _checked_part(self, chunk: Chunk, columns: tuple[str, ...] | None) -> _Part:
         """Copy the rows of a chunk; raises for a value that a kernel would refuse later."""
-        chunk.require_finite(columns)
-        frequencies = self._frequencies
-        rows = np.asarray(chunk.rows, np.float64)
-        metric = self._options.metric if frequencies is None else frequencies.metric
-        try:
-            if metric == COSINE:
-                # Finite rows of any size are divided by their lengths.
-                pass
-            elif frequencies is not None:
-                origin = frequencies.origin
-                if frequencies.projection is not None:
-                    origin = frequencies.projection.absolute(np.zeros(rows.shape[1]))
-                require_float32(rows - origin)
-            else:
-                # The origin will be among the rows: no two of them may be too far apart.
-                require_float32(2 * rows)
-        except NonFiniteError as error:
-            error.value = float(rows[error.row, error.column])
-            raise chunk.locate_error(error, error.row, columns) from None
+        require_usable(chunk, columns, self._frequencies, self._options.metric)
         kept, weights = chunk.rows_with_weight()
         return _Part(np.array(kept), None if weights is None else np.array(weights))
 
@@ -343,3 +325,28 @@ default="multiscale"
                 f"This batch has {n} columns where those before had {before}; "
                 "give batches of one width."
             )
+
+
+def require_usable(
+    chunk: Chunk, columns: tuple[str, ...] | None, frequencies: Frequencies | None, metric: str
+) -> None:
+    """Raise `NonFiniteError` for a value that a kernel would refuse: with these frequencies, or
+    with any for this metric if they are not known yet.
+    """
+    chunk.require_finite(columns)
+    rows = np.asarray(chunk.rows, np.float64)
+    try:
+        if (metric if frequencies is None else frequencies.metric) == COSINE:
+            # Finite rows of any size are divided by their lengths.
+            pass
+        elif frequencies is not None:
+            origin = frequencies.origin
+            if frequencies.projection is not None:
+                origin = frequencies.projection.absolute(np.zeros(rows.shape[1]))
+            require_float32(rows - origin)
+        else:
+            # The origin will be among the rows: no two of them may be too far apart.
+            require_float32(2 * rows)
+    except NonFiniteError as error:
+        error.value = float(rows[error.row, error.column])
+        raise chunk.locate_error(error, error.row, columns) from None
