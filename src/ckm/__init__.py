@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ckm import datasets, errors
     from ckm._analysis.change import Change, MonitorStatus
+    from ckm._analysis.mixture_fit import fit_mixture
+    from ckm._analysis.mixture_solution import GaussianMixtureSolution
     from ckm._analysis.monitor import Monitor
     from ckm._core.frequencies import Frequencies, draw_frequencies
     from ckm._core.sketch import Sketch, merge
@@ -36,6 +38,7 @@ _HOMES = {
     "Change": "ckm._analysis.change",
     "CompressiveKMeans": "ckm.estimators",
     "Frequencies": "ckm._core.frequencies",
+    "GaussianMixtureSolution": "ckm._analysis.mixture_solution",
     "Monitor": "ckm._analysis.monitor",
     "MonitorStatus": "ckm._analysis.change",
     "Sketch": "ckm._core.sketch",
@@ -45,6 +48,7 @@ _HOMES = {
     "decode": "ckm._decoding.api",
     "draw_frequencies": "ckm._core.frequencies",
     "errors": "ckm.errors",
+    "fit_mixture": "ckm._analysis.mixture_fit",
     "load": "ckm._core.storage",
     "merge": "ckm._core.sketch",
     "sketch": "ckm._sketching.api",
@@ -59,6 +63,8 @@ __all__ = [  # noqa: RUF022  (in the order in which users need them)
     "Sketch",
     "Sketcher",
     "Solution",
+    "fit_mixture",
+    "GaussianMixtureSolution",
     "Monitor",
     "MonitorStatus",
     "Change",

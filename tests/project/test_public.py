@@ -9,6 +9,8 @@ import pytest
 import ckm
 
 PUBLIC = {
+    "GaussianMixtureSolution",
+    "fit_mixture",
     "Change",
     "Monitor",
     "MonitorStatus",

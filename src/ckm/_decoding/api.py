@@ -276,8 +276,11 @@ def uses_cells(decoder: str) -> bool:
     return resolve_decoder(decoder)[0] == "density"
 
 
-def require_rows(count: int, K: int, where: str = "The data") -> None:
-    """Refuse more clusters than rows. scikit-learn looks for `n_samples` in these messages."""
+def require_rows(count: int, K: int, where: str = "The data", name: str = "n_clusters") -> None:
+    """Refuse more clusters than rows; `name` is the argument that asks for K.
+
+    scikit-learn looks for `n_samples` in these messages.
+    """
     if not count:
         raise DataError(
             f"{where} has zero rows",
@@ -289,6 +292,6 @@ def require_rows(count: int, K: int, where: str = "The data") -> None:
             f"{where} has {count} {'row' if count == 1 else 'rows'}",
             Aside(f" (n_samples={count})"),
             ", too few for ",
-            Argument("n_clusters", K),
+            Argument(name, K),
             f"; ask for at most {count}, or add rows.",
         )

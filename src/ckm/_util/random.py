@@ -11,7 +11,17 @@ from ckm.errors import ParameterError
 RandomState = int | np.integer | np.random.Generator | np.random.RandomState | None
 
 # The position of a stream determines its numbers, and so results: append, never reorder.
-STREAMS = ("pilot", "scale", "frequencies", "pool", "decode", "dataset", "anchors", "axes")
+STREAMS = (
+    "pilot",
+    "scale",
+    "frequencies",
+    "pool",
+    "decode",
+    "dataset",
+    "anchors",
+    "axes",
+    "mixture",
+)
 
 
 def seed_of(random_state: RandomState) -> int:
