@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ckm._sketching.api import sketch
     from ckm._sketching.stream import Sketcher
     from ckm.estimators import CompressiveKMeans
+    from ckm.mixture_estimator import CompressiveGaussianMixture
 
 __version__ = "0.1.0"
 
@@ -36,6 +37,7 @@ __version__ = "0.1.0"
 # `import ckm` loads nothing heavy.
 _HOMES = {
     "Change": "ckm._analysis.change",
+    "CompressiveGaussianMixture": "ckm.mixture_estimator",
     "CompressiveKMeans": "ckm.estimators",
     "Frequencies": "ckm._core.frequencies",
     "GaussianMixtureSolution": "ckm._analysis.mixture_solution",
@@ -56,6 +58,7 @@ _HOMES = {
 
 __all__ = [  # noqa: RUF022  (in the order in which users need them)
     "CompressiveKMeans",
+    "CompressiveGaussianMixture",
     "sketch",
     "decode",
     "merge",

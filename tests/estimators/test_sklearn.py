@@ -3,11 +3,17 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ckm import CompressiveKMeans
+from ckm import CompressiveGaussianMixture, CompressiveKMeans
 
 
 # Some checks fit eight clusters to four distinct rows, which causes this warning.
 @pytest.mark.filterwarnings("ignore::ckm.errors.ClustersWarning")
-@parametrize_with_checks([CompressiveKMeans()])
+@parametrize_with_checks(
+    [
+        CompressiveKMeans(),
+        CompressiveGaussianMixture(),
+        CompressiveGaussianMixture(2, covariance_type="full"),
+    ]
+)
 def test_scikit_learn_convention(estimator, check):
     check(estimator)

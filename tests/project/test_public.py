@@ -9,6 +9,7 @@ import pytest
 import ckm
 
 PUBLIC = {
+    "CompressiveGaussianMixture",
     "GaussianMixtureSolution",
     "fit_mixture",
     "Change",

@@ -46,7 +46,7 @@ def label_rows(components: Components, source: Source, n_jobs: int | None) -> La
     """The most probable component of each row (N,)."""
 
     def work(block: Block, rows: FloatArray) -> LabelArray:
-        return components.log_joint(rows).argmax(axis=1).astype(np.int32)
+        return np.asarray(components.log_joint(rows).argmax(axis=1), np.int32)
 
     parts = [found for _, found in _map_blocks(source, work, n_jobs)]
     return np.concatenate([np.empty(0, np.int32), *parts])
