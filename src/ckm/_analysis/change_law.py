@@ -25,8 +25,18 @@ from ckm._util.arrays import Array, FloatArray
 # 1345 with a third, this and three times as much, 1690 without any, and 2960 with all directions
 # weighed alike, as in MMD.
 RIDGE = 0.003
-# Directions that are kept: they are part of the state that is saved, 8 kB each for 1000 features.
-MAX_DIRECTIONS = 512
+# Principal directions that are kept: they are part of the state that is saved, 4 kB each for 1000
+# features.
+MAX_DIRECTIONS = 448
+# Random directions among all others, in which the reference hardly varies: they stand for what it
+# does not have, such as a new cluster.
+RANDOM_DIRECTIONS = 64
+# Variance of a feature below which it is rounding.
+MIN_VARIANCE = 1e-9
+# T without a change, on average, below which nothing but rounding varies, and T that is a change
+# then.
+MIN_MEAN = 1e-6
+CERTAIN = 1.0
 
 
 def row_features(frequencies: Frequencies, rows: Array) -> FloatArray:
@@ -39,28 +49,39 @@ def row_features(frequencies: Frequencies, rows: Array) -> FloatArray:
 
 
 def find_directions(features: FloatArray) -> FloatArray:
-    """P (d, 2m): the principal directions of features (b, 2m), each divided by its deviation.
+    """P (d, 2m): the principal directions of features (b, 2m), each divided by its deviation, and
+    some random ones that are orthogonal to them.
 
     Its numbers are those of float32, in which it is saved.
     """
-    centred = features - features.mean(axis=0)
+    variances, lines = _principal_directions(features - features.mean(axis=0))
+    n_features = features.shape[1]
+    ridge = RIDGE * max(variances.sum(), MIN_VARIANCE * n_features)
+    # As many as half the features, and as the rows tell apart.
+    d = min(n_features // 2, MAX_DIRECTIONS, int((variances > MIN_VARIANCE).sum()))
+    kept = lines[:d] / np.sqrt(variances[:d] + ridge)[:, None]
+    # The frequencies are random, so that these need no seed of their own.
+    drawn = np.random.default_rng(0).standard_normal((RANDOM_DIRECTIONS, n_features))
+    drawn -= (drawn @ lines[:d].T) @ lines[:d]
+    others = drawn / np.sqrt(RANDOM_DIRECTIONS * ridge)
+    # The order in memory decides the last bits of products.
+    P = np.concatenate([kept, others]).astype(np.float32)
+    return np.ascontiguousarray(P, np.float64)
+
+
+def _principal_directions(centred: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Variances, in descending order, and unit vectors (k, 2m) of centred features (b, 2m)."""
     n_rows, n_features = centred.shape
     is_long = n_rows >= n_features
     gram = centred.T @ centred if is_long else centred @ centred.T
     variances, vectors = np.linalg.eigh(gram / max(n_rows - 1, 1))
     variances = np.maximum(variances[::-1], 0.0)
-    total = variances.sum()
-    # As many directions as half the features, and as the rows tell apart.
-    d = max(1, min(n_features // 2, MAX_DIRECTIONS, int((variances > 1e-9 * total).sum())))
-    kept = vectors[:, ::-1][:, :d]
-    lines = kept.T if is_long else kept.T @ centred
-    lengths = np.sqrt((lines**2).sum(axis=1))
-    weights = np.sqrt(variances[:d] + RIDGE * total) * lengths
-    scaled = np.divide(
-        lines, weights[:, None], out=np.zeros_like(lines), where=weights[:, None] > 0
-    )
-    # The order in memory decides the last bits of products.
-    return np.ascontiguousarray(scaled.astype(np.float32), np.float64)
+    lines = vectors[:, ::-1].T
+    if not is_long:
+        lines = lines @ centred
+        lengths = np.sqrt((lines**2).sum(axis=1))
+        lines = lines / np.maximum(lengths, np.finfo(float).tiny)[:, None]
+    return variances, lines
 
 
 @dataclass(frozen=True)
@@ -106,14 +127,14 @@ class ChangeLaw:
         degrees, unit = self._shape(before, after)
         with np.errstate(all="ignore"):
             chi_square = np.maximum((values - self.first) / unit + degrees, 0.0)
-            tail = fdtrc(degrees, degrees * self.degrees, chi_square / degrees)
-        return np.where(unit > 0, tail, np.where(values > self.first, 0.0, 1.0))
+            tail = np.asarray(fdtrc(degrees, degrees * self.degrees, chi_square / degrees))
+        return tail if self.first > MIN_MEAN else np.where(values > CERTAIN, 0.0, 1.0)
 
     def quantile(self, level: float, before: float, after: float) -> float:
         """The T that is exceeded with this probability."""
         degrees, unit = self._shape(np.asarray(before), np.asarray(after))
-        if not unit > 0:
-            return self.first
+        if not self.first > MIN_MEAN:
+            return CERTAIN
         chi_square = degrees * fdtri(degrees, degrees * self.degrees, 1 - level)
         return float(self.first + unit * (chi_square - degrees))
 
@@ -127,7 +148,7 @@ class ChangeLaw:
         second = np.maximum(self.second + excess / 2, self.second / 2)
         with np.errstate(all="ignore"):
             third = self.third * (second / self.second) ** 2
-            return np.asarray(second**3 / third**2), np.asarray(np.nan_to_num(third / second))
+            return np.asarray(second**3 / third**2), np.asarray(third / second)
 
 
 def _traces(y: FloatArray, n: int) -> tuple[float, float, float]:

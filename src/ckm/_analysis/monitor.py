@@ -355,7 +355,8 @@ def _check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
 
 def _require_unweighted(model: Sketch) -> None:
     """Refuse weighted and decayed rows: how much chance moves their mean is not known."""
-    if model.weight != model.count:
+    size = model.tally.effective_size
+    if model.weight != model.count or size != model.count:
         raise ParameterError(
             "The sketch given as ",
             Argument("like", ...),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ckm._analysis.change import Change, MonitorStatus
-from ckm._analysis.change_law import ChangeLaw, find_directions, row_features
+from ckm._analysis.change_law import MIN_MEAN, ChangeLaw, find_directions, row_features
 from ckm._analysis.dyadic import Bucket, Buckets, Splits, compare_sides, push
 from ckm._core.cells import Design
 from ckm._core.frequencies import Frequencies
@@ -220,7 +220,7 @@ class Watch:
         """Watch, for blocks of so many rows."""
         assert self.directions is not None
         self.law = law
-        self.level = block / (TESTS_PER_BLOCK * self.options.run_length)
+        self.level = float(block) / (TESTS_PER_BLOCK * self.options.run_length)
         self.base = base
         self.past = Bucket.of(base, self.directions)
 
@@ -344,7 +344,7 @@ class Split:
         cls, splits: Splits, number: int, p_value: float, law: ChangeLaw, level: float
     ) -> "Split":
         """One of several."""
-        unit = law.first or 1.0
+        unit = law.first if law.first > MIN_MEAN else 1.0
         after = int(splits.after[number])
         threshold = law.quantile(level, float(splits.before[number]), after)
         statistic = float(splits.statistics[number])
