@@ -3,7 +3,7 @@
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from os import PathLike
 from typing import Any, Self
 
@@ -13,7 +13,12 @@ from ckm._analysis import monitor_file
 from ckm._analysis.change import MonitorStatus
 from ckm._analysis.monitor_file import NamedBatch, SavedMonitor
 from ckm._analysis.watching import BATCHES, CONTINUE, RESTART, ROWS, Watch, WatchOptions
-from ckm._core.defaults import DEFAULT_DISTRIBUTION
+from ckm._core.defaults import (
+    DEFAULT_DISTRIBUTION,
+    DEFAULT_MONITOR_SIZE,
+    DEFAULT_REFERENCE,
+    DEFAULT_RUN_LENGTH,
+)
 from ckm._core.frequencies import Frequencies
 from ckm._core.sketch import Sketch
 from ckm._messages import Argument
@@ -25,7 +30,6 @@ from ckm._util.checks import EUCLIDEAN, check_nan_policy, check_whole_number
 from ckm._util.random import RandomState, seed_of
 from ckm.errors import DataError, ParameterError
 
-DEFAULT_SIZE = 500
 MIN_REFERENCE = 100
 MIN_RUN_BLOCKS = 10
 MAX_RUN_LENGTH = 1e15
@@ -110,8 +114,8 @@ class Monitor:
     def __init__(
         self,
         *,
-        reference: int = 5000,
-        run_length: float = 1_000_000,
+        reference: int = DEFAULT_REFERENCE,
+        run_length: float = DEFAULT_RUN_LENGTH,
         block: int = 100,
         dependence: str = ROWS,
         on_change: str = RESTART,
@@ -129,7 +133,7 @@ class Monitor:
     ) -> None:
         model = resolve_like(like)
         if model is None and n_clusters is None and sketch_size is None:
-            sketch_size = DEFAULT_SIZE
+            sketch_size = DEFAULT_MONITOR_SIZE
         if not (projection is None or isinstance(projection, (int, str, np.integer))):
             raise ParameterError(
                 Argument("projection"),
@@ -250,6 +254,15 @@ class Monitor:
         self._batches = batches
         return status
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments that it was made with, without `like`."""
+        options: dict[str, Any] = asdict(self._watch.options)
+        sketch = options.pop("sketch")
+        del sketch["cells"]
+        options["random_state"] = options.pop("seed")
+        return options | sketch | {"columns": self._wanted, "nan": self._nan}
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the state to a file, from which `Monitor.load` continues as if nothing had been.
 
@@ -315,6 +328,20 @@ class Monitor:
         monitor._nan = saved.nan
         monitor._batches = saved.batches
         return monitor
+
+
+def require_same_options(monitor: Monitor, earlier: Monitor, name: str) -> None:
+    """Refuse to continue a monitor, whose file has this name, with other options."""
+    now = monitor.options
+    for option, before in earlier.options.items():
+        if now[option] != before:
+            raise ParameterError(
+                f"{name} was written with ",
+                Argument(option, before),
+                ", and now ",
+                Argument(option, now[option]),
+                " is given; give the same options, or another file for the state.",
+            )
 
 
 def place_of(row: int, batches: Sequence[NamedBatch]) -> str:

@@ -1,4 +1,4 @@
-"""The command line: `ckm fit | sketch | merge | decode | predict | inspect | demo`.
+"""The command line: `ckm fit | sketch | merge | decode | predict | monitor | inspect | demo`.
 
 Results go to standard output or to the file named with -o; progress, notes, warnings and errors go
 to standard error.
@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import ckm
-from ckm._cli import commands
+from ckm._cli import commands, monitor
 from ckm._cli.errors import ReportingGroup
 from ckm._cli.options import with_option_groups
 from ckm._cli.streams import say
@@ -76,6 +76,12 @@ _COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
         "ckm predict 'new/*.csv' --centroids centroids.json -o labels.csv",
         "ckm predict data.npy --centroids centroids.csv --json | jq .sse",
         "ckm predict gaps.csv --centroids centroids.csv --nan drop -o labels.csv",
+    ),
+    monitor.monitor: (
+        "ckm monitor days/ --state days.monitor",
+        "ckm monitor 'days/*.parquet' --state days.monitor --fail-on-change || echo changed",
+        "ckm monitor days/ --dependence batches --run-length 1e8 --json | jq .changes",
+        "ckm monitor today.csv --like yesterday.ckm",
     ),
     commands.inspect: ("ckm inspect data.ckm", "ckm inspect data.ckm --json | jq .fingerprint"),
     commands.demo: ("ckm demo", "ckm demo --rows 100000 --folder /tmp/demo --seed 1"),

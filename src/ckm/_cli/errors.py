@@ -32,11 +32,13 @@ _SHOWN_WARNINGS = (
 
 # Arguments of the library and the options that stand for them.
 OPTIONS = {
+    "block": "--block",
     "checkpoint": "--checkpoint",
     "checkpoint_interval": "--checkpoint-interval",
     "cells": "--cells",
     "columns": "--columns",
     "decoder": "--decoder",
+    "dependence": "--dependence",
     "device": "--device",
     "distribution": "--distribution",
     "init": "--init",
@@ -46,11 +48,14 @@ OPTIONS = {
     "n_init": "--n-init",
     "n_jobs": "--jobs",
     "nan": "--nan",
+    "on_change": "--on-change",
     "polish": "--polish",
     "pool": "--pool",
     "projection": "--projection",
     "random_state": "--seed",
+    "reference": "--reference",
     "resume": "--resume",
+    "run_length": "--run-length",
     "scale": "--scale",
     "sketch_size": "--sketch-size",
     "standardize": "--standardize",

@@ -29,7 +29,7 @@ def _not_empty(value: str) -> str:
     return value
 
 
-def _file_name(name: str | Path | Address) -> Path | Address:
+def file_name(name: str | Path | Address) -> Path | Address:
     """Return a path or an address; an empty one, which `Path` takes for the current folder, is
     refused.
     """
@@ -38,7 +38,7 @@ def _file_name(name: str | Path | Address) -> Path | Address:
 
 def _folder_name(name: str | Path) -> Path:
     """Return a folder of this machine."""
-    folder = _file_name(name)
+    folder = file_name(name)
     if isinstance(folder, Address):
         raise typer.BadParameter(f"{folder} is an address; name a folder of this machine.")
     return folder
@@ -61,7 +61,7 @@ def _each_not_empty(names: list[str]) -> list[str]:
 
 def _file(metavar: str, help: str, *names: str) -> Any:
     """Declare an option that takes the name of a file or folder."""
-    return _value(metavar, help, *names, parser=_file_name)
+    return _value(metavar, help, *names, parser=file_name)
 
 
 def _value(metavar: str, help: str, *names: str, **more: Any) -> Any:
@@ -92,7 +92,7 @@ SketchFile = Annotated[
     typer.Argument(
         metavar="SKETCH",
         help="A file made by `ckm sketch` or `ckm merge`.",
-        parser=_file_name,
+        parser=file_name,
     ),
 ]
 SketchFiles = Annotated[
@@ -179,6 +179,16 @@ SketchPool = Annotated[
     int,
     _value("N", "Number of sampled rows to store in the file, for decoding to start from.", min=0),
 ]
+Columns = Annotated[
+    str | None,
+    _value(
+        "A,B,C",
+        (
+            "Columns of a table to use, in this order (default: all that hold numbers). "
+            "Quotes protect a comma in a name: '\"a,b\",c'."
+        ),
+    ),
+]
 Nan = Annotated[
     str,
     _value(
@@ -236,16 +246,7 @@ DemoFolder = Annotated[
 class RowOptions:
     """Which columns and rows of the files are used."""
 
-    columns: Annotated[
-        str | None,
-        _value(
-            "A,B,C",
-            (
-                "Columns of a table to use, in this order (default: all that hold numbers). "
-                "Quotes protect a comma in a name: '\"a,b\",c'."
-            ),
-        ),
-    ] = None
+    columns: Columns = None
     weight_column: Annotated[
         str | None,
         _value(

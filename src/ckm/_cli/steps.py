@@ -74,6 +74,7 @@ __all__ = [
     "report_sketch",
     "require_rereadable",
     "sketching_arguments",
+    "split_names",
 ]
 
 # The package that each engine needs, and the option that says where its cluster is.
@@ -163,7 +164,7 @@ def _parse_scale(text: str) -> float | str:
     return scale
 
 
-def _split_names(names: str | None) -> list[str] | None:
+def split_names(names: str | None) -> list[str] | None:
     """Split comma-separated names; quotes protect a comma inside a name."""
     if names is None:
         return None
@@ -185,7 +186,7 @@ def _split_names(names: str | None) -> list[str] | None:
 def check_rows(rows: RowOptions) -> ColumnRequest:
     """Return the columns that are asked for, from valid options."""
     check_nan(rows.nan)
-    return ColumnRequest(_split_names(rows.columns), rows.weight_column)
+    return ColumnRequest(split_names(rows.columns), rows.weight_column)
 
 
 def open_rows(inputs: Sequence[FilePath], rows: RowOptions) -> Source:

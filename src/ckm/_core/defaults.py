@@ -42,3 +42,7 @@ USUAL_AXES = 24
 DEFAULT_POOL = 1000
 # Seconds between two checkpoints: at most this much work is lost, and writing one takes far less.
 CHECKPOINT_INTERVAL = 10.0
+# Of a monitor: frequencies, rows of the reference, and rows to a false alarm.
+DEFAULT_MONITOR_SIZE = 500
+DEFAULT_REFERENCE = 5000
+DEFAULT_RUN_LENGTH = 1_000_000.0
