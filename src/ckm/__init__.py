@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ckm import datasets, errors
     from ckm._analysis.change import Change, MonitorStatus
+    from ckm._analysis.comparing import compare
+    from ckm._analysis.comparison import Comparison
     from ckm._analysis.mixture_fit import fit_mixture
     from ckm._analysis.mixture_solution import GaussianMixtureSolution
     from ckm._analysis.monitor import Monitor
@@ -37,6 +39,7 @@ __version__ = "0.1.0"
 # `import ckm` loads nothing heavy.
 _HOMES = {
     "Change": "ckm._analysis.change",
+    "Comparison": "ckm._analysis.comparison",
     "CompressiveGaussianMixture": "ckm.mixture_estimator",
     "CompressiveKMeans": "ckm.estimators",
     "Frequencies": "ckm._core.frequencies",
@@ -46,6 +49,7 @@ _HOMES = {
     "Sketch": "ckm._core.sketch",
     "Sketcher": "ckm._sketching.stream",
     "Solution": "ckm._decoding.solution",
+    "compare": "ckm._analysis.comparing",
     "datasets": "ckm.datasets",
     "decode": "ckm._decoding.api",
     "draw_frequencies": "ckm._core.frequencies",
@@ -63,6 +67,8 @@ __all__ = [  # noqa: RUF022  (in the order in which users need them)
     "decode",
     "merge",
     "load",
+    "compare",
+    "Comparison",
     "Sketch",
     "Sketcher",
     "Solution",

@@ -10,6 +10,8 @@ import ckm
 
 PUBLIC = {
     "CompressiveGaussianMixture",
+    "Comparison",
+    "compare",
     "GaussianMixtureSolution",
     "fit_mixture",
     "Change",

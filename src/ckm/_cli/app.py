@@ -1,4 +1,4 @@
-"""The command line: `ckm fit | sketch | merge | decode | predict | monitor | inspect | demo`.
+"""The command line: one module or function for each command (`ckm --help`).
 
 Results go to standard output or to the file named with -o; progress, notes, warnings and errors go
 to standard error.
@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import ckm
-from ckm._cli import commands, monitor
+from ckm._cli import commands, compare, monitor
 from ckm._cli.errors import ReportingGroup
 from ckm._cli.options import with_option_groups
 from ckm._cli.streams import say
@@ -82,6 +82,11 @@ _COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
         "ckm monitor 'days/*.parquet' --state days.monitor --fail-on-change || echo changed",
         "ckm monitor days/ --dependence batches --run-length 1e8 --json | jq .changes",
         "ckm monitor today.csv --like yesterday.ckm",
+    ),
+    compare.compare: (
+        "ckm compare monday.ckm tuesday.ckm",
+        "ckm compare monday.ckm tuesday.ckm --json | jq .p_value",
+        "ckm compare trained.ckm today.ckm --fail-above 0.05 && ./publish",
     ),
     commands.inspect: ("ckm inspect data.ckm", "ckm inspect data.ckm --json | jq .fingerprint"),
     commands.demo: ("ckm demo", "ckm demo --rows 100000 --folder /tmp/demo --seed 1"),

@@ -1,0 +1,222 @@
+"""Which columns differ between two sketches, and how: in mean, in variance, or in shape.
+
+Sketches hold the mean and the variance of every column exactly. Their standard errors are those of
+the columns' second and fourth moments; the fourth comes from a mixture that explains both sketches,
+and from the bounds. The shape of a column's own distribution is known from cells.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import kolmogorov, log_ndtr, ndtr
+
+from ckm._analysis.explanation import Explanation
+from ckm._core.moments import SecondMoment
+from ckm._core.sketch import Sketch
+from ckm._util.arrays import Array, FloatArray
+
+# Points at which the distribution functions of a column are compared.
+_GRID = 48
+# The grid ends so many standard deviations from the mean.
+_GRID_REACH = 4.0
+# Differences of means below this share of the largest value are rounding.
+_ROUNDING = 1e-12
+
+
+class Marginals(NamedTuple):
+    """Gaussians in the coordinates of frequencies, with widths of their own along each axis."""
+
+    shares: FloatArray  # (Q,)
+    means: FloatArray  # (Q, n)
+    variances: FloatArray  # (Q, n)
+
+    def distribution(self, grid: FloatArray) -> FloatArray:
+        """The distribution function of each column (n, g) at its points of a grid (n, g)."""
+        deviations = np.sqrt(np.maximum(self.variances, 1e-12 * grid.var(axis=1)))
+        deviations = np.maximum(deviations, np.finfo(float).tiny)
+        found = np.zeros(grid.shape)
+        for share, mean, deviation in zip(self.shares, self.means, deviations, strict=True):
+            found += share * ndtr((grid - mean[:, None]) / deviation[:, None])
+        return found
+
+    @property
+    def fourth_moments(self) -> FloatArray:
+        """The fourth central moment of each column (n,)."""
+        squares = (self.means - self.shares @ self.means) ** 2
+        terms = squares**2 + 6 * squares * self.variances + 3 * self.variances**2
+        return np.asarray(self.shares @ terms)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnEvidence:
+    """What is known of every column, as arrays (n,).
+
+    Parameters
+    ----------
+    means_a, means_b : float64 arrays
+        Means.
+    deviation : float64 array
+        The standard deviation within both.
+    ratio : float64 array
+        The variance of the second, divided by that of the first.
+    z_mean : float64 array
+        The difference of the means in its standard errors.
+    z_variance : float64 array or None
+        The same for the logarithm of the variances; None if fourth moments are not known.
+    distance : float64 array or None
+        The largest difference of the two distribution functions; None if there are no cells.
+    log_shape : float64 array or None
+        The logarithm of the probability of such a distance by chance.
+    """
+
+    means_a: FloatArray
+    means_b: FloatArray
+    deviation: FloatArray
+    ratio: FloatArray
+    z_mean: FloatArray
+    z_variance: FloatArray | None
+    distance: FloatArray | None
+    log_shape: FloatArray | None
+
+    @property
+    def log_p_values(self) -> FloatArray:
+        """Logarithms of the two-sided probabilities by chance, (n, tests): of mean, variance and
+        shape, as far as they are known.
+        """
+        tests = [_log_two_sided(self.z_mean)]
+        if self.z_variance is not None:
+            tests.append(_log_two_sided(self.z_variance))
+        if self.log_shape is not None:
+            tests.append(self.log_shape)
+        return np.stack(tests, axis=1)
+
+
+def find_evidence(a: Sketch, b: Sketch, explanation: Explanation) -> ColumnEvidence:
+    """The evidence in two sketches of known effective sizes, which a mixture explains together."""
+    size_a, size_b = _size(a), _size(b)
+    means_a, means_b = a.mean, b.mean
+    own_a, own_b = _variances(a) * size_a / (size_a - 1), _variances(b) * size_b / (size_b - 1)
+    within = ((size_a - 1) * own_a + (size_b - 1) * own_b) / (size_a + size_b - 2)
+    spread = 1 / size_a + 1 / size_b
+    difference = means_b - means_a
+    largest = np.maximum(np.abs(means_a), np.abs(means_b))
+    difference = np.where(np.abs(difference) > _ROUNDING * largest, difference, 0.0)
+    z_mean = _ratio(difference, np.sqrt(within * spread))
+    z_variance = None
+    distance = None
+    log_shape = None
+    if a.frequencies.projection is None:
+        kurtosis = _kurtosis(a, b, explanation)
+        z_variance = _z_of_variances(own_a, own_b, within, (kurtosis - 1) * spread)
+        distance = _distances(a, b)
+    if distance is not None:
+        # The tail of Kolmogorov's law, whose logarithm underflows far out.
+        scaled = distance / np.sqrt(spread)
+        with np.errstate(divide="ignore"):
+            log_shape = np.where(
+                scaled < 5, np.log(kolmogorov(scaled)), np.log(2) - 2 * scaled**2
+            ).clip(max=0.0)
+    return ColumnEvidence(
+        means_a,
+        means_b,
+        np.sqrt(within),
+        _ratio(own_b, own_a, both_zero=1.0),
+        z_mean,
+        z_variance,
+        distance,
+        log_shape,
+    )
+
+
+def _size(sketch: Sketch) -> float:
+    size = sketch.effective_size
+    assert size is not None
+    return size
+
+
+def _variances(sketch: Sketch) -> FloatArray:
+    covariance = sketch.covariance
+    return np.diag(covariance) if covariance.ndim == 2 else covariance
+
+
+def _ratio(top: FloatArray, bottom: FloatArray, both_zero: float = 0.0) -> FloatArray:
+    """top / bottom; infinite, with the sign of `top`, where only the bottom is zero."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where((top == 0) & (bottom == 0), both_zero, top / bottom)
+
+
+def _z_of_variances(
+    own_a: FloatArray, own_b: FloatArray, within: FloatArray, squared_error: FloatArray
+) -> FloatArray:
+    """log(own_b / own_a) in standard errors; the plain difference where one of them is zero."""
+    error = np.sqrt(np.maximum(squared_error, 0.0))
+    has_both = (own_a > 0) & (own_b > 0)
+    logarithms = np.log(np.where(has_both, own_b, 1.0)) - np.log(np.where(has_both, own_a, 1.0))
+    return _ratio(np.where(has_both, logarithms, _ratio(own_b - own_a, within)), error)
+
+
+def _log_two_sided(z: FloatArray) -> FloatArray:
+    return np.asarray(np.minimum(np.log(2) + log_ndtr(-np.abs(z)), 0.0))
+
+
+def _kurtosis(a: Sketch, b: Sketch, explanation: Explanation) -> FloatArray:
+    """E (x - mean)^4 / variance^2 of each column (n,), of both sketches together."""
+    both = a.tally + b.tally
+    step = a.frequencies.step
+    second = _second(a, b).minus_outer(both.first / both.weight).diagonal / step**2
+    fourth = marginals(*explanation[:3], second).fourth_moments
+    # The mixture does not know how far outliers are. The rows at the bounds are there; in tails as
+    # heavy as those of Student's t they make up a good part of the fourth moment.
+    mean = (a.frequencies.origin + both.first / both.weight) / step
+    ends = (both.lower / step - mean) ** 4 + (both.upper / step - mean) ** 4
+    size = _size(a) + _size(b)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kurtosis = (fourth + ends / size) / second**2
+    return np.where(second > 0, np.maximum(kurtosis, 1.0), 3.0)
+
+
+def _second(a: Sketch, b: Sketch) -> SecondMoment:
+    both = a.tally + b.tally
+    return both.second_moment / both.weight
+
+
+def marginals(
+    shares: FloatArray, means: FloatArray, variances: FloatArray, columns: FloatArray
+) -> Marginals:
+    """The mixture with widths that give each column its variance (n,), which is known.
+
+    Cells know one variance for all their columns together.
+    """
+    widths = variances[:, None] if variances.ndim == 1 else variances
+    widths = np.broadcast_to(widths, means.shape)
+    between = shares @ (means - shares @ means) ** 2
+    within = np.maximum(columns - between, 0.0)
+    average = shares @ widths
+    factors = np.where(average > 0, within / np.where(average > 0, average, 1.0), 0.0)
+    return Marginals(shares, means, widths * factors)
+
+
+def _distances(a: Sketch, b: Sketch) -> FloatArray | None:
+    """The largest difference between the distribution functions of each column (n,)."""
+    if a.cells is None or b.cells is None:
+        return None
+    parts = [_cell_marginals(sketch) for sketch in (a, b)]
+    both = a.tally + b.tally
+    mean = both.first / both.weight
+    deviation = np.sqrt(_second(a, b).minus_outer(mean).without_negative().diagonal)
+    reach = _GRID_REACH * deviation
+    low = np.maximum(mean - reach, both.lower - a.frequencies.origin)
+    high = np.minimum(mean + reach, both.upper - a.frequencies.origin)
+    places = (np.arange(_GRID) + 0.5) / _GRID
+    grid = low[:, None] + (high - low)[:, None] * places
+    first, second = (part.distribution(grid) for part in parts)
+    return np.asarray(np.abs(first - second).max(axis=1))
+
+
+def _cell_marginals(sketch: Sketch) -> Marginals:
+    """The columns of a sketch's cells, relative to the origin."""
+    assert sketch.cells is not None
+    mass, means, variances = sketch.cells.statistics()
+    columns: Array = sketch.central_moment.diagonal
+    return marginals(mass / mass.sum(), means, variances, columns)
