@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ckm._analysis.change import Change, MonitorStatus
     from ckm._analysis.comparing import compare
     from ckm._analysis.comparison import Comparison
+    from ckm._analysis.every_k import curve
+    from ckm._analysis.k_curve import KCurve
     from ckm._analysis.mixture_fit import fit_mixture
     from ckm._analysis.mixture_solution import GaussianMixtureSolution
     from ckm._analysis.monitor import Monitor
@@ -46,10 +48,12 @@ _HOMES = {
     "GaussianMixtureSolution": "ckm._analysis.mixture_solution",
     "Monitor": "ckm._analysis.monitor",
     "MonitorStatus": "ckm._analysis.change",
+    "KCurve": "ckm._analysis.k_curve",
     "Sketch": "ckm._core.sketch",
     "Sketcher": "ckm._sketching.stream",
     "Solution": "ckm._decoding.solution",
     "compare": "ckm._analysis.comparing",
+    "curve": "ckm._analysis.every_k",
     "datasets": "ckm.datasets",
     "decode": "ckm._decoding.api",
     "draw_frequencies": "ckm._core.frequencies",
@@ -65,6 +69,7 @@ __all__ = [  # noqa: RUF022  (in the order in which users need them)
     "CompressiveGaussianMixture",
     "sketch",
     "decode",
+    "curve",
     "merge",
     "load",
     "compare",
@@ -77,6 +82,7 @@ __all__ = [  # noqa: RUF022  (in the order in which users need them)
     "Monitor",
     "MonitorStatus",
     "Change",
+    "KCurve",
     "Frequencies",
     "draw_frequencies",
     "datasets",

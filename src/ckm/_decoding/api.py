@@ -117,7 +117,9 @@ def decode(
     K = check_whole_number(n_clusters, "n_clusters", 1)
     replicates = check_whole_number(n_init, "n_init", 1)
     name, search = resolve_decoder(decoder)
-    _require_decodable(sketch, K, name)
+    require_decodable(sketch)
+    require_rows(sketch.count, K)
+    require_size(sketch, K, name)
     run = Run(
         name=name,
         search=search,
@@ -181,25 +183,7 @@ class Run:
         best = min(candidates, key=lambda candidate: candidate.rank)
         seconds = time.perf_counter() - started
         _log.info("decoded in %.2f s: cost %.3g, noise %.3g", seconds, best.cost, problem.noise)
-        # The cost of "clompr" is always large, because Diracs have no width: it is not diagnosed.
-        cost = None if self.name == "clompr" else best.cost
-        centroids = sketch.frequencies.absolute(best.C)
-        centroids = np.clip(centroids, sketch.lower, sketch.upper)
-        return Solution(
-            centroids=lift_centroids(sketch, centroids),
-            weights=best.weights,
-            raw_weights=best.alpha,
-            cost=best.cost,
-            noise_floor=problem.noise,
-            findings=(
-                *diagnose_projection(sketch),
-                *diagnose(problem, best, cost, pool=len(self.rows.values) if self.rows else 0),
-            ),
-            columns=sketch.columns,
-            decoder=self.name,
-            units=sketch.frequencies.column_units,
-            metric=sketch.frequencies.metric,
-        )
+        return make_solution(sketch, problem, best, self.name, _pool_size(self.rows))
 
     def _search_on(
         self, sketch: Sketch, device: Any, settings: Settings
@@ -221,6 +205,37 @@ class Run:
         return [
             self.search(problem, self.K, self.init, self.rows, rng, threads) for rng in generators
         ]
+
+
+def make_solution(
+    sketch: Sketch, problem: Problem, found: Candidate, decoder: str, pool: int
+) -> Solution:
+    """What a decoder of this name found, in the data's coordinates, with its diagnosis; it had
+    `pool` sampled rows.
+    """
+    # The cost of "clompr" is always large, because Diracs have no width: it is not diagnosed.
+    cost = None if decoder == "clompr" else found.cost
+    centroids = sketch.frequencies.absolute(found.C)
+    centroids = np.clip(centroids, sketch.lower, sketch.upper)
+    return Solution(
+        centroids=lift_centroids(sketch, centroids),
+        weights=found.weights,
+        raw_weights=found.alpha,
+        cost=found.cost,
+        noise_floor=problem.noise,
+        findings=(
+            *diagnose_projection(sketch),
+            *diagnose(problem, found, cost, pool=pool),
+        ),
+        columns=sketch.columns,
+        decoder=decoder,
+        units=sketch.frequencies.column_units,
+        metric=sketch.frequencies.metric,
+    )
+
+
+def _pool_size(rows: SampledRows | None) -> int:
+    return len(rows.values) if rows else 0
 
 
 def choose_device(sketch: Sketch, K: int, device: str, settings: Settings = DEFAULT) -> Any:
@@ -246,11 +261,11 @@ def resolve_decoder(name: str) -> tuple[str, Decoder]:
     return name, DECODERS[name]
 
 
-def _require_decodable(sketch: Sketch, K: int, decoder: str) -> None:
-    """Refuse what is no sketch, an empty one, and one too small for K clusters."""
+def require_decodable(sketch: Sketch, function: str = "decode") -> None:
+    """Refuse what is no sketch, and an empty one."""
     if not isinstance(sketch, Sketch):
         raise ParameterError(
-            f"decode takes a Sketch; got {type(sketch).__name__}. Make one with ckm.sketch, or "
+            f"{function} takes a Sketch; got {type(sketch).__name__}. Make one with ckm.sketch, or "
             f"read one with ckm.load."
         )
     if sketch.count == 0:
@@ -258,8 +273,6 @@ def _require_decodable(sketch: Sketch, K: int, decoder: str) -> None:
             "This sketch has seen zero rows, so there is nothing to decode; add sketches of some "
             "rows to it first."
         )
-    require_rows(sketch.count, K)
-    require_size(sketch, K, decoder)
 
 
 def require_size(sketch: Sketch, K: int, decoder: str) -> None:

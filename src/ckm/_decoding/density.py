@@ -48,20 +48,33 @@ def place_centroids(
 ) -> Candidate:
     """K centroids on a measure that was recovered for K clusters or more."""
     if recovered.branch is Branch.ROWS:
-        C, alpha, mean_square = place(*recovered.many, K, rng, device=problem.device)
-        return Candidate(C, alpha, recovered.cost, mean_square, known_weights=alpha)
-    if K == 1:
-        return _take_mean(problem)
-    if recovered.cells is not None:
-        return _place_on_cells(problem, recovered, recovered.cells, K, rng)
-    if recovered.atoms is not None and recovered.K == K:
+        found = place(*recovered.many, K, rng, device=problem.device)
+    elif K == 1:
+        found = (problem.mean[None], np.ones(1), 0.0)
+    elif recovered.cells is not None:
+        found = _place_on_cells(problem, recovered, recovered.cells, K, rng)
+    elif recovered.atoms is not None and recovered.K == K:
         found = _place_at_centres(problem, recovered, recovered.atoms, rng)
     else:
         found = place_on_atoms(problem, recovered.few, recovered.many, K, rng)
-    return judge_placed(problem, recovered, found)
+    return judge_placed(problem, recovered, found, rng)
 
 
-def judge_placed(problem: Problem, recovered: Recovered, found: Placement) -> Candidate:
+def judge_placed(
+    problem: Problem, recovered: Recovered, found: Placement, rng: np.random.Generator
+) -> Candidate:
+    """Centroids that were placed on a measure, with what is known of them and against them."""
+    C, alpha, mean_square = found
+    if recovered.branch is Branch.ROWS:
+        return Candidate(C, alpha, recovered.cost, mean_square, known_weights=alpha)
+    if len(C) == 1:
+        return _take_mean(problem)
+    if recovered.cells is not None:
+        return _judge_on_cells(problem, recovered, recovered.cells, found, rng)
+    return _judge_on_atoms(problem, recovered, found)
+
+
+def _judge_on_atoms(problem: Problem, recovered: Recovered, found: Placement) -> Candidate:
     """Centroids that were placed on atoms, with what members and known outliers say of them."""
     C, alpha, mean_square = found
     doubt = Doubt()
@@ -113,17 +126,17 @@ def _place_on_cells(
     cells: CellMeasure,
     K: int,
     rng: np.random.Generator,
-) -> Candidate:
+) -> Placement:
     """Centroids on the measure of the cells, and on known outliers."""
     settings = problem.settings
     outliers = recovered.outliers
     found = place_from_few(problem, recovered.few, recovered.many, K, rng)
     refine = _refine_on_draw if settings.many_clusters <= K else _average_draws
     C = refine(problem, cells, outliers, found[0], rng, settings.points_on_cells(K))
-    return judge_on_cells(problem, recovered, cells, (C, *found[1:]), rng)
+    return C, found[1], found[2]
 
 
-def judge_on_cells(
+def _judge_on_cells(
     problem: Problem,
     recovered: Recovered,
     cells: CellMeasure,

@@ -144,10 +144,7 @@ def diagnose_projection(sketch: Sketch, settings: Settings = DEFAULT) -> tuple[F
     projection = sketch.frequencies.projection
     if projection is None or projection.kept is None:
         return ()
-    units = np.ones(projection.n) if projection.units is None else projection.units
-    variances = sketch.covariance / units**2
-    seen = _variance_along(projection, sketch.central_moment)
-    unseen = max(0.0, float(variances.sum()) - seen)
+    seen, unseen = variances_along_and_across(sketch, projection)
     expected = (1 - projection.kept) / max(projection.kept, _LEAST_KEPT) * seen
     if unseen <= settings.max_unseen_ratio * expected + settings.max_unseen_share * seen:
         return ()
@@ -163,6 +160,16 @@ def diagnose_projection(sketch: Sketch, settings: Settings = DEFAULT) -> tuple[F
         ".",
     )
     return (Finding(Status.OTHER_AXES, sentence),)
+
+
+def variances_along_and_across(sketch: Sketch, projection: Projection) -> tuple[float, float]:
+    """The variance of projected rows along their axes, and that across them, in the units of
+    columns.
+    """
+    units = np.ones(projection.n) if projection.units is None else projection.units
+    variances = sketch.covariance / units**2
+    seen = _variance_along(projection, sketch.central_moment)
+    return seen, max(0.0, float(variances.sum()) - seen)
 
 
 def _variance_along(projection: Projection, moment: SecondMoment) -> float:

@@ -84,7 +84,7 @@ def breathe(points: Points, best: Clustering, rng: np.random.Generator) -> Clust
         offset = OFFSET * np.sqrt(best.error / points.weights.sum() / n)
         added = run.centroids[worst] + offset * rng.standard_normal((count, n))
         more = _run_roughly(points, np.vstack([run.centroids, added])).centroids
-        run = _run_roughly(points, np.delete(more, _least_useful(points, more, count), axis=0))
+        run = _run_roughly(points, np.delete(more, least_useful(points, more, count), axis=0))
         if run.error < best.error * (1 - MIN_GAIN):
             best = run
         else:
@@ -96,7 +96,7 @@ def _run_roughly(points: Points, C: FloatArray) -> Clustering:
     return lloyd(points, C, tolerance=BREATH_TOLERANCE, max_iterations=BREATH_ITERATIONS)
 
 
-def _least_useful(points: Points, C: FloatArray, count: int) -> list[int]:
+def least_useful(points: Points, C: FloatArray, count: int) -> list[int]:
     """The centroids whose removal raises the error least; not two neighbours, of which one takes
     over the points of the other.
     """

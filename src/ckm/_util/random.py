@@ -21,6 +21,7 @@ STREAMS = (
     "anchors",
     "axes",
     "mixture",
+    "curve",
 )
 
 

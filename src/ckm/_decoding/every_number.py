@@ -1,0 +1,97 @@
+"""Centroids for every number of clusters at once, on one recovered measure.
+
+Placing K centroids from scratch for each K costs as much as K decodings. The centroids of K
+clusters are nearly those of K - 1 and K + 1: each number starts from the one before with a centroid
+more, and is compared at the end with the one after with a centroid less. Few points show where
+centroids belong, more refine them, all measure the SSE.
+"""
+
+import numpy as np
+
+from ckm._decoding.placing import Placement
+from ckm._decoding.recovered import Branch, Recovered, Weighted
+from ckm._kmeans.breathing import breathe, least_useful
+from ckm._kmeans.init import default_trials, kmeans_plus_plus
+from ckm._kmeans.lloyd import Clustering, lloyd
+from ckm._kmeans.points import Points, WeightedPoints
+from ckm._util.arrays import FloatArray
+
+# Points that show where centroids belong, unless cells do.
+_FEW_POINTS = 1200
+# Points that refine the centroids of each number, and steps of Lloyd's algorithm at most.
+_REFINING_POINTS = 4000
+_REFINING_STEPS = 6
+
+
+def place_every_number(
+    recovered: Recovered, K_max: int, rng: np.random.Generator
+) -> list[Placement]:
+    """Centroids, their shares and the mean squared distance, for K = 1 to K_max clusters."""
+    is_exact = recovered.branch in (Branch.ROWS, Branch.CELLS)
+    few = recovered.few if is_exact else _thinned(recovered.many, _FEW_POINTS)
+    shown = _points(_thinned(few, _FEW_POINTS))
+    runs = _go_up(shown, min(K_max, len(shown)), rng)
+    _go_down(shown, runs)
+    refining = _points(_thinned(recovered.many, _REFINING_POINTS))
+    every = _points(recovered.many)
+    found = []
+    for K in range(1, K_max + 1):
+        C = runs[min(K, len(runs)) - 1].centroids
+        C = np.vstack([C, np.repeat(C[:1], K - len(C), axis=0)])
+        if K > 1 and refining.values is not shown.values:
+            C = lloyd(refining, C, max_iterations=_REFINING_STEPS, empty="stay").centroids
+        found.append(_measure(every, C))
+    return found
+
+
+def _go_up(points: Points, K_max: int, rng: np.random.Generator) -> list[Clustering]:
+    """One run for each K, from the run before with the farthest point added, and from k-means++."""
+    mean = points.weights @ points.values / points.weights.sum()
+    runs = [lloyd(points, mean[None], max_iterations=1)]
+    for K in range(2, K_max + 1):
+        last = runs[-1]
+        worst = np.argmax(_errors_of_clusters(points, last))
+        own = np.flatnonzero(last.labels == worst)
+        far = own[np.argmax(points.weights[own] * last.squares[own])]
+        added = np.vstack([last.centroids, points.values[far]])
+        seeds = kmeans_plus_plus(points, K, rng, default_trials(K))
+        best = min((lloyd(points, C) for C in (added, seeds)), key=lambda run: run.error)
+        runs.append(breathe(points, best, rng) if len(points) > K else best)
+    return runs
+
+
+def _go_down(points: Points, runs: list[Clustering]) -> None:
+    """Replace a run by the one after it without its least useful centroid, where that is better."""
+    for K in range(len(runs) - 1, 1, -1):
+        C = runs[K].centroids
+        fewer = np.delete(C, least_useful(points, C, 1), axis=0)
+        run = lloyd(points, fewer)
+        if run.error < runs[K - 1].error:
+            runs[K - 1] = run
+
+
+def _errors_of_clusters(points: Points, run: Clustering) -> FloatArray:
+    errors = points.weights * run.squares
+    return np.bincount(run.labels, errors, minlength=len(run.centroids)).astype(np.float64)
+
+
+def _measure(points: Points, C: FloatArray) -> Placement:
+    labels, squares = points.nearest(C)
+    total = points.weights.sum()
+    shares = np.bincount(labels, points.weights, minlength=len(C)) / total
+    return C, shares, float(points.weights @ squares / total)
+
+
+def _thinned(weighted: Weighted, count: int) -> Weighted:
+    """About `count` of the points; all of them if there are hardly more. Known outliers stay."""
+    points, weights = weighted
+    # Odd, because points come in pairs.
+    every = len(points) // count // 2 * 2 + 1
+    if every == 1:
+        return weighted
+    return points[::every], weights[::every]
+
+
+def _points(weighted: Weighted) -> WeightedPoints:
+    points, weights = weighted
+    return WeightedPoints(np.ascontiguousarray(points, np.float64), np.asarray(weights, np.float64))
