@@ -11,8 +11,9 @@ from ckm._analysis.k_curve import KCurve, Solutions
 from ckm._analysis.one_shape import fit_components, one_component
 from ckm._analysis.stability import measure_stability
 from ckm._analysis.verdict import Explanation, Verdict, judge, relative_criteria
+from ckm._core.defaults import MIN_CELLS_PER_CLUSTER, MIN_JUDGES
 from ckm._core.sketch import Sketch
-from ckm._decoding.api import make_solution, require_decodable, require_size
+from ckm._decoding.api import make_solution, require_decodable
 from ckm._decoding.density import judge_placed
 from ckm._decoding.diagnosis import variances_along_and_across
 from ckm._decoding.every_number import place_every_number
@@ -23,10 +24,12 @@ from ckm._decoding.recovery import joined, recover
 from ckm._decoding.sample import SampledRows
 from ckm._decoding.solution import Solution
 from ckm._kmeans.points import WeightedPoints
+from ckm._messages import Argument
 from ckm._util.arrays import FloatArray
 from ckm._util.checks import check_whole_number
 from ckm._util.parallel import one_library_thread, thread_count
 from ckm._util.random import RandomState, seed_of, stream
+from ckm.errors import ParameterError
 
 _log = logging.getLogger(__name__)
 
@@ -92,9 +95,26 @@ def curve(
     """
     require_decodable(sketch, "curve")
     K_max = min(check_whole_number(max_clusters, "max_clusters", 1), sketch.count)
-    require_size(sketch, K_max, "density")
+    _require_size(sketch, K_max)
     with one_library_thread():
         return _Curve(sketch, K_max, seed_of(random_state), thread_count(n_jobs)).measure()
+
+
+def _require_size(sketch: Sketch, K: int) -> None:
+    """Refuse a sketch with too few frequencies, and too few cells, for K clusters."""
+    m = sketch.frequencies.m
+    n = sketch.frequencies.n
+    largest = 2 * m // (n + 1)
+    if sketch.cells is not None and m >= MIN_JUDGES:
+        largest = max(largest, len(sketch.cells.anchors) // MIN_CELLS_PER_CLUSTER)
+    if largest < K:
+        raise ParameterError(
+            f"A sketch of m = {m} frequencies in dimension {n} is too small for ",
+            Argument("max_clusters", K),
+            f"; ask for at most {largest}, or sketch with ",
+            Argument("n_clusters", K),
+            ".",
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +252,7 @@ class _Curve:
             )
             return Verdict(None, None, reason), unknown, unknown
         explained = self._explanations(size)
-        residual = [one.misfit / one.expected for one in explained]
+        residual = [one.residual for one in explained]
         return judge(explained), np.array(residual), relative_criteria(explained)
 
     def _explanations(self, size: float) -> list[Explanation]:

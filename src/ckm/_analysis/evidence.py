@@ -33,6 +33,9 @@ _RIDGE = 1e-3
 # Steps of the descent of one number of components. With 20, overlapping clusters of half a million
 # rows were not told apart.
 _STEPS = 40
+# Standard deviations within clusters that a mean may move: frequencies do not see a component that
+# has left the data.
+_MAX_MOVE = 3.0
 # Share of the average weight: a lighter component moves as if it had this weight.
 _LIGHT = 0.2
 
@@ -104,7 +107,7 @@ class Chance:
         return _Misfit(self, components).value(components)
 
     def improve(self, start: OneShapeMixture) -> tuple[OneShapeMixture, float]:
-        """OneShapeMixture near these of a smaller J, and that J."""
+        """Components near these of a smaller J, and that J."""
         if len(start.means) == 1:
             return start, self.misfit(start)
         cost = _Misfit(self, start)
@@ -132,11 +135,13 @@ class _Misfit:
 
     @property
     def bounds(self) -> tuple[FloatArray, FloatArray]:
-        """Shares are at least zero, widths between their limits."""
+        """Means stay near their start, shares are at least zero, widths between their limits."""
         K = len(self._start.means)
-        lower = np.full(len(self._unit), -np.inf)
-        upper = np.full(len(self._unit), np.inf)
+        start = self.pack(self._start) * self._unit
+        lower = start - _MAX_MOVE
+        upper = start + _MAX_MOVE
         lower[-2 * K : -K] = 0
+        upper[-2 * K : -K] = 1
         lower[-K:] = MIN_WIDTH
         upper[-K:] = MAX_WIDTH
         return lower / self._unit, upper / self._unit

@@ -97,7 +97,13 @@ class KCurve(Frozen, Shown):
         object.__setattr__(self, "n_clusters", read_only(self.n_clusters, np.int64))
 
     def summary(self) -> Summary:
-        """What is printed of it: a row for each number of clusters."""
+        """Tell what is printed of it: a row for each number of clusters.
+
+        Returns
+        -------
+        Summary
+            A title, a table and some sentences.
+        """
         title = "No clear number of clusters"
         if self.suggestion is not None:
             title = f"Suggested number of clusters: {self.suggestion}"

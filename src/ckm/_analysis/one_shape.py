@@ -25,7 +25,7 @@ MAX_WIDTH = 50.0
 # Rounds of expectation-maximisation, after each of which W is computed anew, and steps of each: a
 # descent follows. With one round, overlapping clusters keep the narrow shape that k-means leaves.
 _ROUNDS = 2
-_STEPS = 6
+_STEPS = 8
 # Points on the way from one component to another at which the density is compared.
 _WAY_POINTS = 9
 

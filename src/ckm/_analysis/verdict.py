@@ -26,11 +26,12 @@ _MIN_GAP = 1.5
 _MIN_PEAKS = 0.75
 # Density between two components, as a share of the lower of theirs, above which they share a peak.
 _SHARED_PEAK = 0.5
-# The same for components that are no clusters themselves, but parts of some: above the first they
-# are parts of one (halves of a long cluster have 0.4 and more), below the second groups are apart
-# (pieces that uniform rows were cut into have 0.3 and more).
-_JOINED = 0.3
+# The same for components that may be no clusters themselves, but parts of some: above it they are
+# parts of one. Halves of a long cluster have 0.4 and more, pieces of uniform rows 0.3.
 _APART = 0.15
+# Multiple of the residual of the best number of components, up to which as many components as there
+# are groups may leave. Groups that were right left up to 3.1 times as much, others from 4.3 on.
+_MAX_EXCESS = 3.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,11 @@ class Explanation:
     def K(self) -> int:
         """The number of components."""
         return len(self.components.means)
+
+    @property
+    def residual(self) -> float:
+        """J, divided by what chance leaves."""
+        return self.misfit / self.expected
 
     @property
     def is_chance(self) -> bool:
@@ -95,13 +101,16 @@ class Verdict:
 
 
 def judge(explained: list[Explanation]) -> Verdict:
-    """The number of clusters that these explanations, for K = 1, 2, ..., speak for."""
-    order = np.argsort([one.criterion for one in explained], kind="stable")
-    best = explained[order[0]]
-    second = int(order[1]) + 1 if len(order) > 1 else None
-    if best.is_chance:
-        return _judge_explained(best, second)
-    return _judge_unexplained(best, explained)
+    """The number of clusters that these explanations, for K = 1, 2, ..., speak for.
+
+    Numbers that explain the sketch come first, also where others need so many fewer parameters
+    that the criterion prefers them: with few rows in many columns it does.
+    """
+    order = sorted(explained, key=lambda one: (not one.is_chance, one.criterion))
+    best = order[0]
+    if not best.is_chance:
+        return _judge_unexplained(best, explained)
+    return _judge_explained(best, order[1].K if len(order) > 1 else None)
 
 
 def _judge_explained(best: Explanation, second: int | None) -> Verdict:
@@ -122,31 +131,20 @@ def _judge_explained(best: Explanation, second: int | None) -> Verdict:
 
 
 def _judge_unexplained(best: Explanation, explained: list[Explanation]) -> Verdict:
-    groups = best.group_number(_JOINED)
-    is_apart = groups > 1 and best.group_number(_APART) == groups
-    if is_apart:
-        # The groups must be what that many components find, too.
-        alone = explained[groups - 1]
-        is_apart = alone.group_number(_APART) == groups
-    if is_apart:
-        return Verdict(
-            groups,
-            best.K if groups != best.K else None,
-            f"{groups} groups are clearly apart, though they are no Gaussians of one shape.",
-        )
-    excess = best.misfit / best.expected
+    groups = best.group_number(_APART)
+    # The groups must be what that many components find, too.
+    alone = explained[groups - 1]
+    is_alike = alone.residual <= _MAX_EXCESS * best.residual
+    if groups > 1 and is_alike and alone.group_number(_APART) == groups:
+        reason = f"{groups} groups are clearly apart, though they are no Gaussians of one shape."
+        return Verdict(groups, None, reason)
     return Verdict(
         None,
-        groups if groups > 1 else best.K,
+        best.K,
         f"No clear number of clusters: no number of Gaussians explains the sketch (with {best.K}, "
-        f"the residual is {excess:.1f} times chance), and {_no_gap(groups)}.",
+        f"the residual is {best.residual:.2g} times chance), and they do not fall into groups that "
+        "are clearly apart.",
     )
-
-
-def _no_gap(groups: int) -> str:
-    if groups == 1:
-        return "there is no gap between parts of the rows"
-    return f"the gaps between {groups} parts of the rows are shallow"
 
 
 def relative_criteria(explained: list[Explanation]) -> FloatArray:
