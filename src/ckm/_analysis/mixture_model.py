@@ -38,6 +38,10 @@ _log = logging.getLogger(__name__)
 # Starts of EM on a measure; one more decides nothing on most data, and each takes milliseconds.
 STARTS = 10
 EM_STEPS = 200
+# Of these, the best that are tried with sampled rows, and the number of rows that the measure
+# counts as beside them.
+ROW_STARTS = 5
+MEASURE_ROWS = 100.0
 # Gain of the mean log density that ends EM.
 EM_GAIN = 1e-5
 # Searches for K atoms where there are no cells, at most.
@@ -129,7 +133,7 @@ def fit_problem(
         has_stale_cells=recovered.has_stale_cells,
     )
     if not can_match:
-        return best
+        return _with_rows(target, best, measure, rows, fits, shape)
     own = target.excess(
         target.residual(Components(measure.shares, measure.means, measure.variances))
     )
@@ -140,8 +144,35 @@ def fit_problem(
         "matched: excess %.3g (limit %.3g), loss %.3g on the measure", found.excess, limit, loss
     )
     if found.excess > limit or not loss <= MAX_LOSS:
-        return best
+        return _with_rows(target, best, measure, rows, fits, shape)
     return best._replace(components=found.components, excess=found.excess, is_matched=True)
+
+
+def _with_rows(
+    target: Target,
+    best: Found,
+    measure: GaussianMeasure,
+    rows: SampledRows | None,
+    fits: list[Fitted],
+    shape: Shape,
+) -> Found:
+    """The best mixture on the measure and on the sampled rows together, if there are some.
+
+    The measure knows how many rows are where, rows know what shape they have there.
+    """
+    if rows is None:
+        return best
+    trust = rows.size / (rows.size + MEASURE_ROWS)
+    points = np.vstack([measure.means, rows.values])
+    beta = np.concatenate([(1 - trust) * measure.shares, trust * rows.shares])
+    variances = np.vstack([measure.variances, np.zeros(rows.values.shape)])
+    found = [
+        _fit_from(fit.components, points, beta, variances, shape) for fit in fits[:ROW_STARTS]
+    ]
+    components = max(found, key=lambda fit: fit.log_likelihood).components
+    return best._replace(
+        components=components, excess=target.excess(target.residual(components))
+    )
 
 
 def _fit_rows(
