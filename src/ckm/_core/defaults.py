@@ -31,10 +31,11 @@ USUAL_WIDE_CELLS = 400
 WIDE_CELLS_PER_CLUSTER = 8
 # Anchors per cluster, at least, that are worth sums in all columns.
 MIN_WIDE_CELLS_PER_CLUSTER = 4
-# Beside cells of projected rows there are at most so many frequencies: enough to judge the cells.
-# They cost more of a row's time than all else, and made embeddings had the same SSE with these and
-# with five for each coordinate.
+# Beside cells of projected rows there are at most so many frequencies, since they cost more of a
+# row's time than all else; and where these are too few to decode without cells, so many, which
+# judge the cells. Made embeddings had the same SSE with these and with five for each coordinate.
 MAX_FREQUENCIES_OF_PROJECTED = 1000
+JUDGES_OF_PROJECTED = 400
 # The number of columns that wide rows are projected to, where it is not known yet.
 USUAL_AXES = 24
 # Rows that `fit` samples beside the sketch: enough to start from and to keep outliers, and at ten

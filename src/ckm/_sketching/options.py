@@ -10,6 +10,7 @@ import numpy as np
 from ckm._core.defaults import (
     CELLS_PER_CLUSTER,
     DEFAULT_DISTRIBUTION,
+    JUDGES_OF_PROJECTED,
     MAX_FREQUENCIES_BESIDE_CELLS,
     MAX_FREQUENCIES_OF_PROJECTED,
     MAX_WORK_BESIDE_CELLS,
@@ -130,7 +131,12 @@ class SketchOptions:
         m = resolve_size(self.n_clusters, self.sketch_size, dimension, self.cells)
         if self.sketch_size is not None or self.n_clusters is None or not self.cells:
             return m
-        return min(m, MAX_FREQUENCIES_OF_PROJECTED) if is_projected else m
+        if not is_projected or m <= JUDGES_OF_PROJECTED:
+            return m
+        least = MIN_FREQUENCIES_BESIDE_CELLS * self.n_clusters * dimension
+        if least > MAX_FREQUENCIES_OF_PROJECTED:
+            return JUDGES_OF_PROJECTED
+        return min(m, MAX_FREQUENCIES_OF_PROJECTED)
 
     def check_metric(self) -> None:
         """Refuse an unknown metric, and standardised columns of rows of unit length."""
