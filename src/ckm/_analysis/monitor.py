@@ -59,8 +59,9 @@ class Monitor:
         The rows after which a change is looked for, each time.
     dependence : {"rows", "batches"}, default="rows"
         What is independent: rows, or only batches. With "batches" each call of `update` is a block,
-        and what chance does is estimated from the differences between the first 40 batches or
-        more. Use it if the rows of a batch depend on each other, and give batches of similar sizes.
+        and what chance does is estimated from the differences between the 40 batches after the
+        `reference` rows. Use it if rows depend on each other, and give batches of similar sizes
+        that are long compared with how far this reaches.
     on_change : {"restart", "continue"}, default="restart"
         What follows an alarm. "restart" forgets all rows, and takes the next `reference` rows as
         the new reference. "continue" goes on comparing with the past: the alarm stays until the
@@ -261,7 +262,8 @@ class Monitor:
         sketch = options.pop("sketch")
         del sketch["cells"]
         options["random_state"] = options.pop("seed")
-        return options | sketch | {"columns": self._wanted, "nan": self._nan}
+        options |= sketch
+        return {**options, "columns": self._wanted, "nan": self._nan}
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the state to a file, from which `Monitor.load` continues as if nothing had been.

@@ -115,7 +115,6 @@ def to_bytes(saved: SavedMonitor) -> bytes:
         "levels": [bucket.level for bucket in watch.buckets],
         "unfinished": watch.unfinished is not None,
         "counts": [part.count for part in parts],
-        "head": [len(part) for part in watch.head],
         "sketch": None,
     }
     tensors: Tensors = {}
@@ -162,7 +161,7 @@ def _from_parts(metadata: Metadata, tensors: Tensors) -> SavedMonitor:
         raise ValueError("the level must be a probability")
     # Forged numbers may overflow while they are checked.
     with np.errstate(all="ignore"):
-        _restore_head(watch, metadata, tensors)
+        _restore_head(watch, tensors)
         if metadata["sketch"] is not None:
             own = {name: array for name, array in tensors.items() if name not in _OWN}
             _restore_sums(watch, metadata, own, tensors)
@@ -201,18 +200,15 @@ def _options(recorded: dict[str, Any]) -> WatchOptions:
     return options
 
 
-def _restore_head(watch: Watch, metadata: Metadata, tensors: Tensors) -> None:
-    lengths = [check_whole_number(length, "head", 1) for length in metadata["head"]]
-    if not lengths:
+def _restore_head(watch: Watch, tensors: Tensors) -> None:
+    if "head" not in tensors:
         return
     rows: RowsArray = tensors["head"]
-    if rows.ndim != 2 or rows.dtype.str not in ("<f4", "<f8") or len(rows) != sum(lengths):
-        raise ValueError("the head is not a table of so many rows")
+    if rows.ndim != 2 or rows.dtype.str not in ("<f4", "<f8") or 0 in rows.shape:
+        raise ValueError("the head is not a table of numbers")
     if first_nonfinite(rows) is not None:
         raise ValueError("the rows of the head must be finite")
-    ends = np.cumsum(lengths)
-    watch.head = tuple(rows[end - length : end] for end, length in zip(ends, lengths, strict=True))
-    watch.n_complete = len(watch.head)
+    watch.head = (rows,)
 
 
 def _restore_sums(watch: Watch, metadata: Metadata, own: Tensors, tensors: Tensors) -> None:
@@ -285,7 +281,7 @@ def _check_state(watch: Watch) -> None:
         raise ValueError("a stream that is not watched has no grid")
     if watch.directions is not None and watch.head:
         raise ValueError("rows of the head wait for directions only")
-    if len(watch.units) >= MIN_BATCHES:
+    if len(watch.units) > MIN_BATCHES:
         raise ValueError("so many batches do not wait")
     if sum(map(len, watch.head)) >= watch.options.reference:
         raise ValueError("the head is complete")

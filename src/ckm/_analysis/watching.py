@@ -34,6 +34,8 @@ CONTINUE = "continue"
 TESTS_PER_BLOCK = 12
 # Batches from which the variation between batches is estimated.
 MIN_BATCHES = 40
+# Batches of the shortest window: the mean of one batch of dependent rows may be far from Gaussian.
+MIN_WINDOW = 4
 
 
 @dataclass(frozen=True)
@@ -85,12 +87,10 @@ class Watch:
         The rows that are in the grid, in the base, or forgotten.
     head : tuple of arrays
         The rows of the reference that frequencies and directions wait for.
-    n_complete : int
-        How many parts of the head are complete batches; the others are of the present one.
     directions : float64 array (d, 2m), optional
         P, once it is known.
     units : tuple of Tally
-        Batches that the law of T waits for.
+        The rows of the head, and then the batches from which the law of T will be estimated.
     law : ChangeLaw, optional
         The law of T, once it is known.
     level : float
@@ -113,7 +113,6 @@ class Watch:
     base: Tally | None = None
     closed: int = 0
     head: tuple[RowsArray, ...] = ()
-    n_complete: int = 0
     directions: FloatArray | None = None
     units: tuple[Tally, ...] = ()
     law: ChangeLaw | None = None
@@ -152,9 +151,6 @@ class Watch:
 
     def end_batch(self) -> None:
         """End a batch: the next rows belong to another."""
-        if len(self.head) > self.n_complete + 1:
-            self.head = (*self.head[: self.n_complete], _copied(self.head[self.n_complete :]))
-        self.n_complete = len(self.head)
         if self.options.dependence == BATCHES and self.unfinished is not None:
             self._close_block()
 
@@ -172,22 +168,17 @@ class Watch:
     def _learn(self) -> None:
         """Choose frequencies and directions by the head."""
         head = self.head
-        complete = head[: self.n_complete]
         rows = _copied(head)
         if self.frequencies is None:
             source = ArraySource(rows)
             design = choose_design(source, self.options.sketch, None, self.options.seed)
             self.frequencies = design.frequencies
         self.head = ()
-        self.n_complete = 0
         features = row_features(self.frequencies, rows)
         if self.options.dependence == BATCHES:
             self.directions = find_directions(features)
-            for part in complete:
-                self.add(part)
-                self.end_batch()
-            for part in head[len(complete) :]:
-                self.add(part)
+            # Directions are fitted to these rows: batches to come tell how much chance moves them.
+            self.units = (self._tally(rows),)
             return
         # One half finds the directions; the other, to which they are not fitted, tells how much
         # chance moves rows along them.
@@ -205,11 +196,11 @@ class Watch:
         assert self.directions is not None
         units = self.units
         self.units = ()
-        counts = np.array([unit.count for unit in units], np.float64)
-        sums = np.stack([Bucket.of(unit, self.directions).y for unit in units])
+        counts = np.array([unit.count for unit in units[1:]], np.float64)
+        sums = np.stack([Bucket.of(unit, self.directions).y for unit in units[1:]])
         law = ChangeLaw.of_batches(sums / counts[:, None], counts)
         if self.base is None:
-            self.closed += int(counts.sum())
+            self.closed += sum(unit.count for unit in units)
             self._begin(law, sum(units[1:], units[0]), counts.mean())
             return
         self._begin(law, self.base, counts.mean())
@@ -232,7 +223,8 @@ class Watch:
             self._search(block)
             return
         self.units = (*self.units, block)
-        if len(self.units) >= MIN_BATCHES:
+        # The first are the rows that directions are fitted to.
+        if len(self.units) > MIN_BATCHES:
             self._learn_between()
 
     def _search(self, block: Tally) -> None:
@@ -244,7 +236,8 @@ class Watch:
         self.buckets = push(self.buckets, block, self.directions)
         self.closed += block.count
         split = self.most_different()
-        assert split is not None
+        if split is None:
+            return
         was_in_alarm = self.in_alarm
         self.in_alarm = split.p_value < self.level
         if self.in_alarm and not was_in_alarm:
@@ -264,9 +257,12 @@ class Watch:
 
     def most_different(self) -> "Split | None":
         """The window that differs most from what came before it; None if there is none."""
-        if self.law is None or self.past is None or not self.buckets:
+        shortest = MIN_WINDOW if self.options.dependence == BATCHES else 1
+        # The latest buckets are of one block each.
+        n_splits = len(self.buckets) + 1 - shortest
+        if self.law is None or self.past is None or n_splits < 1:
             return None
-        splits = compare_sides(self.past, self.buckets)
+        splits = Splits(*(part[:n_splits] for part in compare_sides(self.past, self.buckets)))
         p_values = self.law.tail(splits.statistics, splits.before, splits.after)
         # Of several that are certain, the one with the largest statistic.
         best = int(np.lexsort((-splits.statistics, p_values))[0])
@@ -314,7 +310,7 @@ class Watch:
         if self.directions is None:
             missing = self.options.reference - self._n_head
             return f"{missing:,} more rows of the reference"
-        return f"{MIN_BATCHES - len(self.units)} more batches of the reference"
+        return f"{MIN_BATCHES + 1 - len(self.units)} more batches of the reference"
 
 
 @dataclass(frozen=True)
