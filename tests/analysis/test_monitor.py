@@ -368,3 +368,18 @@ def test_damaged_states_are_refused(tmp_path: Path) -> None:
         ckm.Monitor.load(tmp_path / "s.ckm")
     with pytest.raises(MissingFileError):
         ckm.Monitor.load(tmp_path / "nothing")
+
+
+def test_the_history_is_short_and_drawn(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    monitor = ckm.Monitor(**(SMALL | {"block": 2, "run_length": 1e9}))
+    monitor.update(rng.normal(size=(4500, 2)))
+    assert 512 <= len(monitor.history) < 1024
+    assert monitor.history[-1, 0] >= 4490
+    assert (monitor.history[:, 1] < 1).all()
+    monitor.update(rng.normal(size=(100, 2)) + 3)
+    assert len(monitor.found) == 1
+    assert monitor.history[:, 1].max() > 1
+    axes = monitor.plot(tmp_path / "plot.png").axes[0]
+    assert axes.get_title(loc="left") == "1 change"
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")

@@ -166,13 +166,9 @@ def _with_rows(
     points = np.vstack([measure.means, rows.values])
     beta = np.concatenate([(1 - trust) * measure.shares, trust * rows.shares])
     variances = np.vstack([measure.variances, np.zeros(rows.values.shape)])
-    found = [
-        _fit_from(fit.components, points, beta, variances, shape) for fit in fits[:ROW_STARTS]
-    ]
+    found = [_fit_from(fit.components, points, beta, variances, shape) for fit in fits[:ROW_STARTS]]
     components = max(found, key=lambda fit: fit.log_likelihood).components
-    return best._replace(
-        components=components, excess=target.excess(target.residual(components))
-    )
+    return best._replace(components=components, excess=target.excess(target.residual(components)))
 
 
 def _fit_rows(

@@ -26,6 +26,7 @@ from ckm._sketching.choose import check_agreement, resolve_like
 from ckm._sketching.options import SketchOptions
 from ckm._sketching.stream import require_usable
 from ckm._sources import ColumnRequest, Source, open_rows
+from ckm._util.arrays import FloatArray
 from ckm._util.checks import EUCLIDEAN, check_nan_policy, check_whole_number
 from ckm._util.random import RandomState, seed_of
 from ckm.errors import DataError, ParameterError
@@ -254,6 +255,42 @@ class Monitor:
         self._watch = watch
         self._batches = batches
         return status
+
+    @property
+    def history(self) -> FloatArray:
+        """What was found over time (k, 2): the number of rows so far, and the largest statistic
+        since the row before, in units of its threshold. At most 1024 of them, evenly spaced.
+        """
+        return np.array(self._watch.history, np.float64).reshape(-1, 2)
+
+    @property
+    def found(self) -> tuple[tuple[int, int], ...]:
+        """Each change so far: the estimated row, and the row when it was noticed."""
+        return self._watch.found
+
+    def plot(self, path: str | PathLike[str] | None = None) -> Any:
+        """Draw the statistic over time, with its threshold and the changes. Needs matplotlib.
+
+        Parameters
+        ----------
+        path : str or path-like, optional
+            Where to save the plot, as PNG.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The plot.
+
+        Examples
+        --------
+        >>> import ckm, numpy as np
+        >>> monitor = ckm.Monitor(reference=1000, sketch_size=50, random_state=0)
+        >>> _ = monitor.update(np.random.default_rng(0).normal(size=(3000, 2)))
+        >>> figure = monitor.plot()  # doctest: +SKIP
+        """
+        from ckm._display.plots_monitor import draw_history
+
+        return draw_history(self.history, self.found, path)
 
     @property
     def options(self) -> dict[str, Any]:

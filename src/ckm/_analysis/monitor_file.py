@@ -17,6 +17,7 @@ from ckm._analysis.dyadic import BUCKETS_PER_LEVEL, Bucket
 from ckm._analysis.watching import (
     BATCHES,
     CONTINUE,
+    MAX_HISTORY,
     MIN_BATCHES,
     RESTART,
     ROWS,
@@ -115,6 +116,7 @@ def to_bytes(saved: SavedMonitor) -> bytes:
         "levels": [bucket.level for bucket in watch.buckets],
         "unfinished": watch.unfinished is not None,
         "counts": [part.count for part in parts],
+        "found": [list(pair) for pair in watch.found],
         "sketch": None,
     }
     tensors: Tensors = {}
@@ -127,6 +129,8 @@ def to_bytes(saved: SavedMonitor) -> bytes:
         tensors["directions"] = watch.directions.astype(np.float32)
     if watch.head:
         tensors["head"] = np.concatenate(watch.head)
+    if watch.history:
+        tensors["history"] = np.array(watch.history)
     return pack_container(MONITOR, metadata, tensors | _part_tensors(parts))
 
 
@@ -157,11 +161,16 @@ def _from_parts(metadata: Metadata, tensors: Tensors) -> SavedMonitor:
     watch.closed = check_whole_number(metadata["closed"], "closed", 0)
     watch.level = float(metadata["level"])
     watch.in_alarm = bool(metadata["in_alarm"])
+    watch.found = tuple(
+        (check_whole_number(row, "found", 0), check_whole_number(noticed, "found", 0))
+        for row, noticed in metadata["found"]
+    )
     if not 0 <= watch.level < 1:
         raise ValueError("the level must be a probability")
     # Forged numbers may overflow while they are checked.
     with np.errstate(all="ignore"):
         _restore_head(watch, tensors)
+        _restore_history(watch, tensors)
         if metadata["sketch"] is not None:
             own = {name: array for name, array in tensors.items() if name not in _OWN}
             _restore_sums(watch, metadata, own, tensors)
@@ -180,6 +189,7 @@ _OWN = frozenset(
     [
         "directions",
         "head",
+        "history",
         "parts.columns.first",
         "parts.columns.second",
         *(f"parts.{name}" for name in _PART_FIELDS),
@@ -209,6 +219,17 @@ def _restore_head(watch: Watch, tensors: Tensors) -> None:
     if first_nonfinite(rows) is not None:
         raise ValueError("the rows of the head must be finite")
     watch.head = (rows,)
+
+
+def _restore_history(watch: Watch, tensors: Tensors) -> None:
+    if "history" not in tensors:
+        return
+    history = tensors["history"]
+    if history.dtype.str != "<f8" or history.ndim != 2 or history.shape[1] != 2:
+        raise ValueError("the history is not a table of pairs")
+    if not np.isfinite(history).all() or not 0 < len(history) < MAX_HISTORY:
+        raise ValueError("the history is not one of finite numbers, and so many")
+    watch.history = tuple((int(rows), float(ratio)) for rows, ratio in history)
 
 
 def _restore_sums(watch: Watch, metadata: Metadata, own: Tensors, tensors: Tensors) -> None:

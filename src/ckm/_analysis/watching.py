@@ -34,6 +34,8 @@ CONTINUE = "continue"
 TESTS_PER_BLOCK = 12
 # Batches from which the variation between batches is estimated.
 MIN_BATCHES = 40
+# Points of the history, at most; an even number.
+MAX_HISTORY = 1024
 # Batches of the shortest window: the mean of one batch of dependent rows may be far from Gaussian.
 MIN_WINDOW = 4
 
@@ -103,6 +105,11 @@ class Watch:
         The rows of a block that is not complete.
     in_alarm : bool
         Whether the last block was one of an alarm.
+    history : tuple of pairs
+        The rows so far, and T in units of its threshold, after each block; the largest of several
+        blocks once there are many.
+    found : tuple of pairs
+        Where each change was, and where it was noticed.
     changes : list of Change
         What was found since the list was emptied.
     """
@@ -121,6 +128,8 @@ class Watch:
     buckets: Buckets = ()
     unfinished: Tally | None = None
     in_alarm: bool = False
+    history: tuple[tuple[int, float], ...] = ()
+    found: tuple[tuple[int, int], ...] = ()
     changes: list[Change] = field(default_factory=list)
 
     @property
@@ -238,10 +247,12 @@ class Watch:
         split = self.most_different()
         if split is None:
             return
+        self.history = _thinned((*self.history, (self.closed, split.statistic / split.threshold)))
         was_in_alarm = self.in_alarm
         self.in_alarm = split.p_value < self.level
         if self.in_alarm and not was_in_alarm:
             self.changes = [*self.changes, self._describe(split)]
+            self.found = (*self.found, (self.closed - split.after, self.closed))
         if self.in_alarm and self.options.on_change == RESTART:
             self._restart()
 
@@ -345,6 +356,14 @@ class Split:
         threshold = law.quantile(level, float(splits.before[number]), after)
         statistic = float(splits.statistics[number])
         return cls(number, after, statistic / unit, threshold / unit, p_value)
+
+
+def _thinned(history: tuple[tuple[int, float], ...]) -> tuple[tuple[int, float], ...]:
+    """At most `MAX_HISTORY` points: once there are more, the larger one of every two."""
+    if len(history) < MAX_HISTORY:
+        return history
+    pairs = zip(history[::2], history[1::2], strict=True)
+    return tuple((second[0], max(first[1], second[1])) for first, second in pairs)
 
 
 def _copied(parts: Sequence[Array]) -> RowsArray:
