@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 
+from ckm._analysis.every_k import DEFAULT_MAX_CLUSTERS
 from ckm._analysis.mixture_fit import DEFAULT_REG_COVAR
 from ckm._analysis.mixture_model import STARTS
 from ckm._analysis.mixture_pass import label_rows, score_rows, share_rows, sum_log_densities
@@ -40,12 +41,15 @@ class CompressiveGaussianMixture(SketchedMixture, DensityMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_components : int, default=1
-        The number K of Gaussians.
+    n_components : int or "auto", default=1
+        The number K of Gaussians. "auto" is the one that `ckm.curve` suggests, up to
+        `max_components`; it is an error if there is no clear number.
     covariance_type : {"diag", "full", "tied", "spherical"}, default="diag"
         What their covariances look like: a variance for each column, a matrix for each Gaussian,
         one matrix for all, one variance for each. scikit-learn's default is "full", for which a
         sketch takes (n + 3) / 4 times as many frequencies as for "diag".
+    max_components : int, default=20
+        The largest number that "auto" may choose. The sketch is then made for as many.
     reg_covar : float, default=1e-6
         Added to the variances, in the data's squared units, so that none is zero.
     sketch_size : "auto" or int, default="auto"
@@ -94,6 +98,8 @@ class CompressiveGaussianMixture(SketchedMixture, DensityMixin, BaseEstimator):
         n_features) if tied, (n_components, n_features) if diagonal, (n_components,) if spherical.
     precisions_ : array
         The inverses of the covariances, in the same shape.
+    n_components_ : int
+        The number of Gaussians.
     solution_ : GaussianMixtureSolution
         What was found in the sketch, with its residual and findings. Polishing does not change it.
     sketch_ : Sketch
@@ -125,9 +131,10 @@ class CompressiveGaussianMixture(SketchedMixture, DensityMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_components: int = 1,
+        n_components: int | str = 1,
         *,
         covariance_type: str = "diag",
+        max_components: int = DEFAULT_MAX_CLUSTERS,
         reg_covar: float = DEFAULT_REG_COVAR,
         sketch_size: int | str = "auto",
         scale: float | str = "auto",
@@ -144,6 +151,7 @@ class CompressiveGaussianMixture(SketchedMixture, DensityMixin, BaseEstimator):
     ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
+        self.max_components = max_components
         self.reg_covar = reg_covar
         self.sketch_size = sketch_size
         self.scale = scale
@@ -159,14 +167,14 @@ class CompressiveGaussianMixture(SketchedMixture, DensityMixin, BaseEstimator):
         self.verbose = verbose
 
     @classmethod
-    def from_sketch(cls, sketch: Sketch, n_components: int = 1, **parameters: Any) -> Self:
+    def from_sketch(cls, sketch: Sketch, n_components: int | str = 1, **parameters: Any) -> Self:
         """Make a fitted model from a sketch alone.
 
         Parameters
         ----------
         sketch : Sketch
             A sketch made by `ckm.sketch`, read by `ckm.load`, or taken from another model.
-        n_components : int, default=1
+        n_components : int or "auto", default=1
             The number K of Gaussians.
         **parameters : dict
             Other parameters of `CompressiveGaussianMixture`.
@@ -425,6 +433,11 @@ class CompressiveGaussianMixture(SketchedMixture, DensityMixin, BaseEstimator):
         """What was found in the sketch; found now if rows were added since."""
         found: Any = self._current_solution()
         return found  # type: ignore[no-any-return]
+
+    @property
+    def n_components_(self) -> int:
+        """The number of Gaussians, also where it was chosen."""
+        return len(self._mixture.weights)
 
     @property
     def weights_(self) -> FloatArray:

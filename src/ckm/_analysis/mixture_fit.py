@@ -12,6 +12,7 @@ from ckm._analysis.components import (
     count_parameters,
     recommended_size,
 )
+from ckm._analysis.every_k import DEFAULT_MAX_CLUSTERS, curve
 from ckm._analysis.expectation import Shape
 from ckm._analysis.mixture_model import STARTS, Found, fit_problem
 from ckm._analysis.mixture_solution import GaussianMixtureSolution
@@ -27,7 +28,7 @@ from ckm._util.checks import EUCLIDEAN, check_whole_number
 from ckm._util.parallel import one_library_thread, thread_count
 from ckm._util.random import RandomState, seed_of, stream
 from ckm._util.warn import warn_user
-from ckm.errors import ParameterError, SmallSketchWarning
+from ckm.errors import DataError, ParameterError, SmallSketchWarning
 
 _log = logging.getLogger(__name__)
 
@@ -45,9 +46,10 @@ MIN_FLOOR = 1e-10
 
 def fit_mixture(
     sketch: Sketch,
-    n_components: int,
+    n_components: int | str,
     covariance_type: str = "diag",
     *,
+    max_components: int = DEFAULT_MAX_CLUSTERS,
     reg_covar: float = DEFAULT_REG_COVAR,
     n_init: int = STARTS,
     random_state: RandomState = None,
@@ -66,11 +68,13 @@ def fit_mixture(
         The sketch of the data, from `ckm.sketch`, `ckm.load` or `ckm.merge`. It should have about
         five frequencies for each number of the means and covariances: ``sketch_size`` of 10 K n
         for "diag", 5 K (n + 1) for "spherical", 2.5 K n (n + 3) for "full".
-    n_components : int
-        The number K of Gaussians.
+    n_components : int or "auto"
+        The number K of Gaussians. "auto" is the one that `ckm.curve` suggests.
     covariance_type : {"diag", "full", "tied", "spherical"}, default="diag"
         What their covariances look like: a variance for each column ("diag"), a matrix for each
         Gaussian ("full"), one matrix for all ("tied"), one variance for each ("spherical").
+    max_components : int, default=20
+        The largest number that "auto" may choose.
     reg_covar : float, default=1e-6
         Added to the variances, in the data's squared units, so that none is zero.
     n_init : int, default=10
@@ -91,7 +95,8 @@ def fit_mixture(
         If an argument is out of range; if the sketch is too small for so many numbers and has fewer
         than two cells per component; if rows were projected, or divided by their lengths.
     DataError
-        If the sketch has fewer rows than components.
+        If the sketch has fewer rows than components, or if `n_components` is "auto" and there is no
+        clear number of clusters.
 
     Warns
     -----
@@ -112,14 +117,17 @@ def fit_mixture(
     >>> mixture.means.shape, round(float(mixture.weights.sum()), 6)
     ((3, 2), 1.0)
     """
-    K = check_whole_number(n_components, "n_components", 1)
+    is_auto = check_components(n_components, max_components)
     starts = check_whole_number(n_init, "n_init", 1)
     check_covariance_type(covariance_type)
     check_reg_covar(reg_covar)
+    require_mixture(sketch, 1 if is_auto else int(n_components), covariance_type)
+    seed = seed_of(random_state)
+    K = _suggested(sketch, max_components, seed, n_jobs) if is_auto else int(n_components)
     require_mixture(sketch, K, covariance_type)
     frequencies = sketch.frequencies
     shape = shape_of(covariance_type, reg_covar, frequencies)
-    rng = stream(seed_of(random_state), "mixture")
+    rng = stream(seed, "mixture")
     rows = SampledRows.of(sketch)
     started = time.perf_counter()
     with one_library_thread():
@@ -139,6 +147,33 @@ def fit_mixture(
         findings=findings,
         columns=sketch.columns,
     )
+
+
+def check_components(n_components: Any, max_components: Any) -> bool:
+    """Refuse impossible numbers of components; whether the number is to be chosen."""
+    if isinstance(n_components, str) and n_components == "auto":
+        check_whole_number(max_components, "max_components", 1)
+        return True
+    if isinstance(n_components, str):
+        raise ParameterError(
+            Argument("n_components"),
+            f' must be "auto" or a whole number from 1 on; got {n_components!r}.',
+        )
+    check_whole_number(n_components, "n_components", 1)
+    return False
+
+
+def _suggested(sketch: Sketch, max_components: int, seed: int, n_jobs: int | None) -> int:
+    """The number of clusters that the sketch suggests."""
+    found = curve(sketch, max_components, random_state=seed, n_jobs=n_jobs)
+    if found.suggestion is None:
+        raise DataError(
+            f"The sketch suggests no number of components: {found.reason} Give ",
+            Argument("n_components", ...),
+            "; ckm.curve shows what speaks for each.",
+        )
+    _log.info("%d components: %s", found.suggestion, found.reason)
+    return found.suggestion
 
 
 def shape_of(covariance_type: str, reg_covar: float, frequencies: Frequencies) -> Shape:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import ckm
-from ckm._cli import commands, compare, monitor
+from ckm._cli import commands, compare, mixture, monitor
 from ckm._cli.errors import ReportingGroup
 from ckm._cli.options import with_option_groups
 from ckm._cli.streams import say
@@ -87,6 +87,11 @@ _COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
         "ckm compare monday.ckm tuesday.ckm",
         "ckm compare monday.ckm tuesday.ckm --json | jq .p_value",
         "ckm compare trained.ckm today.ckm --fail-above 0.05 && ./publish",
+    ),
+    mixture.mixture: (
+        "ckm mixture data.ckm -k 10",
+        "ckm mixture data.ckm -k 10 --covariance-type full -o mixture.json",
+        "ckm mixture data.ckm -k auto --json | jq .means",
     ),
     commands.inspect: ("ckm inspect data.ckm", "ckm inspect data.ckm --json | jq .fingerprint"),
     commands.demo: ("ckm demo", "ckm demo --rows 100000 --folder /tmp/demo --seed 1"),

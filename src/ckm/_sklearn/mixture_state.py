@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from ckm._analysis.components import check_covariance_type, recommended_size
 from ckm._analysis.mixture_fit import (
     CELLS_PER_COMPONENT,
+    check_components,
     check_reg_covar,
     fit_mixture,
     require_mixture_size,
@@ -45,7 +46,8 @@ def validate_dense_rows(
 class SketchedMixture(SketchedEstimator):
     """Base of the estimator of mixtures."""
 
-    n_components: int
+    n_components: int | str
+    max_components: int
     covariance_type: str
     reg_covar: float
 
@@ -64,11 +66,11 @@ class SketchedMixture(SketchedEstimator):
         progress = self.verbose > 0
         self._store(sketch(rows.source, progress=progress, **self._sketch_arguments(self.pool)))
         # Some sources know their number of rows only now.
-        require_rows(self._sketch.count, self.n_components, name="n_components")
+        require_rows(self._sketch.count, least_components(self), name="n_components")
 
     def _sketch_arguments(self, pool: int) -> dict[str, Any]:
         """Return the arguments of `ckm.sketch` for a new sketch."""
-        K = self.n_components
+        K = most_components(self)
         n = self.n_features_in_
         is_auto = isinstance(self.sketch_size, str)
         cells = CELLS_PER_COMPONENT * K if self.cells == "auto" else self.cells
@@ -95,6 +97,7 @@ class SketchedMixture(SketchedEstimator):
             replace(self._current_sketch(), pool=self._pool),
             self.n_components,
             self.covariance_type,
+            max_components=self.max_components,
             reg_covar=self.reg_covar,
             n_init=self.n_init,
             n_jobs=self.n_jobs,
@@ -132,13 +135,24 @@ class SketchedMixture(SketchedEstimator):
             self._polished = replace(found, components=polished.components, findings=())
 
 
+def most_components(model: Any) -> int:
+    """The number of components that a sketch is made for."""
+    return int(model.max_components if model.n_components == "auto" else model.n_components)
+
+
+def least_components(model: Any) -> int:
+    """The number of components that there must be rows for."""
+    return 1 if model.n_components == "auto" else int(model.n_components)
+
+
 def check_mixture_parameters(model: Any, rows: ValidatedRows | None, sketch: Any = None) -> None:
     """Report, before the pass over the data, what fitting would report after it.
 
     `rows` are those that `fit` can read again; `partial_fit` has none, but may have a `sketch`
     whose frequencies are fixed.
     """
-    K = check_whole_number(model.n_components, "n_components", 1)
+    check_components(model.n_components, model.max_components)
+    K = most_components(model)
     check_whole_number(model.n_init, "n_init", 1)
     check_whole_number(model.pool, "pool", 0)
     check_covariance_type(model.covariance_type)
@@ -170,4 +184,4 @@ def check_mixture_parameters(model: Any, rows: ValidatedRows | None, sketch: Any
             ".",
         )
     if rows.n_rows is not None:
-        require_rows(rows.n_rows, K, name="n_components")
+        require_rows(rows.n_rows, least_components(model), name="n_components")
