@@ -10,19 +10,22 @@ which least squares solves, with errors that follow from the covariance of the f
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import chdtrc, ndtr
 
-from ckm._analysis.column_changes import marginals
 from ckm._analysis.explanation import Explanation
 from ckm._analysis.feature_covariance import some_frequencies
+from ckm._analysis.marginals import marginals
 from ckm._analysis.two_samples import Null, Pair
 from ckm._core.sketch import Sketch
 from ckm._decoding.problem import Problem
 from ckm._kmeans.breathing import place
 from ckm._util.arrays import FloatArray, IntArray
 
+# Rows that a cluster should have in each sketch to be counted on its own.
+_MIN_EXPECTED_ROWS = 10
 # Directions in which frequencies see so little, relative to the best seen, are left out.
 _BLIND = 1e-3
 
@@ -43,6 +46,15 @@ class ClusterEvidence:
         Standard errors of the differences of means; infinite where one sketch has no rows.
     deviations : float64 array (K, n)
         Standard deviations within the clusters.
+    shifts_within : float64 array (n,)
+        The mean over all rows of how far their clusters moved along each axis.
+    shift_errors : float64 array (n,)
+        Its standard errors.
+    p_all_shares : float or None
+        The probability, by chance, of such differences between all shares; None without cells,
+        which count rows.
+    variances : VariancesWithin or None
+        Variances within all clusters together; None without cells.
     """
 
     shares_a: FloatArray
@@ -52,6 +64,10 @@ class ClusterEvidence:
     means_b: FloatArray
     mean_errors: FloatArray
     deviations: FloatArray
+    shifts_within: FloatArray
+    shift_errors: FloatArray
+    p_all_shares: float | None = None
+    variances: "VariancesWithin | None" = None
 
     @property
     def p_shares(self) -> FloatArray:
@@ -74,6 +90,14 @@ class ClusterEvidence:
         variance = (self.deviations**2).mean(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(moved == 0, 0.0, np.sqrt(moved / variance))
+
+
+class VariancesWithin(NamedTuple):
+    """Variances of rows around the means of their clusters, along each axis (n,)."""
+
+    first: FloatArray
+    second: FloatArray
+    fourth_moments: FloatArray  # of both sketches together
 
 
 def _two_sided(difference: FloatArray, error: FloatArray) -> FloatArray:
@@ -99,17 +123,70 @@ def clusters_of_cells(
     widths = marginals(shares, means, variances, columns).variances
     found = [_sums_of_cells(sketch, is_used, owners) for sketch in (a, b)]
     (shares_a, means_a), (shares_b, means_b) = found
+    # Where a sketch has no rows of a cluster, it has not moved.
+    means_a = np.where(shares_a[:, None] > 0, means_a, means_b)
+    means_b = np.where(shares_b[:, None] > 0, means_b, means_a)
     spreads = _spreads_within(shares, means, widths, owners)
+    squared_errors = spreads * _mean_factors(a, b, shares_a, shares_b)[:, None]
+    # Clusters that only one sketch has say nothing of how far rows moved.
+    common = np.where((shares_a > 0) & (shares_b > 0), np.bincount(owners, shares), 0.0)
+    weights = common / max(common.sum(), np.finfo(float).tiny)
+    finite = np.where(np.isfinite(squared_errors), squared_errors, 0.0)
     return ClusterEvidence(
         shares_a,
         shares_b,
         _share_errors(a, b, shares_a, shares_b),
-        # Where a sketch has no rows of a cluster, it has not moved.
-        np.where(shares_a[:, None] > 0, means_a, means_b),
-        np.where(shares_b[:, None] > 0, means_b, means_a),
-        np.sqrt(spreads * _mean_factors(a, b, shares_a, shares_b)[:, None]),
+        means_a,
+        means_b,
+        np.sqrt(squared_errors),
         np.sqrt(spreads),
+        weights @ (means_b - means_a),
+        np.sqrt(weights**2 @ finite),
+        _p_all_shares(a, b, shares_a, shares_b),
+        VariancesWithin(
+            _variances_within(a, shares_a, means_a),
+            _variances_within(b, shares_b, means_b),
+            _fourth_moments_within(both, shares, means, widths, owners),
+        ),
     )
+
+
+def _variances_within(sketch: Sketch, shares: FloatArray, means: FloatArray) -> FloatArray:
+    """The variance that is not between the means of clusters (n,): exact, as both are."""
+    total = sketch.central_moment.scaled(sketch.frequencies.step).diagonal
+    between = shares @ (means - shares @ means) ** 2
+    return np.maximum(total - between, 0.0)
+
+
+def _fourth_moments_within(
+    both: Sketch, shares: FloatArray, means: FloatArray, widths: FloatArray, owners: IntArray
+) -> FloatArray:
+    """E (x - mean of its cluster)^4 along each axis (n,)."""
+    centres = _averages(shares, means, owners)
+    squares = (means - centres[owners]) ** 2
+    found = shares @ (squares**2 + 6 * squares * widths + 3 * widths**2)
+    # The Gaussians do not know how far outliers are, but rows at the bounds are there.
+    lower = np.minimum(both.frequencies.relative(both.lower) - centres.min(axis=0), 0.0)
+    upper = np.maximum(both.frequencies.relative(both.upper) - centres.max(axis=0), 0.0)
+    assert both.effective_size is not None
+    return np.asarray(found + (lower**4 + upper**4) / both.effective_size)
+
+
+def _p_all_shares(a: Sketch, b: Sketch, shares_a: FloatArray, shares_b: FloatArray) -> float:
+    """Pearson's chi-square test that all shares are the same. Clusters of few rows count as one:
+    its law is wrong for them.
+    """
+    size_a, size_b = _sizes(a, b)
+    both = (size_a * shares_a + size_b * shares_b) / (size_a + size_b)
+    is_large = both * min(size_a, size_b) >= _MIN_EXPECTED_ROWS
+    groups = np.where(is_large, np.cumsum(is_large), 0)
+    shares = np.bincount(groups, both)
+    differences = np.bincount(groups, shares_b - shares_a)
+    is_used = shares > 0
+    squares = differences[is_used] ** 2 / shares[is_used]
+    joint_size = size_a * size_b / (size_a + size_b)
+    degrees = int(is_used.sum()) - 1
+    return float(chdtrc(degrees, joint_size * squares.sum())) if degrees else 1.0
 
 
 def _sums_of_cells(
@@ -132,16 +209,15 @@ def _spreads_within(
     shares: FloatArray, means: FloatArray, widths: FloatArray, owners: IntArray
 ) -> FloatArray:
     """Variances (K, n) within sets of components of a mixture."""
-    K = owners.max() + 1
-    mass = np.bincount(owners, shares, minlength=K)[:, None]
+    centres = _averages(shares, means, owners)
+    return _averages(shares, widths + (means - centres[owners]) ** 2, owners)
 
-    def averaged(values: FloatArray) -> FloatArray:
-        sums = np.zeros((K, values.shape[1]))
-        np.add.at(sums, owners, shares[:, None] * values)
-        return np.asarray(sums / mass)
 
-    centres = averaged(means)
-    return averaged(widths + (means - centres[owners]) ** 2)
+def _averages(shares: FloatArray, values: FloatArray, owners: IntArray) -> FloatArray:
+    """Averages (K, n) of values (Q, n) over sets of components of a mixture."""
+    sums = np.zeros((owners.max() + 1, values.shape[1]))
+    np.add.at(sums, owners, shares[:, None] * values)
+    return np.asarray(sums / np.bincount(owners, shares)[:, None])
 
 
 def _share_errors(a: Sketch, b: Sketch, shares_a: FloatArray, shares_b: FloatArray) -> FloatArray:
@@ -191,6 +267,8 @@ def clusters_of_gaussians(
     part = b.weight / (a.weight + b.weight)
     by_share = change[:K]
     by_mean = change[K:].reshape(K, n)
+    # From the means of all clusters to their average.
+    average = np.hstack([np.zeros((n, K)), np.kron(shares, np.eye(n))])
     return ClusterEvidence(
         np.clip(shares - part * by_share, 0.0, 1.0),
         np.clip(shares + (1 - part) * by_share, 0.0, 1.0),
@@ -199,6 +277,8 @@ def clusters_of_gaussians(
         means + (1 - part) * by_mean,
         errors[K:].reshape(K, n),
         np.sqrt(widths),
+        average @ change,
+        np.sqrt(np.maximum(np.diag(average @ covariance @ average.T), 0.0)),
     )
 
 

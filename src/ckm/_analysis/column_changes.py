@@ -6,12 +6,14 @@ and from the bounds. The shape of a column's own distribution is known from cell
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
-from scipy.special import kolmogorov, log_ndtr, ndtr
+from scipy.special import kolmogorov, log_ndtr
 
+from ckm._analysis.cluster_changes import ClusterEvidence, VariancesWithin
+from ckm._analysis.comparison import MEAN, SHAPE, VARIANCE, WIDTHS, WITHIN
 from ckm._analysis.explanation import Explanation
+from ckm._analysis.marginals import Marginals, marginals
 from ckm._core.moments import SecondMoment
 from ckm._core.sketch import Sketch
 from ckm._util.arrays import Array, FloatArray
@@ -22,30 +24,6 @@ _GRID = 48
 _GRID_REACH = 4.0
 # Differences of means below this share of the largest value are rounding.
 _ROUNDING = 1e-12
-
-
-class Marginals(NamedTuple):
-    """Gaussians in the coordinates of frequencies, with widths of their own along each axis."""
-
-    shares: FloatArray  # (Q,)
-    means: FloatArray  # (Q, n)
-    variances: FloatArray  # (Q, n)
-
-    def distribution(self, grid: FloatArray) -> FloatArray:
-        """The distribution function of each column (n, g) at its points of a grid (n, g)."""
-        deviations = np.sqrt(np.maximum(self.variances, 1e-12 * grid.var(axis=1)))
-        deviations = np.maximum(deviations, np.finfo(float).tiny)
-        found = np.zeros(grid.shape)
-        for share, mean, deviation in zip(self.shares, self.means, deviations, strict=True):
-            found += share * ndtr((grid - mean[:, None]) / deviation[:, None])
-        return found
-
-    @property
-    def fourth_moments(self) -> FloatArray:
-        """The fourth central moment of each column (n,)."""
-        squares = (self.means - self.shares @ self.means) ** 2
-        terms = squares**2 + 6 * squares * self.variances + 3 * self.variances**2
-        return np.asarray(self.shares @ terms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +46,15 @@ class ColumnEvidence:
         The largest difference of the two distribution functions; None if there are no cells.
     log_shape : float64 array or None
         The logarithm of the probability of such a distance by chance.
+    shift_within : float64 array or None
+        How far clusters moved on average, in standard deviations within them; None if there are
+        no clusters, or none in these columns.
+    z_within : float64 array or None
+        The same in standard errors.
+    ratio_within : float64 array or None
+        The ratio of the variances within clusters; None if there are no cells.
+    z_ratio_within : float64 array or None
+        Its logarithm in standard errors.
     """
 
     means_a: FloatArray
@@ -78,22 +65,34 @@ class ColumnEvidence:
     z_variance: FloatArray | None
     distance: FloatArray | None
     log_shape: FloatArray | None
+    shift_within: FloatArray | None
+    z_within: FloatArray | None
+    ratio_within: FloatArray | None
+    z_ratio_within: FloatArray | None
 
     @property
-    def log_p_values(self) -> FloatArray:
-        """Logarithms of the two-sided probabilities by chance, (n, tests): of mean, variance and
-        shape, as far as they are known.
+    def log_p_values(self) -> dict[str, FloatArray]:
+        """Logarithms of the two-sided probabilities by chance, (n,) for each kind of change that is
+        known.
         """
-        tests = [_log_two_sided(self.z_mean)]
+        tests = {MEAN: _log_two_sided(self.z_mean)}
         if self.z_variance is not None:
-            tests.append(_log_two_sided(self.z_variance))
+            tests[VARIANCE] = _log_two_sided(self.z_variance)
+        if self.z_within is not None:
+            tests[WITHIN] = _log_two_sided(self.z_within)
+        if self.z_ratio_within is not None:
+            tests[WIDTHS] = _log_two_sided(self.z_ratio_within)
         if self.log_shape is not None:
-            tests.append(self.log_shape)
-        return np.stack(tests, axis=1)
+            tests[SHAPE] = self.log_shape
+        return tests
 
 
-def find_evidence(a: Sketch, b: Sketch, explanation: Explanation) -> ColumnEvidence:
-    """The evidence in two sketches of known effective sizes, which a mixture explains together."""
+def find_evidence(
+    a: Sketch, b: Sketch, explanation: Explanation, clusters: ClusterEvidence | None
+) -> ColumnEvidence:
+    """The evidence in two sketches of known effective sizes, which a mixture explains together, and
+    in their clusters.
+    """
     size_a, size_b = _size(a), _size(b)
     means_a, means_b = a.mean, b.mean
     own_a, own_b = _variances(a) * size_a / (size_a - 1), _variances(b) * size_b / (size_b - 1)
@@ -106,10 +105,20 @@ def find_evidence(a: Sketch, b: Sketch, explanation: Explanation) -> ColumnEvide
     z_variance = None
     distance = None
     log_shape = None
+    shift_within = None
+    z_within = None
+    ratio_within = None
+    z_ratio_within = None
     if a.frequencies.projection is None:
         kurtosis = _kurtosis(a, b, explanation)
         z_variance = _z_of_variances(own_a, own_b, within, (kurtosis - 1) * spread)
         distance = _distances(a, b)
+        if clusters is not None:
+            within_clusters = np.sqrt((clusters.deviations**2).mean(axis=0))
+            shift_within = _ratio(clusters.shifts_within, within_clusters)
+            z_within = _ratio(clusters.shifts_within, clusters.shift_errors)
+            if clusters.variances is not None:
+                ratio_within, z_ratio_within = _within_ratios(clusters.variances, size_a, size_b)
     if distance is not None:
         # The tail of Kolmogorov's law, whose logarithm underflows far out.
         scaled = distance / np.sqrt(spread)
@@ -126,7 +135,22 @@ def find_evidence(a: Sketch, b: Sketch, explanation: Explanation) -> ColumnEvide
         z_variance,
         distance,
         log_shape,
+        shift_within,
+        z_within,
+        ratio_within,
+        z_ratio_within,
     )
+
+
+def _within_ratios(
+    variances: VariancesWithin, size_a: float, size_b: float
+) -> tuple[FloatArray, FloatArray]:
+    """The ratios of variances within clusters, and their logarithms in standard errors."""
+    first, second, fourth = variances
+    both = (size_a * first + size_b * second) / (size_a + size_b)
+    kurtosis = np.maximum(_ratio(fourth, both**2, both_zero=3.0), 1.0)
+    squared_error = (kurtosis - 1) * (1 / size_a + 1 / size_b)
+    return _ratio(second, first, both_zero=1.0), _z_of_variances(first, second, both, squared_error)
 
 
 def _size(sketch: Sketch) -> float:
@@ -179,22 +203,6 @@ def _kurtosis(a: Sketch, b: Sketch, explanation: Explanation) -> FloatArray:
 def _second(a: Sketch, b: Sketch) -> SecondMoment:
     both = a.tally + b.tally
     return both.second_moment / both.weight
-
-
-def marginals(
-    shares: FloatArray, means: FloatArray, variances: FloatArray, columns: FloatArray
-) -> Marginals:
-    """The mixture with widths that give each column its variance (n,), which is known.
-
-    Cells know one variance for all their columns together.
-    """
-    widths = variances[:, None] if variances.ndim == 1 else variances
-    widths = np.broadcast_to(widths, means.shape)
-    between = shares @ (means - shares @ means) ** 2
-    within = np.maximum(columns - between, 0.0)
-    average = shares @ widths
-    factors = np.where(average > 0, within / np.where(average > 0, average, 1.0), 0.0)
-    return Marginals(shares, means, widths * factors)
 
 
 def _distances(a: Sketch, b: Sketch) -> FloatArray | None:

@@ -13,7 +13,6 @@ from ckm._analysis.column_changes import ColumnEvidence, find_evidence
 from ckm._analysis.comparison import (
     CENTROID,
     MEAN,
-    SHAPE,
     SHARE,
     VARIANCE,
     ClusterChange,
@@ -27,12 +26,16 @@ from ckm._core.laws import require_enough_frequencies
 from ckm._core.sketch import Sketch
 from ckm._decoding.lifting import lift_centroids
 from ckm._decoding.problem import Problem
+from ckm._util.arrays import FloatArray
 from ckm._util.checks import check_whole_number
 from ckm.errors import DataError, ParameterError
 
-# What of the level each test gets: of the features, of all means, of all variances.
-_FEATURE_PART = 0.8
-_MOMENT_PART = 0.1
+# What of the level each test gets. That of the features sees every change; the others see some
+# changes much better, and need little of the level for it.
+_FEATURES_PART = 0.9
+_MEANS_PART = 0.04
+_VARIANCES_PART = 0.02
+_SHARES_PART = 0.04
 # Effective rows below which the null is only roughly right.
 _FEW_ROWS = 50
 # RMS residual per frequency above which the null is only roughly right.
@@ -109,8 +112,8 @@ def compare(a: Sketch, b: Sketch, *, n_clusters: int | None = None) -> Compariso
     rng = np.random.default_rng(0)
     explanation = explain(problem, K, rng)
     null = Null.of(pair, problem.omega, explanation)
-    evidence = find_evidence(a, b, explanation)
     clusters = _find_clusters(a, b, problem, explanation, pair, null, K, rng)
+    evidence = find_evidence(a, b, explanation, clusters)
     if clusters is None:
         notes.append(f"The sketches are too small to tell {K} clusters apart.")
     notes += _doubts(pair, explanation)
@@ -217,17 +220,21 @@ def _result(
     n = len(evidence.z_mean)
     tests = evidence.log_p_values
     p_features = float(null.law.tail(statistic))
-    p_means = _corrected(tests[:, 0].min(), n)
-    p_variances = None if evidence.z_variance is None else _corrected(tests[:, 1].min(), n)
-    parts = [p_features / _FEATURE_PART, p_means / _MOMENT_PART]
+    p_means = _corrected(tests[MEAN].min(), n)
+    p_variances = _corrected(tests[VARIANCE].min(), n) if VARIANCE in tests else None
+    p_shares = None if clusters is None else clusters.p_all_shares
+    parts = [p_features / _FEATURES_PART, p_means / _MEANS_PART]
     if p_variances is not None:
-        parts.append(p_variances / _MOMENT_PART)
+        parts.append(p_variances / _VARIANCES_PART)
+    if p_shares is not None:
+        parts.append(p_shares / _SHARES_PART)
     names = a.columns or b.columns or tuple(map(str, range(n)))
     return Comparison(
         p_value=min(1.0, *parts),
         p_features=p_features,
         p_means=p_means,
         p_variances=p_variances,
+        p_shares=p_shares,
         statistic=statistic,
         expected_statistic=null.law.first,
         effect=effect.value,
@@ -248,11 +255,9 @@ def _corrected(log_p: float, count: int) -> float:
 def _column_changes(
     evidence: ColumnEvidence, pair: Pair, names: tuple[str, ...]
 ) -> tuple[ColumnChange, ...]:
-    tests = evidence.log_p_values
+    kinds, columns = zip(*evidence.log_p_values.items(), strict=True)
+    tests = np.stack(columns, axis=1)
     n, count = tests.shape
-    kinds = [MEAN]
-    kinds += [VARIANCE] if evidence.z_variance is not None else []
-    kinds += [SHAPE] if evidence.log_shape is not None else []
     error = Z_INTERVAL / np.sqrt(pair.joint_size)
     difference = evidence.means_b - evidence.means_a
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -271,11 +276,17 @@ def _column_changes(
                 shift=shift,
                 shift_interval=(shift - error, shift + error),
                 variance_ratio=float(evidence.ratio[i]),
-                distance=None if evidence.distance is None else float(evidence.distance[i]),
+                shift_within=_number(evidence.shift_within, i),
+                variance_ratio_within=_number(evidence.ratio_within, i),
+                distance=_number(evidence.distance, i),
                 p_value=_corrected(best[i], n * count),
             )
         )
     return tuple(changes)
+
+
+def _number(values: FloatArray | None, i: int) -> float | None:
+    return None if values is None else float(values[i])
 
 
 def _cluster_changes(

@@ -13,6 +13,8 @@ _SHOWN = 8
 MEAN = "mean"
 VARIANCE = "variance"
 SHAPE = "shape"
+WITHIN = "centroids"
+WIDTHS = "widths"
 SHARE = "share"
 CENTROID = "centroid"
 
@@ -27,9 +29,10 @@ class ColumnChange:
         The name of the column; its number, from 0, if it has none.
     index : int
         Its number.
-    change : {"mean", "variance", "shape"}
-        What there is most evidence for: another mean, another variance, or another distribution
-        that shows in neither.
+    change : {"mean", "variance", "centroids", "widths", "shape"}
+        What there is most evidence for: another mean, another variance, clusters that moved along
+        it or became wider or narrower (which may be little beside the whole column), or another
+        distribution that shows in none of these.
     mean_a, mean_b : float
         Its means.
     shift : float
@@ -38,6 +41,12 @@ class ColumnChange:
         A 95 % interval for the shift.
     variance_ratio : float
         The variance in the second sketch, divided by that in the first.
+    shift_within : float or None
+        How far clusters moved along it on average, in standard deviations within them; None for
+        rows that are projected, or if the sketch is too small for clusters.
+    variance_ratio_within : float or None
+        The variance within clusters in the second sketch, divided by that in the first; None for
+        rows that are projected, or if the sketches have no cells.
     distance : float or None
         The largest difference between its two distribution functions, from 0 to 1; None if the
         sketches have no cells to tell it from.
@@ -53,6 +62,8 @@ class ColumnChange:
     shift: float
     shift_interval: tuple[float, float]
     variance_ratio: float
+    shift_within: float | None
+    variance_ratio_within: float | None
     distance: float | None
     p_value: float
 
@@ -104,14 +115,16 @@ class Comparison(Shown):
     ----------
     p_value : float
         The probability of differences as large as these between samples of one distribution. It
-        combines the three that follow: the smallest of 1.25 `p_features`, 10 `p_means` and
-        10 `p_variances`.
+        combines the four that follow, with most weight on the first: the smallest of
+        `p_features` / 0.9, `p_means` / 0.04, `p_variances` / 0.02 and `p_shares` / 0.04.
     p_features : float
         That of the statistic.
     p_means : float
         That of the column whose mean moved most, for the number of columns.
     p_variances : float or None
         The same for variances; None for rows that are projected.
+    p_shares : float or None
+        That of the shares of all clusters; None if the sketches have no cells, which count rows.
     statistic : float
         T = N_a N_b / (N_a + N_b) |z_a - z_b|^2, with N the effective sizes.
     expected_statistic : float
@@ -122,8 +135,10 @@ class Comparison(Shown):
         rows.
     effect_interval : tuple of float
         A 95 % interval for it.
-    size_a, size_b : float
-        The effective numbers of rows.
+    size_a : float
+        The effective number of rows of the first sketch.
+    size_b : float
+        That of the second.
     columns : tuple of ColumnChange
         Every column, that with the most evidence first.
     clusters : tuple of ClusterChange
@@ -150,6 +165,7 @@ class Comparison(Shown):
     p_features: float
     p_means: float
     p_variances: float | None
+    p_shares: float | None
     statistic: float
     expected_statistic: float
     effect: float
@@ -197,6 +213,10 @@ def _column_row(column: ColumnChange) -> tuple[str, ...]:
     change = f"mean {column.shift:+.3g} sd"
     if column.change == VARIANCE:
         change = f"variance x {column.variance_ratio:.3g}"
+    elif column.change == WITHIN:
+        change = f"clusters {column.shift_within:+.3g} sd"
+    elif column.change == WIDTHS:
+        change = f"variance in clusters x {column.variance_ratio_within:.3g}"
     elif column.change == SHAPE:
         change = f"distribution by {column.distance:.2g}"
     means = (f"{column.mean_a:.5g}", f"{column.mean_b:.5g}")
