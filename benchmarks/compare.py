@@ -98,7 +98,7 @@ SHIFTS = (
     Shift("clusters", 2, 100, 300, "mean", 0.48),
     Shift("clusters", 2, 100, 300, "variance", 0.62),
     Shift("clusters", 2, 100, 300, "share", 0.16),
-    Shift("gaussian", 5, 100, 300, "mean", 0.27),
+    Shift("gaussian", 5, 100, 300, "mean", 0.29),
     Shift("gaussian", 5, 100, 300, "variance", 0.36),
 )
 

@@ -75,6 +75,13 @@ class ClusterEvidence:
         return _two_sided(self.shares_b - self.shares_a, self.share_errors)
 
     @property
+    def z_within(self) -> FloatArray:
+        """`shifts_within` in standard errors (n,)."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = self.shifts_within / self.shift_errors
+        return np.where(self.shifts_within == 0, 0.0, z)
+
+    @property
     def p_means(self) -> FloatArray:
         """The probability, by chance, of such a difference along the axis that moved most (K,)."""
         own = _two_sided(self.means_b - self.means_a, self.mean_errors)
@@ -107,11 +114,15 @@ def _two_sided(difference: FloatArray, error: FloatArray) -> FloatArray:
 
 
 def clusters_of_cells(
-    a: Sketch, b: Sketch, explanation: Explanation, K: int, rng: np.random.Generator
+    a: Sketch,
+    b: Sketch,
+    both: Sketch,
+    explanation: Explanation,
+    K: int,
+    rng: np.random.Generator,
 ) -> ClusterEvidence:
     """Clusters as sets of cells; `explanation` is that of the cells of both sketches together."""
     shares, means, variances, _ = explanation
-    both = a + b
     assert both.cells is not None
     step = a.frequencies.step
     K = min(K, len(shares))
@@ -245,7 +256,7 @@ def _sizes(a: Sketch, b: Sketch) -> tuple[float, float]:
 
 
 def clusters_of_gaussians(
-    a: Sketch, b: Sketch, problem: Problem, explanation: Explanation, pair: Pair, null: Null
+    problem: Problem, explanation: Explanation, pair: Pair, null: Null
 ) -> ClusterEvidence | None:
     """Clusters as Gaussians whose shares and means differ a little between the sketches; None if
     there are fewer numbers in the sketch than they have.
@@ -263,8 +274,8 @@ def clusters_of_gaussians(
     change = solve @ np.concatenate([d.real, d.imag])
     covariance = solve @ null.covariance.matrix @ solve.T / pair.joint_size
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    # Both sketches together are at the mixture, each in proportion to its weight.
-    part = b.weight / (a.weight + b.weight)
+    # Both sketches together are at the mixture, each in proportion to its size.
+    part = pair.size_b / (pair.size_a + pair.size_b)
     by_share = change[:K]
     by_mean = change[K:].reshape(K, n)
     # From the means of all clusters to their average.

@@ -14,7 +14,6 @@ from ckm._analysis.cluster_changes import ClusterEvidence, VariancesWithin
 from ckm._analysis.comparison import MEAN, SHAPE, VARIANCE, WIDTHS, WITHIN
 from ckm._analysis.explanation import Explanation
 from ckm._analysis.marginals import Marginals, marginals
-from ckm._core.moments import SecondMoment
 from ckm._core.sketch import Sketch
 from ckm._util.arrays import Array, FloatArray
 
@@ -75,23 +74,27 @@ class ColumnEvidence:
         """Logarithms of the two-sided probabilities by chance, (n,) for each kind of change that is
         known.
         """
-        tests = {MEAN: _log_two_sided(self.z_mean)}
+        tests = {MEAN: log_two_sided(self.z_mean)}
         if self.z_variance is not None:
-            tests[VARIANCE] = _log_two_sided(self.z_variance)
+            tests[VARIANCE] = log_two_sided(self.z_variance)
         if self.z_within is not None:
-            tests[WITHIN] = _log_two_sided(self.z_within)
+            tests[WITHIN] = log_two_sided(self.z_within)
         if self.z_ratio_within is not None:
-            tests[WIDTHS] = _log_two_sided(self.z_ratio_within)
+            tests[WIDTHS] = log_two_sided(self.z_ratio_within)
         if self.log_shape is not None:
             tests[SHAPE] = self.log_shape
         return tests
 
 
 def find_evidence(
-    a: Sketch, b: Sketch, explanation: Explanation, clusters: ClusterEvidence | None
+    a: Sketch,
+    b: Sketch,
+    both: Sketch,
+    explanation: Explanation,
+    clusters: ClusterEvidence | None,
 ) -> ColumnEvidence:
-    """The evidence in two sketches of known effective sizes, which a mixture explains together, and
-    in their clusters.
+    """The evidence in two sketches of known effective sizes, which a mixture explains together as
+    `both`, and in their clusters.
     """
     size_a, size_b = _size(a), _size(b)
     means_a, means_b = a.mean, b.mean
@@ -110,13 +113,13 @@ def find_evidence(
     ratio_within = None
     z_ratio_within = None
     if a.frequencies.projection is None:
-        kurtosis = _kurtosis(a, b, explanation)
+        kurtosis = _kurtosis(both, explanation)
         z_variance = _z_of_variances(own_a, own_b, within, (kurtosis - 1) * spread)
-        distance = _distances(a, b)
+        distance = _distances(a, b, both)
         if clusters is not None:
             within_clusters = np.sqrt((clusters.deviations**2).mean(axis=0))
             shift_within = _ratio(clusters.shifts_within, within_clusters)
-            z_within = _ratio(clusters.shifts_within, clusters.shift_errors)
+            z_within = clusters.z_within
             if clusters.variances is not None:
                 ratio_within, z_ratio_within = _within_ratios(clusters.variances, size_a, size_b)
     if distance is not None:
@@ -180,42 +183,35 @@ def _z_of_variances(
     return _ratio(np.where(has_both, logarithms, _ratio(own_b - own_a, within)), error)
 
 
-def _log_two_sided(z: FloatArray) -> FloatArray:
+def log_two_sided(z: FloatArray) -> FloatArray:
+    """The logarithm of the probability of a standard normal variable beyond -|z| or |z|."""
     return np.asarray(np.minimum(np.log(2) + log_ndtr(-np.abs(z)), 0.0))
 
 
-def _kurtosis(a: Sketch, b: Sketch, explanation: Explanation) -> FloatArray:
+def _kurtosis(both: Sketch, explanation: Explanation) -> FloatArray:
     """E (x - mean)^4 / variance^2 of each column (n,), of both sketches together."""
-    both = a.tally + b.tally
-    step = a.frequencies.step
-    second = _second(a, b).minus_outer(both.first / both.weight).diagonal / step**2
+    f = both.frequencies
+    second = both.central_moment.scaled(f.step).diagonal
     fourth = marginals(*explanation[:3], second).fourth_moments
     # The mixture does not know how far outliers are. The rows at the bounds are there; in tails as
     # heavy as those of Student's t they make up a good part of the fourth moment.
-    mean = (a.frequencies.origin + both.first / both.weight) / step
-    ends = (both.lower / step - mean) ** 4 + (both.upper / step - mean) ** 4
-    size = _size(a) + _size(b)
+    mean = f.relative(both.mean)
+    ends = (f.relative(both.lower) - mean) ** 4 + (f.relative(both.upper) - mean) ** 4
     with np.errstate(divide="ignore", invalid="ignore"):
-        kurtosis = (fourth + ends / size) / second**2
+        kurtosis = (fourth + ends / _size(both)) / second**2
     return np.where(second > 0, np.maximum(kurtosis, 1.0), 3.0)
 
 
-def _second(a: Sketch, b: Sketch) -> SecondMoment:
-    both = a.tally + b.tally
-    return both.second_moment / both.weight
-
-
-def _distances(a: Sketch, b: Sketch) -> FloatArray | None:
+def _distances(a: Sketch, b: Sketch, both: Sketch) -> FloatArray | None:
     """The largest difference between the distribution functions of each column (n,)."""
     if a.cells is None or b.cells is None:
         return None
     parts = [_cell_marginals(sketch) for sketch in (a, b)]
-    both = a.tally + b.tally
-    mean = both.first / both.weight
-    deviation = np.sqrt(_second(a, b).minus_outer(mean).without_negative().diagonal)
-    reach = _GRID_REACH * deviation
-    low = np.maximum(mean - reach, both.lower - a.frequencies.origin)
-    high = np.minimum(mean + reach, both.upper - a.frequencies.origin)
+    origin = both.frequencies.origin
+    mean = both.mean - origin
+    reach = _GRID_REACH * np.sqrt(both.central_moment.diagonal)
+    low = np.maximum(mean - reach, both.lower - origin)
+    high = np.minimum(mean + reach, both.upper - origin)
     places = (np.arange(_GRID) + 0.5) / _GRID
     grid = low[:, None] + (high - low)[:, None] * places
     first, second = (part.distribution(grid) for part in parts)

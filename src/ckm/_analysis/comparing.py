@@ -1,5 +1,6 @@
 """`ckm.compare`: are two sketches of the same frequencies from one distribution?"""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,12 +10,15 @@ from ckm._analysis.cluster_changes import (
     clusters_of_cells,
     clusters_of_gaussians,
 )
-from ckm._analysis.column_changes import ColumnEvidence, find_evidence
+from ckm._analysis.column_changes import ColumnEvidence, find_evidence, log_two_sided
 from ckm._analysis.comparison import (
     CENTROID,
     MEAN,
+    SHAPE,
     SHARE,
     VARIANCE,
+    WIDTHS,
+    WITHIN,
     ClusterChange,
     ColumnChange,
     Comparison,
@@ -30,14 +34,22 @@ from ckm._util.arrays import FloatArray
 from ckm._util.checks import check_whole_number
 from ckm.errors import DataError, ParameterError
 
-# What of the level each test gets. That of the features sees every change; the others see some
-# changes much better, and need little of the level for it.
-_FEATURES_PART = 0.9
-_MEANS_PART = 0.04
-_VARIANCES_PART = 0.02
-_SHARES_PART = 0.04
+# The weight of each test. That of the features sees every change, the others see some changes much
+# better.
+_FEATURES_WEIGHT = 0.75
+_MEANS_WEIGHT = 0.08
+_VARIANCES_WEIGHT = 0.04
+_SHARES_WEIGHT = 0.08
+_CENTROIDS_WEIGHT = 0.05
+# The weights of the kinds of change that a column may show: the plain ones before the others.
+_KIND_WEIGHTS = {MEAN: 0.4, VARIANCE: 0.2, WITHIN: 0.2, WIDTHS: 0.1, SHAPE: 0.1}
 # Effective rows below which the null is only roughly right.
 _FEW_ROWS = 50
+# Where p-values are combined: below the first, digits would be lost; the second
+# stands for zero, the third for one.
+_TINY_P = 1e-12
+_LEAST_P = 1e-300
+_LARGEST_P = 0.95
 # RMS residual per frequency above which the null is only roughly right.
 _POOR_RESIDUAL = 0.1
 
@@ -112,8 +124,8 @@ def compare(a: Sketch, b: Sketch, *, n_clusters: int | None = None) -> Compariso
     rng = np.random.default_rng(0)
     explanation = explain(problem, K, rng)
     null = Null.of(pair, problem.omega, explanation)
-    clusters = _find_clusters(a, b, problem, explanation, pair, null, K, rng)
-    evidence = find_evidence(a, b, explanation, clusters)
+    clusters = _find_clusters(a, b, both, problem, explanation, pair, null, K, rng)
+    evidence = find_evidence(a, b, both, explanation, clusters)
     if clusters is None:
         notes.append(f"The sketches are too small to tell {K} clusters apart.")
     notes += _doubts(pair, explanation)
@@ -182,6 +194,7 @@ def _usual_number(sketch: Sketch, problem: Problem) -> int:
 def _find_clusters(
     a: Sketch,
     b: Sketch,
+    both: Sketch,
     problem: Problem,
     explanation: Explanation,
     pair: Pair,
@@ -190,8 +203,8 @@ def _find_clusters(
     rng: np.random.Generator,
 ) -> ClusterEvidence | None:
     if problem.cells is not None and explanation.means is problem.cells.means:
-        return clusters_of_cells(a, b, explanation, K, rng)
-    return clusters_of_gaussians(a, b, problem, explanation, pair, null)
+        return clusters_of_cells(a, b, both, explanation, K, rng)
+    return clusters_of_gaussians(problem, explanation, pair, null)
 
 
 def _doubts(pair: Pair, explanation: Explanation) -> list[str]:
@@ -223,18 +236,24 @@ def _result(
     p_means = _corrected(tests[MEAN].min(), n)
     p_variances = _corrected(tests[VARIANCE].min(), n) if VARIANCE in tests else None
     p_shares = None if clusters is None else clusters.p_all_shares
-    parts = [p_features / _FEATURES_PART, p_means / _MEANS_PART]
+    parts = [(p_features, _FEATURES_WEIGHT), (p_means, _MEANS_WEIGHT)]
     if p_variances is not None:
-        parts.append(p_variances / _VARIANCES_PART)
+        parts.append((p_variances, _VARIANCES_WEIGHT))
     if p_shares is not None:
-        parts.append(p_shares / _SHARES_PART)
+        parts.append((p_shares, _SHARES_WEIGHT))
+    p_centroids = None
+    if clusters is not None:
+        z = clusters.z_within
+        p_centroids = _corrected(log_two_sided(z).min(), len(z))
+        parts.append((p_centroids, _CENTROIDS_WEIGHT))
     names = a.columns or b.columns or tuple(map(str, range(n)))
     return Comparison(
-        p_value=min(1.0, *parts),
+        p_value=combine(parts),
         p_features=p_features,
         p_means=p_means,
         p_variances=p_variances,
         p_shares=p_shares,
+        p_centroids=p_centroids,
         statistic=statistic,
         expected_statistic=null.law.first,
         effect=effect.value,
@@ -247,17 +266,40 @@ def _result(
     )
 
 
+def combine(parts: Sequence[tuple[float, float]]) -> float:
+    """One p-value of several (p, weight): that of the weighted sum of tan(pi (1/2 - p)), which is a
+    Cauchy variable if tests are independent, and nearly so in the tail if not (Liu and Xie 2020).
+
+    >>> round(combine([(0.04, 1.0)]), 12), round(combine([(0.04, 0.5), (0.04, 0.5)]), 12)
+    (0.04, 0.04)
+    >>> combine([(1e-30, 0.1), (0.7, 0.9)]) < 1e-28
+    True
+    """
+    total = sum(weight for _, weight in parts)
+    smallest = min(p / (weight / total) for p, weight in parts)
+    # There tan(pi (1/2 - p)) is 1 / (pi p), and the sum would lose digits.
+    if smallest < _TINY_P:
+        return float(1 / sum(weight / total / max(p, _LEAST_P) for p, weight in parts))
+    # A p-value of one is a cautious bound, not evidence against every other test.
+    cotangents = [weight / total / np.tan(np.pi * min(p, _LARGEST_P)) for p, weight in parts]
+    return float(0.5 - np.arctan(sum(cotangents)) / np.pi)
+
+
 def _corrected(log_p: float, count: int) -> float:
-    """The smallest of `count` p-values, as the probability that one of them is so small."""
-    return float(min(1.0, np.exp(log_p + np.log(count))))
+    """The smallest of `count` p-values, as the probability that one of them is so small if they are
+    independent (Sidak).
+    """
+    p = np.exp(min(log_p, 0.0))
+    return float(p if count == 1 else -np.expm1(count * np.log1p(-min(p, 1 - 1e-16))))
 
 
 def _column_changes(
     evidence: ColumnEvidence, pair: Pair, names: tuple[str, ...]
 ) -> tuple[ColumnChange, ...]:
     kinds, columns = zip(*evidence.log_p_values.items(), strict=True)
-    tests = np.stack(columns, axis=1)
-    n, count = tests.shape
+    weights = np.array([_KIND_WEIGHTS[kind] for kind in kinds])
+    tests = np.stack(columns, axis=1) - np.log(weights / weights.sum())
+    n = len(tests)
     error = Z_INTERVAL / np.sqrt(pair.joint_size)
     difference = evidence.means_b - evidence.means_a
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -279,7 +321,7 @@ def _column_changes(
                 shift_within=_number(evidence.shift_within, i),
                 variance_ratio_within=_number(evidence.ratio_within, i),
                 distance=_number(evidence.distance, i),
-                p_value=_corrected(best[i], n * count),
+                p_value=_corrected(best[i], n),
             )
         )
     return tuple(changes)

@@ -115,8 +115,7 @@ class Comparison(Shown):
     ----------
     p_value : float
         The probability of differences as large as these between samples of one distribution. It
-        combines the four that follow, with most weight on the first: the smallest of
-        `p_features` / 0.9, `p_means` / 0.04, `p_variances` / 0.02 and `p_shares` / 0.04.
+        combines the five that follow, with most weight on the first.
     p_features : float
         That of the statistic.
     p_means : float
@@ -125,6 +124,9 @@ class Comparison(Shown):
         The same for variances; None for rows that are projected.
     p_shares : float or None
         That of the shares of all clusters; None if the sketches have no cells, which count rows.
+    p_centroids : float or None
+        That of the axis along which clusters moved most, on average over all rows; None if the
+        sketches are too small for clusters.
     statistic : float
         T = N_a N_b / (N_a + N_b) |z_a - z_b|^2, with N the effective sizes.
     expected_statistic : float
@@ -166,6 +168,7 @@ class Comparison(Shown):
     p_means: float
     p_variances: float | None
     p_shares: float | None
+    p_centroids: float | None
     statistic: float
     expected_statistic: float
     effect: float
