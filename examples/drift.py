@@ -1,6 +1,7 @@
-"""A stream that drifts: keep a sketch per hour, decode a sliding window, or let the past decay.
+"""A stream that drifts: keep a sketch per hour, decode a sliding window, or let the past decay. And
+one that changes at once: a monitor says when, next to the detectors of river if it is installed.
 
-Draws drift.png.
+Draws drift.png and monitor.png.
 """
 
 import tempfile
@@ -10,6 +11,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import ckm
+
+try:
+    from river import drift
+except ImportError:
+    drift = None
 
 HOURS = 24
 ROWS = 4000
@@ -69,3 +75,40 @@ axes.legend(frameon=False)
 path = Path(tempfile.mkdtemp()) / "drift.png"
 figure.savefig(path, dpi=120)
 print(f"Drawn in {path}.")
+
+# One of ten clusters moves by a deviation after 15,000 rows: no column changes much.
+CHANGE = 15_000
+rows, labels, _ = ckm.datasets.gaussian_mixture(30_000, 10, 10, random_state=0)
+rows[CHANGE:][labels[CHANGE:] == 0, 0] += 1.0
+monitor = ckm.Monitor(random_state=0)  # a false alarm in a million rows, on average
+for start in range(0, len(rows), 100):
+    status = monitor.update(rows[start : start + 100])
+    if status.alarm:
+        break
+print(status)
+change = status.changes[0]
+print(ckm.compare(change.before, change.after))
+monitor.plot(path.with_name("monitor.png"))
+print(f"Drawn in {path.with_name('monitor.png')}.")
+
+
+def alarms_of(detector: type) -> list[int]:
+    """Return the rows at which detectors of single columns raise alarms."""
+    columns = [detector() for _ in range(rows.shape[1])]
+    found = []
+    for i, row in enumerate(rows):
+        for column, value in zip(columns, row, strict=True):
+            column.update(float(value))
+            if column.drift_detected:
+                found.append(i)
+    return found
+
+
+for name in ("ADWIN", "PageHinkley"):
+    if drift is None:
+        print(f"river's {name} is left out; pip install river shows it.")
+        continue
+    alarms = np.array(alarms_of(getattr(drift, name)))
+    late = alarms[alarms >= CHANGE]
+    when = f"{late[0] - CHANGE:,} rows after the change" if len(late) else "never after the change"
+    print(f"river's {name}, one per column: {(alarms < CHANGE).sum()} false alarms, first {when}")

@@ -140,6 +140,25 @@ def test_the_examples_of_wide_rows_run(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(Path("wide.csv").read_text(encoding="utf-8").splitlines()) == 1 + 5
 
 
+@pytest.mark.slow
+def test_the_examples_of_the_monitor_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    (tmp_path / "days").mkdir()
+    for day in range(4):
+        pd.DataFrame(rng.normal(size=(1000, 2))).to_csv(f"days/{day}.csv", index=False)
+    text = (ROOT / "docs" / "monitor.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for language, code in re.findall(r"```(python|sh)\n(.*?)```", text, re.DOTALL):
+        if language == "sh":
+            run_shell(code, tmp_path)
+        else:
+            run_python(code, names)
+    assert abs(names["change"].row - 15_000) <= 1000
+    assert str(names["status"]) in text, "what is shown is what is printed"
+    assert (tmp_path / "days.monitor").exists()
+
+
 def test_examples_are_short() -> None:
     assert len(EXAMPLES) > 20
     for _, code in EXAMPLES:
