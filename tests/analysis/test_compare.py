@@ -80,7 +80,7 @@ def test_false_alarms_are_as_many_as_promised(weighted: bool) -> None:
 def test_a_shifted_column_is_named(first: ckm.Sketch) -> None:
     found = ckm.compare(first, ckm.sketch(rows(3000, 1, shift=[0, 0.3, 0]), like=first))
     column = found.columns[0]
-    assert found.p_value < 1e-6
+    assert found.p_value < (0.01 if first.cells is None else 1e-6)
     assert (column.name, column.index) == ("1", 1)
     assert column.change in ("mean", "centroids")
     assert column.mean_b - column.mean_a == pytest.approx(0.3, abs=0.2)

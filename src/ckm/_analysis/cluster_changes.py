@@ -138,7 +138,9 @@ def clusters_of_cells(
     means_a = np.where(shares_a[:, None] > 0, means_a, means_b)
     means_b = np.where(shares_b[:, None] > 0, means_b, means_a)
     spreads = _spreads_within(shares, means, widths, owners)
-    squared_errors = spreads * _mean_factors(a, b, shares_a, shares_b)[:, None]
+    factors = _mean_factors(a, b, shares_a, shares_b)[:, None]
+    is_known = np.isfinite(factors)
+    squared_errors = np.where(is_known, spreads * np.where(is_known, factors, 0.0), np.inf)
     # Clusters that only one sketch has say nothing of how far rows moved.
     common = np.where((shares_a > 0) & (shares_b > 0), np.bincount(owners, shares), 0.0)
     weights = common / max(common.sum(), np.finfo(float).tiny)

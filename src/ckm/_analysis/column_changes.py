@@ -21,6 +21,10 @@ from ckm._util.arrays import Array, FloatArray
 _GRID = 48
 # The grid ends so many standard deviations from the mean.
 _GRID_REACH = 4.0
+# Rows as far out as the outermost that account for the fourth moment of a tail that no cells see:
+# of Student's t with 3 degrees of freedom the k-th row is k^(1/3) times closer, and the sum of
+# k^(-4/3) is 3.6.
+_UNSEEN_TAIL_ROWS = 3.6
 # Differences of means below this share of the largest value are rounding.
 _ROUNDING = 1e-12
 
@@ -194,11 +198,13 @@ def _kurtosis(both: Sketch, explanation: Explanation) -> FloatArray:
     second = both.central_moment.scaled(f.step).diagonal
     fourth = marginals(*explanation[:3], second).fourth_moments
     # The mixture does not know how far outliers are. The rows at the bounds are there; in tails as
-    # heavy as those of Student's t they make up a good part of the fourth moment.
+    # heavy as those of Student's t they make up a good part of the fourth moment. Cells see others
+    # beside them, a few Gaussians do not.
+    tail_rows = 1 if both.cells is not None else _UNSEEN_TAIL_ROWS
     mean = f.relative(both.mean)
     ends = (f.relative(both.lower) - mean) ** 4 + (f.relative(both.upper) - mean) ** 4
     with np.errstate(divide="ignore", invalid="ignore"):
-        kurtosis = (fourth + ends / _size(both)) / second**2
+        kurtosis = (fourth + tail_rows * ends / _size(both)) / second**2
     return np.where(second > 0, np.maximum(kurtosis, 1.0), 3.0)
 
 

@@ -242,7 +242,8 @@ def _result(
     if p_shares is not None:
         parts.append((p_shares, _SHARES_WEIGHT))
     p_centroids = None
-    if clusters is not None:
+    # Without cells its errors come from the mixture, and are only roughly right.
+    if clusters is not None and clusters.p_all_shares is not None:
         z = clusters.z_within
         p_centroids = _corrected(log_two_sided(z).min(), len(z))
         parts.append((p_centroids, _CENTROIDS_WEIGHT))

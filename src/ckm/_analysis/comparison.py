@@ -126,7 +126,7 @@ class Comparison(Shown):
         That of the shares of all clusters; None if the sketches have no cells, which count rows.
     p_centroids : float or None
         That of the axis along which clusters moved most, on average over all rows; None if the
-        sketches are too small for clusters.
+        sketches have no cells.
     statistic : float
         T = N_a N_b / (N_a + N_b) |z_a - z_b|^2, with N the effective sizes.
     expected_statistic : float
