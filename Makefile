@@ -154,6 +154,7 @@ bench-quality: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks.quality
 	$(BIN)/python -m benchmarks.robustness
 	$(BIN)/python -m benchmarks.statuses
+	$(BIN)/python -m benchmarks.mixtures
 
 FIGURES := figure1 figure2 figure3 figure4 outlook_projection outlook_spectral outlook_kernel
 OPTIONS = $(if $(MNIST),--mnist $(MNIST)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(LARGEST),--largest $(LARGEST))

@@ -159,6 +159,15 @@ def test_the_examples_of_the_monitor_run(tmp_path: Path, monkeypatch: pytest.Mon
     assert (tmp_path / "days.monitor").exists()
 
 
+def test_the_examples_of_mixtures_run() -> None:
+    text = (ROOT / "docs" / "mixtures.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert examples
+    for example in examples:
+        exec(example, names)
+
+
 def test_examples_are_short() -> None:
     assert len(EXAMPLES) > 20
     for _, code in EXAMPLES:
