@@ -140,6 +140,20 @@ def test_the_examples_of_wide_rows_run(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(Path("wide.csv").read_text(encoding="utf-8").splitlines()) == 1 + 5
 
 
+def test_the_examples_of_comparing_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "compare.md").read_text(encoding="utf-8")
+    (python,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (shell,) = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    names: dict[str, Any] = {}
+    run_python(python, names)
+    assert str(names["found"]) in text, "what is shown is what is printed"
+    for day in ("monday", "tuesday"):
+        names[day].save(f"{day}.ckm")
+    run_shell(shell, tmp_path)
+    assert (tmp_path / "found.json").stat().st_size > 100
+
+
 @pytest.mark.slow
 def test_the_examples_of_the_monitor_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
