@@ -12,7 +12,9 @@ import pytest
 from scipy.stats import binom
 
 import ckm
+from ckm._analysis.monitor_file import MONITOR
 from ckm._analysis.watching import MIN_BATCHES
+from ckm._core.container import pack_container, unpack_container
 from ckm.errors import (
     CheckpointError,
     DataError,
@@ -383,3 +385,46 @@ def test_the_history_is_short_and_drawn(tmp_path: Path) -> None:
     axes = monitor.plot(tmp_path / "plot.png").axes[0]
     assert axes.get_title(loc="left") == "1 change"
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def watching_state(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Metadata and tensors of a monitor that watches, to be forged."""
+    monitor = ckm.Monitor(**SMALL)
+    monitor.update(changing_stream()[:1530], name="day")
+    monitor.save(path)
+    contents = unpack_container(MONITOR, path.read_bytes(), "state")
+    return dict(contents.metadata), dict(contents.tensors)
+
+
+FORGERIES: dict[str, Callable[[dict[str, Any], dict[str, Any]], Any]] = {
+    "level": lambda m, t: m.update(level=2.0),
+    "closed": lambda m, t: m.update(closed=-1),
+    "levels": lambda m, t: m.update(levels=m["levels"][::-1]),
+    "many buckets": lambda m, t: m.update(levels=[0] * len(m["levels"])),
+    "counts": lambda m, t: m.update(counts=[0] * len(m["counts"])),
+    "no law": lambda m, t: m.update(law=None),
+    "negative law": lambda m, t: m["law"].update(first=-1.0),
+    "no degrees": lambda m, t: m["law"].update(degrees=0),
+    "no block": lambda m, t: m["options"].update(block=0),
+    "dependence": lambda m, t: m["options"].update(dependence="hours"),
+    "run length": lambda m, t: m["options"].update(run_length=0.0),
+    "nan": lambda m, t: m.update(nan="keep"),
+    "found": lambda m, t: m.update(found=[[1, -2]]),
+    "more sums": lambda m, t: t.update({"parts.sums": t["parts.sums"] * 1000}),
+    "directions": lambda m, t: t.update(directions=t["directions"][:, 1:].copy()),
+    "infinite directions": lambda m, t: t.update(directions=t["directions"] * np.float32(np.inf)),
+    "head": lambda m, t: t.update(head=np.zeros((3, 2))),
+    "history": lambda m, t: t.update(history=t["history"] * np.nan),
+    "another tensor": lambda m, t: t.update(more=np.zeros(3)),
+    "no base": lambda m, t: m.update(has_base=False),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_forged_states_are_refused(tmp_path: Path, name: str) -> None:
+    metadata, tensors = watching_state(tmp_path / "state")
+    FORGERIES[name](metadata, tensors)
+    forged = pack_container(MONITOR, metadata, tensors)
+    (tmp_path / "forged").write_bytes(forged)
+    with pytest.raises(CheckpointError, match=r"does not hold a valid|is not written"):
+        ckm.Monitor.load(tmp_path / "forged")

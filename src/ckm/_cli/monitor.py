@@ -6,7 +6,7 @@ import dataclasses
 import math
 import os
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,7 +15,9 @@ from ckm._cli import options as o
 from ckm._cli.streams import say
 from ckm._core.defaults import DEFAULT_MONITOR_SIZE, DEFAULT_REFERENCE, DEFAULT_RUN_LENGTH
 from ckm._util.address import Address
-from ckm._util.stores import FilePath, RemoteFile
+
+if TYPE_CHECKING:
+    from ckm._util.stores import FilePath
 
 State = Annotated[
     o.FileName | None,
@@ -185,8 +187,8 @@ def _arguments(watching: WatchingOptions, rows: WatchedRows) -> dict[str, Any]:
 
 
 def _unread(
-    inputs: Sequence[FilePath], watcher: ckm.Monitor, state: Any
-) -> list[tuple[str, FilePath]]:
+    inputs: "Sequence[FilePath]", watcher: "ckm.Monitor", state: Any
+) -> "list[tuple[str, FilePath]]":
     """Return the files that were not read before, with the names that are kept of them."""
     folder = "." if state is None or isinstance(state, Address) else os.path.dirname(state) or "."
     named = [(_name(path, folder), path) for path in inputs]
@@ -203,14 +205,16 @@ def _unread(
     return new
 
 
-def _name(path: FilePath, folder: str) -> str:
+def _name(path: "FilePath", folder: str) -> str:
     """Return the name of a file from the folder of the state, so that both can be moved."""
+    from ckm._util.stores import RemoteFile
+
     if isinstance(path, RemoteFile):
         return str(path)
     return os.path.relpath(os.path.realpath(path), os.path.realpath(folder))
 
 
-def status_record(status: ckm.MonitorStatus, files: Sequence[str]) -> dict[str, Any]:
+def status_record(status: "ckm.MonitorStatus", files: Sequence[str]) -> dict[str, Any]:
     """Return a status as a JSON object; numbers that there are not yet are null."""
     facts = ("row", "noticed", "place", "window", "statistic", "threshold", "p_value", "effect")
     numbers = {name: getattr(status, name) for name in ("statistic", "threshold", "p_value")}
