@@ -13,7 +13,7 @@ from sklearn.base import (
     TransformerMixin,
 )
 
-from ckm._core.defaults import DEFAULT_DISTRIBUTION, DEFAULT_POOL
+from ckm._core.defaults import DEFAULT_DISTRIBUTION, DEFAULT_MAX_CLUSTERS, DEFAULT_POOL
 from ckm._core.sketch import Sketch
 from ckm._decoding.solution import Solution
 from ckm._sklearn.fitting import (
@@ -46,8 +46,12 @@ class CompressiveKMeans(
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        The number K of clusters.
+    n_clusters : int or "auto", default=8
+        The number K of clusters. "auto" takes the number that `ckm.curve` suggests for the sketch;
+        if that finds no clear number, `fit` raises `DataError`, and the model keeps its `sketch_`
+        and `curve_`.
+    max_clusters : int, default=20
+        The largest number of clusters for `n_clusters="auto"`, which the sketch is made for.
     sketch_size : "auto" or int, default="auto"
         The number m of frequencies; "auto" is 5 * n_clusters * n_features; beside cells
         fewer, but at least 2 * n_clusters * n_features, for more than 10 columns or if
@@ -118,6 +122,9 @@ class CompressiveKMeans(
         The share of each cluster; they sum to one.
     solution_ : Solution
         The result of decoding, with its cost and findings. Polishing does not change it.
+    curve_ : KCurve
+        What `ckm.curve` says of every number of clusters, and why it suggests the one that was
+        taken; only with `n_clusters="auto"`.
     sketch_ : Sketch
         The sketch, without sampled rows: it can be saved, merged and decoded again.
     labels_ : array of shape (n_samples,)
@@ -144,14 +151,16 @@ class CompressiveKMeans(
     ((3, 2), (5,))
     """
 
+    curve_: Any = FittedAttribute('it is there with n_clusters="auto"; ckm.curve makes one')
     labels_: Any = FittedAttribute("fit sets it for rows in memory; predict(rows) labels any rows")
     inertia_: Any = FittedAttribute("fit sets it for rows in memory; score(rows) is minus the SSE")
     n_iter_: Any = FittedAttribute("fit sets it, and nothing else polishes")
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | str = 8,
         *,
+        max_clusters: int = DEFAULT_MAX_CLUSTERS,
         sketch_size: int | str = "auto",
         scale: float | str = "auto",
         distribution: str = DEFAULT_DISTRIBUTION,
@@ -170,6 +179,7 @@ class CompressiveKMeans(
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
+        self.max_clusters = max_clusters
         self.sketch_size = sketch_size
         self.scale = scale
         self.distribution = distribution
@@ -188,7 +198,7 @@ class CompressiveKMeans(
         self.verbose = verbose
 
     @classmethod
-    def from_sketch(cls, sketch: Sketch, n_clusters: int = 8, **parameters: Any) -> Self:
+    def from_sketch(cls, sketch: Sketch, n_clusters: int | str = 8, **parameters: Any) -> Self:
         """Make a fitted model from a sketch alone.
 
         The model predicts and scores, and `partial_fit` adds rows to it, but it has no `labels_`.
@@ -197,8 +207,8 @@ class CompressiveKMeans(
         ----------
         sketch : Sketch
             A sketch made by `ckm.sketch`, read by `ckm.load`, or taken from another model.
-        n_clusters : int, default=8
-            The number K of clusters.
+        n_clusters : int or "auto", default=8
+            The number K of clusters, or "auto" for the one that `ckm.curve` suggests.
         **parameters : dict
             Other parameters of `CompressiveKMeans`. `metric` is that of the sketch.
 

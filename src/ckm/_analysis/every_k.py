@@ -11,7 +11,7 @@ from ckm._analysis.k_curve import KCurve, Solutions
 from ckm._analysis.one_shape import fit_components, one_component
 from ckm._analysis.stability import measure_stability
 from ckm._analysis.verdict import Explanation, Verdict, judge, relative_criteria
-from ckm._core.defaults import MIN_CELLS_PER_CLUSTER, MIN_JUDGES
+from ckm._core.defaults import DEFAULT_MAX_CLUSTERS, MIN_CELLS_PER_CLUSTER, MIN_JUDGES
 from ckm._core.sketch import Sketch
 from ckm._decoding.api import make_solution, require_decodable
 from ckm._decoding.density import judge_placed
@@ -33,7 +33,6 @@ from ckm.errors import ParameterError
 
 _log = logging.getLogger(__name__)
 
-DEFAULT_MAX_CLUSTERS = 20
 # Share of the SSE that the variance which a measure lacks, or has too much, may change it by.
 _MAX_CORRECTION = 0.2
 # Frequencies below which a sketch says nothing about the number of clusters.

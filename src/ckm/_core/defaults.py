@@ -47,3 +47,5 @@ CHECKPOINT_INTERVAL = 10.0
 DEFAULT_MONITOR_SIZE = 500
 DEFAULT_REFERENCE = 5000
 DEFAULT_RUN_LENGTH = 1_000_000.0
+# The largest number of clusters that a curve shows, and that "auto" chooses from.
+DEFAULT_MAX_CLUSTERS = 20

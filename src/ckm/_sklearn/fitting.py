@@ -1,5 +1,6 @@
 """The state of a fit and the steps that change it: sketch, decode, polish, label."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ckm._analysis.every_k import curve
 from ckm._core.defaults import DEFAULT_POOL
 from ckm._core.pool import Pool
 from ckm._core.sketch import Sketch
@@ -31,11 +33,14 @@ from ckm._util.checks import check_metric, check_whole_number
 from ckm._util.device import resolve_device, to_host, use_gpu
 from ckm._util.random import RandomState, seed_of, stream
 from ckm._util.warn import warn_user
-from ckm.errors import ClustersWarning, ParameterError
+from ckm.errors import ClustersWarning, DataError, ParameterError
+
+_log = logging.getLogger(__name__)
 
 # What a fit leaves behind, and the part of it that further rows invalidate.
 _STATE = ("_sketcher", "_base", "_pool")
-_RESULTS = ("_sketch", "_solution", "_polished", "labels_", "inertia_", "n_iter_")
+_RESULTS = ("_sketch", "_solution", "_polished", "curve_", "labels_", "inertia_", "n_iter_")
+AUTO = "auto"
 
 
 class FittedAttribute:
@@ -64,7 +69,8 @@ class FittedAttribute:
 class SketchedEstimator:
     """Base of the estimator: the state of a fit, and the steps that change it."""
 
-    n_clusters: int
+    n_clusters: int | str
+    max_clusters: int
     sketch_size: int | str
     scale: float | str
     distribution: str
@@ -82,6 +88,7 @@ class SketchedEstimator:
     random_state: RandomState
     verbose: int
     n_features_in_: int
+    curve_: Any
     labels_: Any
     inertia_: Any
     n_iter_: Any
@@ -191,7 +198,7 @@ class SketchedEstimator:
         progress = self.verbose > 0
         self._store(sketch(rows.source, progress=progress, **self._sketch_arguments(pool)))
         # Some sources know their number of rows only now.
-        require_rows(self._sketch.count, self.n_clusters)
+        require_rows(self._sketch.count, least_clusters(self.n_clusters))
 
     def _add_rows(self, rows: ValidatedRows) -> None:
         """Add one batch to the sketch; what was found for fewer rows is discarded."""
@@ -230,7 +237,7 @@ class SketchedEstimator:
     def _sketch_arguments(self, pool: int) -> dict[str, Any]:
         """Return the arguments of `ckm.sketch` for a new sketch."""
         return {
-            "n_clusters": self.n_clusters,
+            "n_clusters": largest_clusters(self.n_clusters, self.max_clusters),
             "sketch_size": None if self.sketch_size == "auto" else self.sketch_size,
             "scale": self.scale,
             "distribution": self.distribution,
@@ -247,10 +254,12 @@ class SketchedEstimator:
     def _decode(self, rows_device: Any = None) -> None:
         """Decode the sketch, on the CPU or on the GPU that the rows are on."""
         is_with_rows = self.device == "auto" and rows_device is not None
+        whole = replace(self._current_sketch(), pool=self._pool)
+        K = self._choose_clusters(whole)
         with use_gpu(rows_device):
             self._solution = decode(
-                replace(self._current_sketch(), pool=self._pool),
-                self.n_clusters,
+                whole,
+                K,
                 decoder=self.decoder,
                 init=self.init,
                 n_init=self.n_init,
@@ -262,6 +271,23 @@ class SketchedEstimator:
             # `decode` itself warns of a sketch that is too small.
             if finding.status is not Status.SMALL_SKETCH:
                 warn_user(finding.sentence, ClustersWarning)
+
+    def _choose_clusters(self, whole: Sketch) -> int:
+        """The number of clusters, chosen by the sketch if it is "auto"."""
+        if not isinstance(self.n_clusters, str):
+            return self.n_clusters
+        largest = largest_clusters(self.n_clusters, self.max_clusters)
+        found = curve(whole, largest, random_state=self._seed, n_jobs=self.n_jobs)
+        self.curve_ = found
+        if found.suggestion is None:
+            raise DataError(
+                f"{found.reason} Give ",
+                Argument("n_clusters", ...),
+                "; the model keeps its sketch_, which needs no further pass, and its curve_ shows "
+                "what speaks for each number.",
+            )
+        _log.info("%d clusters: %s", found.suggestion, found.reason)
+        return found.suggestion
 
     def _polish_and_label(self, rows: ValidatedRows) -> None:
         """Run the polish passes, then label rows in memory; the solution stays as decoded."""
@@ -296,6 +322,23 @@ class SketchedEstimator:
         return validate_rows(self, X, sample_weight, reset=False, require_finite=False)
 
 
+def largest_clusters(n_clusters: Any, max_clusters: Any) -> int:
+    """The number of clusters that a sketch is made for: the largest, if it is to be chosen."""
+    if isinstance(n_clusters, str):
+        if n_clusters != AUTO:
+            raise ParameterError(
+                Argument("n_clusters"),
+                f' must be "auto" or a whole number from 1 on; got {n_clusters!r}.',
+            )
+        return check_whole_number(max_clusters, "max_clusters", 1)
+    return check_whole_number(n_clusters, "n_clusters", 1)
+
+
+def least_clusters(n_clusters: Any) -> int:
+    """The number of rows that is needed."""
+    return 1 if isinstance(n_clusters, str) else n_clusters
+
+
 def check_polish(polish: Any, is_rereadable: bool) -> None:
     """Refuse polish where the rows cannot be read again."""
     if check_whole_number(polish, "polish", 0) and not is_rereadable:
@@ -324,7 +367,7 @@ def check_parameters(
     `rows` are those that `fit` can read again; `partial_fit` has none, but may have a `sketch`
     whose frequencies are fixed, and sampled rows (`has_pool`).
     """
-    n_clusters = check_whole_number(model.n_clusters, "n_clusters", 1)
+    n_clusters = largest_clusters(model.n_clusters, model.max_clusters)
     check_whole_number(model.n_init, "n_init", 1)
     check_whole_number(model.pool, "pool", 0)
     check_cells(model.cells)
@@ -353,4 +396,4 @@ def check_parameters(
             ".",
         )
     if rows.n_rows is not None:
-        require_rows(rows.n_rows, n_clusters)
+        require_rows(rows.n_rows, least_clusters(model.n_clusters))
