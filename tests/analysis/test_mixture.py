@@ -264,3 +264,12 @@ def test_weighted_rows_count_as_their_repetitions() -> None:
     b = ckm.fit_mixture(repeated, 3, random_state=0)
     np.testing.assert_allclose(a.means, b.means, atol=0.02)
     np.testing.assert_allclose(a.weights, b.weights, atol=0.01)
+
+
+def test_a_large_regularisation_is_no_trouble(sketch: ckm.Sketch, X: np.ndarray) -> None:
+    """Components that are wider than any frequency sees: their covariance is what was added."""
+    found = ckm.fit_mixture(sketch, 3, "full", reg_covar=1e8, random_state=0)
+    np.testing.assert_allclose(
+        found.covariances, 1e8 * np.eye(3)[None].repeat(3, 0), rtol=1e-3, atol=1e5
+    )
+    assert np.isfinite(found.score(X))

@@ -48,6 +48,10 @@ _FIRST_DAMPING = 1e-3
 _MIN_DAMPING = 1e-9
 _DAMPING_FACTOR = 10.0
 _MAX_DAMPING = 1e5
+# Curvature below which the sketch does not depend on anything, and the share of the largest that
+# each number has at least.
+_MIN_CURVATURE = 1e-200
+_RELATIVE_CURVATURE = 1e-12
 # Weight of a component, at least, as a share of all.
 _MIN_WEIGHT = 1e-9
 
@@ -326,7 +330,11 @@ def _limited(moved: FloatArray, old: Components, shape: Shape) -> FloatArray:
 def _solve(H: FloatArray, g: FloatArray, damping: float, K: int) -> FloatArray | None:
     """The step of (H + damping diag H) step = g whose first K numbers sum to zero."""
     diagonal = np.diag(H)
-    scale = 1 / np.sqrt(np.maximum(diagonal, 1e-12 * max(diagonal.max(), 1e-300)))
+    largest = float(diagonal.max())
+    if not _MIN_CURVATURE < largest < np.inf:
+        # Components so wide that no frequency sees them.
+        return None
+    scale = 1 / np.sqrt(np.maximum(diagonal, _RELATIVE_CURVATURE * largest))
     matrix = H * scale[:, None] * scale
     matrix[np.diag_indices(len(matrix))] += damping
     ones = np.zeros(len(g))
