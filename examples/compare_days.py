@@ -1,4 +1,4 @@
-"""Is today like yesterday? Two days of orders as sketches: what moved, and a rule for a pipeline."""
+"""Is today like yesterday? Two days of orders: what moved, and a rule for a pipeline."""
 
 import numpy as np
 import pandas as pd

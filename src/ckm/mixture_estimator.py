@@ -8,12 +8,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 
-from ckm._analysis.every_k import DEFAULT_MAX_CLUSTERS
 from ckm._analysis.mixture_fit import DEFAULT_REG_COVAR
 from ckm._analysis.mixture_model import STARTS
 from ckm._analysis.mixture_pass import label_rows, score_rows, share_rows, sum_log_densities
 from ckm._analysis.mixture_solution import GaussianMixtureSolution
-from ckm._core.defaults import DEFAULT_DISTRIBUTION
+from ckm._core.defaults import DEFAULT_DISTRIBUTION, DEFAULT_MAX_CLUSTERS
 from ckm._core.sketch import Sketch
 from ckm._sklearn.fitting import FittedAttribute, check_polish
 from ckm._sklearn.mixture_state import (

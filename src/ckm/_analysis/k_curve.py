@@ -10,6 +10,7 @@ import numpy as np
 from ckm._decoding.solution import Solution
 from ckm._util.arrays import FloatArray, Frozen, IntArray, read_only
 from ckm._util.summary import Shown, Summary
+from ckm.errors import MissingPackageError
 
 
 class Solutions(Mapping[int, Solution]):
@@ -127,6 +128,11 @@ class KCurve(Frozen, Shown):
         matplotlib.figure.Figure
             The plot.
 
+        Raises
+        ------
+        MissingPackageError
+            If matplotlib is not installed.
+
         Examples
         --------
         >>> import ckm
@@ -134,8 +140,13 @@ class KCurve(Frozen, Shown):
         >>> curve = ckm.curve(ckm.sketch(X, n_clusters=8, random_state=0), 8, random_state=0)
         >>> figure = curve.plot()  # doctest: +SKIP
         """
-        from ckm._display.plots_curve import draw_curve
-
+        try:
+            from ckm._display.plots_curve import draw_curve
+        except ModuleNotFoundError as error:
+            raise MissingPackageError(
+                f"A plot needs {error.name}, which is not installed: "
+                "pip install 'compressive-kmeans[plot]'"
+            ) from None
         return draw_curve(self, path)
 
     def _row(self, i: int) -> tuple[str, ...]:

@@ -12,11 +12,11 @@ from ckm._analysis.components import (
     count_parameters,
     recommended_size,
 )
-from ckm._analysis.every_k import DEFAULT_MAX_CLUSTERS, curve
+from ckm._analysis.every_k import curve
 from ckm._analysis.expectation import Shape
 from ckm._analysis.mixture_model import STARTS, Found, fit_problem
 from ckm._analysis.mixture_solution import GaussianMixtureSolution
-from ckm._core.defaults import MIN_CELLS_PER_CLUSTER
+from ckm._core.defaults import DEFAULT_MAX_CLUSTERS, MIN_CELLS_PER_CLUSTER
 from ckm._core.frequencies import Frequencies
 from ckm._core.sketch import Sketch
 from ckm._decoding.api import require_rows

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import ckm
-from ckm._cli import commands, compare, mixture, monitor
+from ckm._cli import commands, compare, curve, mixture, monitor
 from ckm._cli.errors import ReportingGroup
 from ckm._cli.options import with_option_groups
 from ckm._cli.streams import say
@@ -47,6 +47,7 @@ _COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
     commands.fit: (
         "ckm fit data.parquet -k 10 -o centroids.csv",
         "ckm fit 'events/*.parquet' -k 20 --columns x,y,z --sse",
+        "ckm fit data.parquet -k auto -o centroids.csv",
         "ckm fit data.npy -k 10 --save-sketch data.ckm -o centroids.json",
         "ckm fit data.parquet -k 10 --polish 2 -o centroids.csv",
         "ckm fit 'events/*.parquet' -k 200 --device cuda -o centroids.csv",
@@ -70,6 +71,12 @@ _COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
         "ckm decode data.ckm -k 10 -o centroids.csv",
         "ckm decode data.ckm -k 12 --n-init 5 --init range",
         "for k in 5 10 20; do ckm decode data.ckm -k $k --json | jq .cost; done",
+    ),
+    curve.curve: (
+        "ckm sketch data.parquet -k 20 -o data.ckm",
+        "ckm curve data.ckm",
+        "ckm curve data.ckm --max 30 -o curve.png",
+        "ckm curve data.ckm --json | jq .suggestion",
     ),
     commands.predict: (
         "ckm predict data.parquet --centroids centroids.csv -o labels.npy",

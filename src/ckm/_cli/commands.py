@@ -7,14 +7,16 @@ import typer
 
 import ckm
 from ckm._cli import options as o
+from ckm._cli.curve import AUTO, ClustersOrAuto, MaxClusters, choose_clusters
 from ckm._cli.streams import say
-from ckm._core.defaults import DEFAULT_POOL
+from ckm._core.defaults import DEFAULT_MAX_CLUSTERS, DEFAULT_POOL
 
 
 def fit(
     *,
     files: o.Files,
-    clusters: o.Clusters,
+    clusters: ClustersOrAuto,
+    max_clusters: MaxClusters = DEFAULT_MAX_CLUSTERS,
     output: o.CentroidsOutput = None,
     save_sketch: o.SaveSketch = None,
     sse: o.Sse = False,
@@ -37,6 +39,9 @@ def fit(
     With --polish N the data is read again: at most N passes move each centroid to the mean of its
     rows, and a last one measures the SSE and the shares of rows, which become the weights. Each
     pass costs rows x K x columns multiply-adds, as `ckm predict` does.
+
+    With -k auto the number of clusters is the one that `ckm curve` suggests, up to --max-clusters;
+    if there is no clear number, the command says so and fails.
     """
     from ckm._cli import centroids, steps
     from ckm._cli import files as file
@@ -58,14 +63,19 @@ def fit(
     centroids.require_space_for_names(source.columns, output, report.json)
     if polish or sse:
         steps.require_rereadable(source, "--polish" if polish else "--sse")
-    steps.check_row_count(source.n_rows, clusters, inputs)
-    s = ckm.sketch(source, n_clusters=clusters, pool=pool, **sketching)
-    steps.check_row_count(s.count, clusters, inputs)
+    is_open = clusters == AUTO
+    K = 1 if is_open else int(clusters)
+    steps.check_row_count(source.n_rows, K, inputs)
+    sized_for = max_clusters if is_open else K
+    s = ckm.sketch(source, n_clusters=sized_for, pool=pool, **sketching)
+    steps.check_row_count(s.count, K, inputs)
     if save_sketch is not None:
         # Sampled rows are written only by `ckm sketch --pool`, where they are requested by name.
         s.without_pool().save(save_sketch)
-    solution = steps.decode(s, clusters, decoding, compute, report)
     facts = steps.facts_of(s, compute)
+    if is_open:
+        K, facts["auto"] = choose_clusters(s, max_clusters, compute, report)
+    solution = steps.decode(s, K, decoding, compute, report)
     if polish or sse:
         solution, scores = steps.polish_and_score(source, solution, polish, compute, report)
         facts |= scores

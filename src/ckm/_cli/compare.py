@@ -4,7 +4,6 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 import ckm
@@ -70,6 +69,9 @@ def comparison_record(found: "Comparison") -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    # Not above, where `ckm --help` would load it.
+    import numpy as np
+
     if isinstance(value, dict):
         return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple | np.ndarray):

@@ -47,6 +47,7 @@ OPTIONS = {
     "max_components": "--max-components",
     "metric": "--metric",
     "n_clusters": "--clusters",
+    "max_clusters": "--max-clusters",
     "n_components": "--components",
     "n_init": "--n-init",
     "n_jobs": "--jobs",
