@@ -4,12 +4,15 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from ckm._util.arrays import FloatArray
 from ckm._util.files import atomic_file
 
+# Distance of two points, in those of others, from which on no line is drawn between them.
+GAP_RATIO = 4
 _STATISTIC = "#1f5a96"
 _THRESHOLD = "#5f6b76"
 _CHANGE = "#c2185b"
@@ -27,7 +30,7 @@ def draw_history(
     FigureCanvasAgg(figure)
     plot = figure.subplots()
     plot.axhline(1.0, color=_THRESHOLD, linestyle="--", linewidth=1.2, label="threshold")
-    plot.plot(*history.T, color=_STATISTIC, linewidth=1.2, label="statistic")
+    plot.plot(*_interrupted(history).T, color=_STATISTIC, linewidth=1.2, label="statistic")
     for i, (row, noticed) in enumerate(changes):
         plot.axvline(row, color=_CHANGE, linewidth=1.4, label=None if i else "estimated change")
         plot.axvspan(
@@ -44,3 +47,12 @@ def draw_history(
         with atomic_file(Path(path)) as file:
             figure.savefig(file, dpi=150, format="png")
     return figure
+
+
+def _interrupted(history: FloatArray) -> FloatArray:
+    """The history with a gap where a new reference was collected, in which nothing was measured."""
+    steps = np.diff(history[:, 0])
+    if not len(steps):
+        return history
+    gaps = np.flatnonzero(steps > GAP_RATIO * np.median(steps)) + 1
+    return np.insert(history, gaps, np.nan, axis=0)
