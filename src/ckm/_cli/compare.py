@@ -74,8 +74,6 @@ def _plain(value: Any) -> Any:
 
     if isinstance(value, dict):
         return {name: _plain(item) for name, item in value.items()}
-    import numpy as np
-
     if isinstance(value, list | tuple | np.ndarray):
         return [_plain(item) for item in value]
     if isinstance(value, float | np.floating):
