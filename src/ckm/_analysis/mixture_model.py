@@ -63,7 +63,7 @@ ABORT_FACTOR = 20.0
 # Relative difference of two excesses, or of two likelihoods, that count as the same minimum.
 SAME = 0.02
 SAME_LIKELIHOOD = 1e-4
-# Numbers m p^2 that all matches together may multiply: about ten seconds.
+# Multiply-adds of all matches together: about ten seconds.
 MAX_MATCH_WORK = 2e11
 # Steps of a descent that matches the widths of the measure's parts.
 WIDTH_STEPS = 60
@@ -210,7 +210,7 @@ def _match_atoms(
     """
     prior = make_prior(problem, rows)
     matches = list[Match]()
-    for _ in range(ATOM_STARTS):
+    for _ in range(min(ATOM_STARTS, _affordable_matches(target, K, shape))):
         start = initialise_mixture(problem, K, prior, rng, search=True)
         atoms = recover_mixture(problem, start, prior, rng)
         weights = np.maximum(atoms.shares, MIN_START_WEIGHT / K)
@@ -225,6 +225,12 @@ def _match_atoms(
     if best.excess > MAX_EXCESS:
         return None
     return Found(best.components, best.excess, is_matched=True)
+
+
+def _affordable_matches(target: Target, K: int, shape: Shape) -> int:
+    """How many starts may be matched: each takes about ten steps of m p^2 multiply-adds."""
+    p = count_parameters(shape.covariance_type, K, target.omega.shape[1])
+    return max(1, int(MAX_MATCH_WORK / (10 * target.m * p**2)))
 
 
 def _is_settled(matches: list[Match], limit: float) -> bool:
@@ -294,11 +300,8 @@ def _match_fits(target: Target, fits: list[Fitted], shape: Shape, limit: float) 
     """The match of least excess from several starts: until the best was found twice, or the work is
     too much.
     """
-    first = fits[0].components
-    p = count_parameters(shape.covariance_type, len(first), first.n)
-    affordable = max(1, int(MAX_MATCH_WORK / (target.m * p**2 * 10.0)))
     matches = list[Match]()
-    for fit in fits[:affordable]:
+    for fit in fits[: _affordable_matches(target, len(fits[0].components), shape)]:
         found = match(target, fit.components, shape, abort_above=ABORT_FACTOR * limit)
         matches.append(found)
         if _is_settled(matches, limit):
