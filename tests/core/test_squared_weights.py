@@ -1,17 +1,21 @@
 """Sketches keep the sum of squared weights, from which the variance of their means is known."""
 
+import pickle
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 from sketch_files import forge, metadata_of
 
 import ckm
 from ckm._core.storage import deserialise, serialise
 from ckm._core.tally import Tally
 from ckm._kernels import load_kernel
+from ckm._sketching.checkpoint import from_bytes
 from ckm.errors import SketchFileError
 
 LIKE = ckm.sketch(np.eye(2), sketch_size=6, scale=1.0, random_state=0)
@@ -62,6 +66,31 @@ def test_they_are_added_subtracted_and_scaled_with_their_rows() -> None:
     unweighted = ckm.sketch(rows(10, 2), like=LIKE)
     assert (both + unweighted).tally.squared_weight == both.tally.squared_weight + 10
     assert (unweighted.scaled(0.5) + unweighted).tally.squared_weight == 12.5
+
+
+def test_streams_sparse_and_wide_rows_and_workers_keep_them() -> None:
+    rng = np.random.default_rng(4)
+    beta = rng.uniform(0.5, 2, size=300)
+    growing = ckm.Sketcher(like=LIKE)
+    growing.update(rows(100), sample_weight=beta[:100])
+    growing.update(rows(200, 1), sample_weight=beta[100:])
+    wide = ckm.sketch(rng.normal(size=(300, 70)), n_clusters=2, sample_weight=beta, random_state=0)
+    assert wide.frequencies.projection is not None
+    X = sparse.random(300, 70, density=0.1, rng=np.random.default_rng(5), format="csr")
+    of_sparse = ckm.sketch(X, like=wide, sample_weight=beta)
+    for s in (growing.result(), wide, of_sparse, pickle.loads(pickle.dumps(wide))):
+        assert s.tally.squared_weight == pytest.approx((beta**2).sum())
+
+
+def test_checkpoints_keep_them(tmp_path: Path) -> None:
+    table = pd.DataFrame(rows(60), columns=["a", "b"]).assign(w=np.repeat([1.0, 2.0, 2.5], 20))
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    options = {"like": LIKE, "weight_column": "w", "checkpoint": tmp_path / "part"}
+    first = ckm.sketch(tmp_path / "rows.csv", **options)
+    saved = from_bytes((tmp_path / "part").read_bytes())
+    resumed = ckm.sketch(tmp_path / "rows.csv", resume=True, **options)
+    for s in (first, saved.sketch, resumed):
+        assert s.tally.squared_weight == 20 * (1 + 4 + 6.25)
 
 
 def test_what_rounding_leaves_is_not_taken_for_squares() -> None:

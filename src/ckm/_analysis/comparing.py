@@ -138,10 +138,6 @@ def _require_comparable(sketch: Sketch, which: str) -> None:
             f"compare takes two sketches; the {which} is {type(sketch).__name__} "
             f"({str(sketch)[:60]!r}); ckm.load reads one from a file."
         )
-    if sketch.count < 2:
-        raise DataError(
-            f"The {which} sketch has {sketch.count} rows; a comparison needs two or more of each."
-        )
     size = sketch.effective_size
     if size is None:
         raise DataError(
@@ -151,8 +147,8 @@ def _require_comparable(sketch: Sketch, which: str) -> None:
         )
     if size < 2:
         raise DataError(
-            f"Nearly all the weight of the {which} sketch is in one row (effective size "
-            f"{size:.3g}); a comparison needs two or more of each."
+            f"The {which} sketch has {sketch.count} rows that count as {size:.3g}: the square of "
+            "their total weight over the sum of squares. A comparison needs two or more of each."
         )
 
 
