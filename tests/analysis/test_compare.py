@@ -295,7 +295,7 @@ def _empty() -> ckm.Sketch:
 
 def test_one_heavy_row_is_refused() -> None:
     s = like_first(rows(3, 0), sample_weight=np.array([1.0, 1e-9, 1e-9]))
-    with pytest.raises(DataError, match="has 3 rows that count as 1 "):
+    with pytest.raises(DataError, match="has 3 rows that count as 1:"):
         ckm.compare(FIRST, s)
 
 
