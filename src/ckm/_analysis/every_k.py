@@ -35,6 +35,9 @@ _log = logging.getLogger(__name__)
 
 # Share of the SSE that the variance which a measure lacks, or has too much, may change it by.
 _MAX_CORRECTION = 0.2
+# Share of the variance by which measures differ from the data without a reason: shares of clusters
+# that are far apart are off by little, and so is the variance between them.
+_USUAL_EXCESS = 0.005
 # Frequencies below which a sketch says nothing about the number of clusters.
 _MIN_FREQUENCIES = 32
 # Points of each measure that the SSE is compared on.
@@ -180,6 +183,7 @@ class _Curve:
         squares = np.array([mean_square for _, _, mean_square in self.placements])
         total = self.problem.covariance.trace
         excess = squares[0] - total
+        excess -= np.clip(excess, -_USUAL_EXCESS * total, _USUAL_EXCESS * total)
         corrected = squares - np.clip(excess, -_MAX_CORRECTION * squares, _MAX_CORRECTION * squares)
         corrected[0] = total
         # A measure with few points may say that one centroid more does not help.

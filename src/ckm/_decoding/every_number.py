@@ -6,6 +6,8 @@ more, and is compared at the end with the one after with a centroid less. Few po
 centroids belong, more refine them, all measure the SSE.
 """
 
+from operator import attrgetter
+
 import numpy as np
 
 from ckm._decoding.placing import Placement
@@ -21,6 +23,8 @@ _FEW_POINTS = 1200
 # Points that refine the centroids of each number, and steps of Lloyd's algorithm at most.
 _REFINING_POINTS = 4000
 _REFINING_STEPS = 6
+
+_error = attrgetter("error")
 
 
 def place_every_number(
@@ -45,34 +49,43 @@ def place_every_number(
 
 
 def _go_up(points: Points, K_max: int, rng: np.random.Generator) -> list[Clustering]:
-    """One run for each K, from the run before with the farthest point added, and from k-means++."""
+    """One run for each K, from the run before with a point added, and from k-means++."""
     mean = points.weights @ points.values / points.weights.sum()
     runs = [lloyd(points, mean[None], max_iterations=1)]
     for K in range(2, K_max + 1):
-        last = runs[-1]
-        worst = np.argmax(_errors_of_clusters(points, last))
-        own = np.flatnonzero(last.labels == worst)
-        far = own[np.argmax(points.weights[own] * last.squares[own])]
-        added = np.vstack([last.centroids, points.values[far]])
         seeds = kmeans_plus_plus(points, K, rng, default_trials(K))
-        best = min((lloyd(points, C) for C in (added, seeds)), key=lambda run: run.error)
+        starts = [*_with_one_more(points, runs[-1]), seeds]
+        best = min((lloyd(points, C) for C in starts), key=_error)
         runs.append(breathe(points, best, rng) if len(points) > K else best)
     return runs
 
 
 def _go_down(points: Points, runs: list[Clustering]) -> None:
-    """Replace a run by the one after it without its least useful centroid, where that is better."""
+    """Replace a run by the one after it without a centroid that is hardly useful, where that is
+    better; then by the one before it with one more.
+    """
     for K in range(len(runs) - 1, 1, -1):
         C = runs[K].centroids
-        fewer = np.delete(C, least_useful(points, C, 1), axis=0)
-        run = lloyd(points, fewer)
-        if run.error < runs[K - 1].error:
-            runs[K - 1] = run
+        fewer = [np.delete(C, k, axis=0) for k in least_useful(points, C, 2)]
+        runs[K - 1] = min([runs[K - 1], *(lloyd(points, D) for D in fewer)], key=_error)
+    for K in range(1, len(runs)):
+        more = _with_one_more(points, runs[K - 1])
+        runs[K] = min([runs[K], *(lloyd(points, D) for D in more)], key=_error)
 
 
-def _errors_of_clusters(points: Points, run: Clustering) -> FloatArray:
-    errors = points.weights * run.squares
-    return np.bincount(run.labels, errors, minlength=len(run.centroids)).astype(np.float64)
+def _with_one_more(points: Points, run: Clustering) -> list[FloatArray]:
+    """The centroids of a run, with a point added: the farthest of each of the two worst
+    clusters.
+    """
+    weighted = points.weights * run.squares
+    errors = np.bincount(run.labels, weighted, minlength=len(run.centroids))
+    starts = []
+    for worst in np.argsort(-errors, kind="stable")[:2]:
+        own = np.flatnonzero(run.labels == worst)
+        if len(own):
+            far = own[np.argmax(weighted[own])]
+            starts.append(np.vstack([run.centroids, points.values[far]]))
+    return starts
 
 
 def _measure(points: Points, C: FloatArray) -> Placement:
