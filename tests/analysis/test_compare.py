@@ -1,6 +1,7 @@
 """`ckm.compare`: samples of one distribution pass, changes are found and named."""
 
 from dataclasses import FrozenInstanceError
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -335,6 +336,18 @@ def test_a_comparison_is_frozen_and_shows_itself() -> None:
     assert repr(found).startswith("Comparison(p_value=")
     assert "\n" not in repr(found)
     assert "<table>" in found._repr_html_()
+
+
+def test_a_plot_has_a_line_for_every_column_and_cluster(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="plots need matplotlib")
+    X = pd.DataFrame(rows(2000, 0), columns=["a", "$x$", "c"])
+    first = ckm.sketch(X, n_clusters=K, random_state=0)
+    second = ckm.sketch(X.assign(**{"$x$": X["$x$"] + 0.5}), like=first)
+    columns, clusters = ckm.compare(first, second).plot(tmp_path / "plot.png").axes
+    assert columns.get_yticklabels()[0].get_text() == r"\$x\$"
+    assert len(columns.get_yticks()) == 3
+    assert len(clusters.get_yticks()) == K
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_combined_p_values_of_independent_tests_are_uniform() -> None:

@@ -1,6 +1,8 @@
 """`Comparison`: what differs between two sketches."""
 
 from dataclasses import dataclass
+from os import PathLike
+from typing import Any
 
 from ckm._util.arrays import FloatArray, Frozen
 from ckm._util.summary import Shown, Summary
@@ -205,6 +207,32 @@ class Comparison(Shown):
         rows += [_cluster_row(cluster) for cluster in self.clusters[:_SHOWN]]
         header = ("", "first", "second", "change", "p")
         return Summary(title, header, tuple(rows), self._all_notes())
+
+    def plot(self, path: str | PathLike[str] | None = None) -> Any:
+        """Draw shifts of columns and changes of shares, with intervals. Needs matplotlib.
+
+        Parameters
+        ----------
+        path : str or path-like, optional
+            Where to save the plot, as PNG.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The plot.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ckm
+        >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+        >>> a = ckm.sketch(X[:1000], n_clusters=3, random_state=0)
+        >>> found = ckm.compare(a, ckm.sketch(X[1000:], like=a))
+        >>> figure = found.plot()  # doctest: +SKIP
+        """
+        from ckm._display.plots_compare import draw_comparison
+
+        return draw_comparison(self, LEVEL, path)
 
     def _all_notes(self) -> tuple[str, ...]:
         left = len(self.columns) - _SHOWN
