@@ -1,0 +1,145 @@
+"""The residual of Gaussians against chance: right where they are, and a verdict that follows."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import ckm
+from ckm._analysis.evidence import Chance, _Misfit
+from ckm._analysis.one_shape import OneShapeMixture, fit_components, one_component
+from ckm._analysis.verdict import Explanation, judge
+from ckm._decoding.gaussians import GaussianMeasure
+from ckm._decoding.problem import Problem
+
+K = 3
+N = 3000
+
+
+@cache
+def _truth() -> tuple[np.ndarray, np.ndarray]:
+    """Means, and a root of the covariance that all clusters share."""
+    rng = np.random.default_rng(0)
+    return 6 * rng.standard_normal((K, 2)), np.array([[1.0, 0.0], [0.8, 0.6]])
+
+
+def _rows(seed: int) -> np.ndarray:
+    means, root = _truth()
+    rng = np.random.default_rng([1, seed])
+    return means[rng.integers(K, size=N)] + rng.standard_normal((N, 2)) @ root.T
+
+
+@cache
+def _design() -> ckm.Sketch:
+    return ckm.sketch(_rows(0), n_clusters=8, cells=0, random_state=0)
+
+
+def _true_components(problem: Problem) -> OneShapeMixture:
+    means, root = _truth()
+    frequencies = _design().frequencies
+    scaled = root / frequencies.step[:, None]
+    C = frequencies.relative(means)
+    return OneShapeMixture(C @ np.linalg.inv(scaled).T, np.full(K, 1 / K), np.ones(K), scaled)
+
+
+def test_the_misfit_of_the_truth_is_chance() -> None:
+    problem = Problem.of(_design())
+    truth = _true_components(problem)
+    chance = Chance.of(problem, truth, N)
+    found = []
+    for seed in range(40):
+        problem = Problem.of(ckm.sketch(_rows(seed), like=_design()))
+        found.append(Chance.of(problem, truth, N).misfit(truth))
+    error = np.std(found) / np.sqrt(len(found))
+    assert np.mean(found) == pytest.approx(chance.expected, abs=4 * error)
+    # A chi-square law has twice its mean as variance; the ridge takes some of it away.
+    assert np.var(found) < 4 * chance.expected
+
+
+def test_the_misfit_has_its_gradient() -> None:
+    problem = Problem.of(_design())
+    start = _true_components(problem)
+    cost = _Misfit(Chance.of(problem, start, N), start)
+    x = cost.pack(start) + 0.01 * np.random.default_rng(0).standard_normal(K * 4)
+    gradient = cost(x)[1]
+    for i in range(len(x)):
+        step = np.zeros(len(x))
+        step[i] = 1e-6
+        slope = (cost(x + step)[0] - cost(x - step)[0]) / 2e-6
+        assert gradient[i] == pytest.approx(slope, rel=1e-4, abs=1e-4 * np.abs(gradient).max())
+
+
+def test_a_fit_ends_near_the_truth() -> None:
+    problem = Problem.of(_design())
+    rng = np.random.default_rng(0)
+    rows = problem_rows(problem)
+    measure = GaussianMeasure.of(np.ones(len(rows)), rows, np.zeros(len(rows)))
+    truth = _true_components(problem)
+    C = truth.means @ truth.root.T
+    start = fit_components(problem, measure, C + 0.3 * rng.standard_normal(C.shape), np.ones(K) / K)
+    chance = Chance.of(problem, start, N)
+    found, misfit = chance.improve(start)
+    assert misfit <= chance.misfit(start)
+    assert misfit < 1.5 * chance.expected
+    assert np.allclose(found.means @ found.root.T, C, atol=0.3)
+    assert np.allclose(start.root @ start.root.T, truth.root @ truth.root.T, rtol=0.2, atol=0.02)
+
+
+def problem_rows(problem: Problem) -> np.ndarray:
+    return _design().frequencies.relative(_rows(0))
+
+
+def test_one_component_has_the_moments_of_the_data() -> None:
+    problem = Problem.of(_design())
+    one = one_component(problem)
+    assert np.allclose(one.means[0] @ one.root.T, problem.mean)
+    assert np.allclose(one.root @ one.root.T, problem.covariance.matrix)
+
+
+def test_groups_are_parted_by_valleys_and_joined_through_others() -> None:
+    means = np.array([[0.0, 0.0], [1.5, 0.0], [3.0, 0.0], [12.0, 0.0]])
+    line = OneShapeMixture(means, np.full(4, 0.25), np.ones(4), np.eye(2))
+    groups = line.groups(0.5)
+    assert groups[0] == groups[1] == groups[2] != groups[3]
+    assert len(set(line.close_groups(1.0))) == 4
+    assert len(set(line.close_groups(2.0))) == 2
+
+
+def _explanation(means: list[float], misfit: float, expected: float = 100.0) -> Explanation:
+    count = len(means)
+    components = OneShapeMixture(
+        np.array(means)[:, None], np.full(count, 1 / count), np.ones(count), np.eye(1)
+    )
+    return Explanation(components, misfit, expected, misfit + 30 * count)
+
+
+def test_the_verdict_is_the_best_number_only_where_it_explains_and_is_apart() -> None:
+    far = [0.0, 20.0, 40.0]
+    explained = [_explanation(far[:1], 1e4), _explanation(far[:2], 1e3), _explanation(far, 100)]
+    assert judge(explained).suggestion == 3
+    near = [0.0, 1.7, 3.4]
+    blurred = [_explanation(near[:1], 1e4), _explanation(near[:2], 1e3), _explanation(near, 100)]
+    verdict = judge(blurred)
+    assert verdict.suggestion is None
+    assert verdict.runner_up == 3
+    assert "overlap" in verdict.reason
+
+
+def test_clusters_that_are_no_gaussians_are_counted_by_their_groups() -> None:
+    pieces = [0.0, 1.5, 20.0, 21.5]
+    found = [
+        _explanation([10.0], 1e5),
+        _explanation([0.7, 20.7], 1.5e3),
+        _explanation([0.0, 1.5, 20.7], 1.3e3),
+        _explanation(pieces, 1e3),
+    ]
+    verdict = judge(found)
+    assert verdict.suggestion == 2
+    assert "no Gaussians of one shape" in verdict.reason
+    # Two Gaussians that are far worse than four do not stand for these groups.
+    found[1] = _explanation([0.7, 20.7], 1e5)
+    assert judge(found).suggestion is None
+
+
+def test_one_gaussian_that_explains_is_one_cluster() -> None:
+    assert judge([_explanation([0.0], 100), _explanation([0.0, 1.0], 99)]).suggestion == 1
