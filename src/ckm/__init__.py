@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ckm._analysis.comparison import Comparison
     from ckm._analysis.every_k import curve
     from ckm._analysis.k_curve import KCurve
+    from ckm._analysis.marginal import Marginals, marginals
     from ckm._analysis.mixture_fit import fit_mixture
     from ckm._analysis.mixture_solution import GaussianMixtureSolution
     from ckm._analysis.monitor import Monitor
@@ -60,6 +61,8 @@ _HOMES = {
     "errors": "ckm.errors",
     "fit_mixture": "ckm._analysis.mixture_fit",
     "load": "ckm._core.storage",
+    "Marginals": "ckm._analysis.marginal",
+    "marginals": "ckm._analysis.marginal",
     "merge": "ckm._core.sketch",
     "sketch": "ckm._sketching.api",
 }
@@ -74,6 +77,8 @@ __all__ = [  # noqa: RUF022  (in the order in which users need them)
     "load",
     "compare",
     "Comparison",
+    "marginals",
+    "Marginals",
     "Sketch",
     "Sketcher",
     "Solution",

@@ -1,12 +1,14 @@
 """`Sketch`: the characteristic function of a data set at m frequencies, with bounds and moments."""
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ckm._core.cells import Cells, Design
 from ckm._core.frequencies import Frequencies
@@ -16,6 +18,7 @@ from ckm._core.tally import UNIT, Tally
 from ckm._messages import Argument, Expression
 from ckm._util.arrays import ComplexArray, FloatArray, Frozen, read_only
 from ckm._util.checks import EUCLIDEAN
+from ckm._util.random import RandomState
 from ckm._util.warn import warn_user
 from ckm.errors import CellsWarning, DataError, MismatchError, ParameterError
 
@@ -273,6 +276,50 @@ class Sketch(Frozen):
         from ckm._core.storage import save
 
         save(self, path)
+
+    def plot_marginals(
+        self,
+        columns: Sequence[str | int] | None = None,
+        *,
+        data: ArrayLike | None = None,
+        path: str | PathLike[str] | None = None,
+        random_state: RandomState = None,
+    ) -> Any:
+        """Draw the distribution of columns, and of every two if there are at most five.
+
+        Parameters
+        ----------
+        columns : sequence of str or int, optional
+            Columns by name or by number; all of them if None, or the twelve of the largest
+            variance if there are more.
+        data : array (N, n), optional
+            Rows to draw histograms of, for comparison.
+        path : str or path-like, optional
+            Where to save the plot, as PNG.
+        random_state : None, int, Generator or RandomState, optional
+            The seed of searches. None draws a new seed each time.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The plot. Needs matplotlib (`pip install "compressive-kmeans[plot]"`).
+
+        See Also
+        --------
+        ckm.marginals : The same as arrays.
+
+        Examples
+        --------
+        >>> import ckm
+        >>> X = ckm.datasets.gaussian_mixture(2000, 3, 2, separation=20, random_state=1).rows
+        >>> s = ckm.sketch(X, n_clusters=3, random_state=0)
+        >>> len(s.plot_marginals(random_state=0).axes)
+        4
+        """
+        # Imported late: the one thing that a sketch asks of the packages above it.
+        from ckm._display.plots_marginals import plot_marginals
+
+        return plot_marginals(self, columns, data, path, random_state)
 
     def __add__(self, other: "Sketch") -> "Sketch":
         if not isinstance(other, Sketch):

@@ -19,6 +19,7 @@ from ckm._decoding.density import by_density
 from ckm._decoding.diagnosis import Status, diagnose, diagnose_projection
 from ckm._decoding.lifting import lift_centroids
 from ckm._decoding.problem import Problem
+from ckm._decoding.row_measure import RowMeasure
 from ckm._decoding.sample import SampledRows
 from ckm._decoding.settings import DEFAULT, Settings
 from ckm._decoding.solution import Solution
@@ -231,6 +232,7 @@ def make_solution(
         decoder=decoder,
         units=sketch.frequencies.column_units,
         metric=sketch.frequencies.metric,
+        distribution=None if found.measure is None else RowMeasure.of(sketch, found.measure),
     )
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ckm._decoding.doubt import Doubt
+from ckm._decoding.gaussians import GaussianMeasure
 from ckm._util.arrays import FloatArray
 
 
@@ -34,6 +35,8 @@ class Candidate(NamedTuple):
     has_stale_cells : bool
         Whether the sketch has cells that do not explain it: they were not used, unless there are
         too few frequencies to do without (`is_counted`).
+    measure : GaussianMeasure or None
+        What they were placed on, if it is a distribution of rows.
     """
 
     C: FloatArray
@@ -45,6 +48,7 @@ class Candidate(NamedTuple):
     is_counted: bool = False
     doubt: Doubt = Doubt()
     has_stale_cells: bool = False
+    measure: GaussianMeasure | None = None
 
     @property
     def rank(self) -> tuple[bool, float, float]:

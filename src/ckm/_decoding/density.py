@@ -66,12 +66,14 @@ def judge_placed(
     """Centroids that were placed on a measure, with what is known of them and against them."""
     C, alpha, mean_square = found
     if recovered.branch is Branch.ROWS:
-        return Candidate(C, alpha, recovered.cost, mean_square, known_weights=alpha)
-    if len(C) == 1:
-        return _take_mean(problem)
-    if recovered.cells is not None:
-        return _judge_on_cells(problem, recovered, recovered.cells, found, rng)
-    return _judge_on_atoms(problem, recovered, found)
+        judged = Candidate(C, alpha, recovered.cost, mean_square, known_weights=alpha)
+    elif len(C) == 1:
+        judged = _take_mean(problem)
+    elif recovered.cells is not None:
+        judged = _judge_on_cells(problem, recovered, recovered.cells, found, rng)
+    else:
+        judged = _judge_on_atoms(problem, recovered, found)
+    return judged._replace(measure=recovered.gaussians)
 
 
 def _judge_on_atoms(problem: Problem, recovered: Recovered, found: Placement) -> Candidate:

@@ -4,11 +4,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ckm._decoding.diagnosis import Finding, Status
+from ckm._decoding.row_measure import RowMeasure
 from ckm._kmeans.assign import Centroids
+from ckm._messages import Argument
 from ckm._util.arrays import FloatArray, Frozen, read_only
-from ckm._util.checks import EUCLIDEAN
+from ckm._util.checks import EUCLIDEAN, check_whole_number
+from ckm._util.random import RandomState, seed_of, stream
+from ckm.errors import DataError, ParameterError
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +46,9 @@ class Solution(Frozen):
         measured in these units.
     metric : {"euclidean", "cosine"}, default="euclidean"
         That of the sketch. With "cosine", distances are those of rows divided by their lengths.
+    distribution : RowMeasure, optional
+        Where the rows lie, which `sample` and `density` use; None for "clompr", which recovers
+        points only.
 
     Attributes
     ----------
@@ -74,6 +82,7 @@ class Solution(Frozen):
     decoder: str
     units: FloatArray | None = None
     metric: str = EUCLIDEAN
+    distribution: RowMeasure | None = None
 
     def __post_init__(self) -> None:
         for name in ("centroids", "weights", "raw_weights"):
@@ -184,6 +193,94 @@ class Solution(Frozen):
         """
         centroids = self._labeller
         return -centroids.sse(centroids.open(data), nan=nan, n_jobs=n_jobs)
+
+    def sample(self, n_samples: int = 1, *, random_state: RandomState = None) -> FloatArray:
+        """Draw rows from the distribution that was recovered from the sketch.
+
+        They resemble the rows of the data as far as the sketch tells: clusters, shares, spread and
+        correlation between clusters, not the details within a cell or a Gaussian. Of rows that
+        were projected, what varies across the axes is noise of the right variance. With
+        `metric="cosine"`, they resemble the rows divided by their lengths.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            The number of rows.
+        random_state : None, int, Generator or RandomState, optional
+            The seed. None draws other rows each time.
+
+        Returns
+        -------
+        float64 array (n_samples, n)
+            The rows.
+
+        Raises
+        ------
+        ParameterError
+            If `n_samples` is not positive, or the decoder was "clompr".
+
+        Examples
+        --------
+        >>> import ckm
+        >>> X = ckm.datasets.gaussian_mixture(2000, 3, 2, separation=20, random_state=1).rows
+        >>> solution = ckm.decode(ckm.sketch(X, n_clusters=3, random_state=0), 3, random_state=0)
+        >>> solution.sample(5, random_state=0).shape
+        (5, 2)
+        """
+        count = check_whole_number(n_samples, "n_samples", 1)
+        return self._require_distribution().draw(stream(seed_of(random_state), "sample"), count)
+
+    def density(self, points: ArrayLike, *, log: bool = False) -> FloatArray:
+        """Estimate the density of the rows at given points.
+
+        Parameters
+        ----------
+        points : array (p, n)
+            Points in the columns of the data.
+        log : bool, default=False
+            Whether to return logarithms, which do not vanish where there are many columns.
+
+        Returns
+        -------
+        float64 array (p,)
+            The share of the rows per unit of volume. Of rows that were projected, that of their
+            projections.
+
+        Raises
+        ------
+        ParameterError
+            If the decoder was "clompr".
+        DataError
+            If the points are not finite or do not have the columns of the solution.
+
+        Examples
+        --------
+        >>> import ckm
+        >>> X = ckm.datasets.gaussian_mixture(2000, 3, 2, separation=20, random_state=1).rows
+        >>> solution = ckm.decode(ckm.sketch(X, n_clusters=3, random_state=0), 3, random_state=0)
+        >>> inside, outside = solution.density([solution.centroids[0], [1e3, 1e3]])
+        >>> bool(inside > outside)
+        True
+        """
+        distribution = self._require_distribution()
+        n = self.centroids.shape[1]
+        x = np.asarray(points, np.float64)
+        if x.ndim != 2 or x.shape[1] != n or not np.isfinite(x).all():
+            raise DataError(
+                f"density takes finite points of {n} columns, as an array (p, {n}); got shape "
+                f"{x.shape}."
+            )
+        found = distribution.log_density(x)
+        return found if log else np.exp(found)
+
+    def _require_distribution(self) -> RowMeasure:
+        if self.distribution is None:
+            raise ParameterError(
+                "This solution has no distribution to draw from: its ",
+                Argument("decoder", self.decoder),
+                ' recovers points only; decode with "density".',
+            )
+        return self.distribution
 
     @property
     def _labeller(self) -> Centroids:

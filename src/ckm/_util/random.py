@@ -22,6 +22,7 @@ STREAMS = (
     "axes",
     "mixture",
     "curve",
+    "sample",
 )
 
 
