@@ -154,7 +154,8 @@ class Marginals(Frozen, Shown):
         places = [_place(name, self.columns, self.numbers) for name in (first, second)]
         if places[0] == places[1]:
             raise ParameterError(f"A pair needs two columns; got {first!r} twice.")
-        grid = np.array([np.linspace(self.grid[i, 0], self.grid[i, -1], PAIR_POINTS) for i in places])
+        ends = self.grid[places][:, [0, -1]]
+        grid = np.array([np.linspace(low, high, PAIR_POINTS) for low, high in ends])
         x, y = np.meshgrid(*grid, indexing="ij")
         both = self.distribution.along(np.array([self.numbers[i] for i in places]))
         density = np.exp(log_density(both, np.column_stack([x.ravel(), y.ravel()])))
