@@ -36,11 +36,12 @@ from ckm.errors import DataError, ParameterError
 
 # The weight of each test. That of the features sees every change, the others see some changes much
 # better.
-_FEATURES_WEIGHT = 0.75
+_FEATURES_WEIGHT = 0.71
 _MEANS_WEIGHT = 0.08
 _VARIANCES_WEIGHT = 0.04
 _SHARES_WEIGHT = 0.08
 _CENTROIDS_WEIGHT = 0.05
+_WIDTHS_WEIGHT = 0.04
 # The weights of the kinds of change that a column may show: the plain ones before the others.
 _KIND_WEIGHTS = {MEAN: 0.4, VARIANCE: 0.2, WITHIN: 0.2, WIDTHS: 0.1, SHAPE: 0.1}
 # Effective rows below which the null is only roughly right.
@@ -243,6 +244,9 @@ def _result(
         z = clusters.z_within
         p_centroids = _corrected(log_two_sided(z).min(), len(z))
         parts.append((p_centroids, _CENTROIDS_WEIGHT))
+    p_widths = _corrected(tests[WIDTHS].min(), n) if WIDTHS in tests else None
+    if p_widths is not None:
+        parts.append((p_widths, _WIDTHS_WEIGHT))
     names = a.columns or b.columns or tuple(map(str, range(n)))
     return Comparison(
         p_value=combine(parts),
@@ -251,6 +255,7 @@ def _result(
         p_variances=p_variances,
         p_shares=p_shares,
         p_centroids=p_centroids,
+        p_widths=p_widths,
         statistic=statistic,
         expected_statistic=null.law.first,
         effect=effect.value,

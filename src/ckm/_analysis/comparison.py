@@ -117,7 +117,7 @@ class Comparison(Shown):
     ----------
     p_value : float
         The probability of differences as large as these between samples of one distribution. It
-        combines the five that follow, with most weight on the first.
+        combines the six that follow, with most weight on the first.
     p_features : float
         That of the statistic.
     p_means : float
@@ -129,6 +129,9 @@ class Comparison(Shown):
     p_centroids : float or None
         That of the axis along which clusters moved most, on average over all rows; None if the
         sketches have no cells.
+    p_widths : float or None
+        That of the column whose variance within clusters changed most, for the number of columns;
+        None for rows that are projected, or if the sketches have no cells.
     statistic : float
         T = N_a N_b / (N_a + N_b) |z_a - z_b|^2, with N the effective sizes.
     expected_statistic : float
@@ -171,6 +174,7 @@ class Comparison(Shown):
     p_variances: float | None
     p_shares: float | None
     p_centroids: float | None
+    p_widths: float | None
     statistic: float
     expected_statistic: float
     effect: float
