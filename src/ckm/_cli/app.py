@@ -73,7 +73,6 @@ _COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
         "for k in 5 10 20; do ckm decode data.ckm -k $k --json | jq .cost; done",
     ),
     curve.curve: (
-        "ckm sketch data.parquet -k 20 -o data.ckm",
         "ckm curve data.ckm",
         "ckm curve data.ckm --max 30 -o curve.png",
         "ckm curve data.ckm --json | jq .suggestion",

@@ -73,7 +73,7 @@ def curve(
     jobs: o.Jobs = None,
     report: o.ReportOptions,
 ) -> None:
-    """Ask a sketch about every number of clusters, and which it speaks for.
+    """Ask a sketch about every number of clusters.
 
     For each K: the SSE that k-means would reach, with an interval; the residual of K Gaussians
     relative to chance; Schwarz's criterion relative to the best; and the share of the rows whose
