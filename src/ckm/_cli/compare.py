@@ -42,7 +42,9 @@ def compare(
     fail_above: FailAbove = None,
     json: o.Json = False,
 ) -> None:
-    """Test whether two sketches are from one distribution, and show what differs.
+    """Test whether two sketches are from one distribution.
+
+    Also shows what differs between them.
 
     They must have the same frequencies: make the second with `ckm sketch --like first.ckm`. The
     effect is the RMS difference between their characteristic functions, without what chance adds;
