@@ -17,7 +17,7 @@ from scipy.special import chdtrc, ndtr
 
 from ckm._analysis.explanation import Explanation
 from ckm._analysis.feature_covariance import some_frequencies
-from ckm._analysis.marginals import marginals
+from ckm._analysis.mixture_columns import mixture_columns
 from ckm._analysis.two_samples import Null, Pair
 from ckm._core.sketch import Sketch
 from ckm._decoding.problem import Problem
@@ -131,7 +131,7 @@ def clusters_of_cells(
     owners = np.unique(owners, return_inverse=True)[1]
     is_used = np.asarray(both.cells.mass > 0, bool)
     columns = both.central_moment.scaled(step).diagonal
-    widths = marginals(shares, means, variances, columns).variances
+    widths = mixture_columns(shares, means, variances, columns).variances
     found = [_sums_of_cells(sketch, is_used, owners) for sketch in (a, b)]
     (shares_a, means_a), (shares_b, means_b) = found
     # Where a sketch has no rows of a cluster, it has not moved.

@@ -13,7 +13,7 @@ from scipy.special import kolmogorov, log_ndtr
 from ckm._analysis.cluster_changes import ClusterEvidence, VariancesWithin
 from ckm._analysis.comparison import MEAN, SHAPE, VARIANCE, WIDTHS, WITHIN
 from ckm._analysis.explanation import Explanation
-from ckm._analysis.marginals import Marginals, marginals
+from ckm._analysis.mixture_columns import MixtureColumns, mixture_columns
 from ckm._core.sketch import Sketch
 from ckm._util.arrays import Array, FloatArray
 
@@ -196,7 +196,7 @@ def _kurtosis(both: Sketch, explanation: Explanation) -> FloatArray:
     """E (x - mean)^4 / variance^2 of each column (n,), of both sketches together."""
     f = both.frequencies
     second = both.central_moment.scaled(f.step).diagonal
-    fourth = marginals(*explanation[:3], second).fourth_moments
+    fourth = mixture_columns(*explanation[:3], second).fourth_moments
     # The mixture does not know how far outliers are. The rows at the bounds are there; in tails as
     # heavy as those of Student's t they make up a good part of the fourth moment. Cells see others
     # beside them, a few Gaussians do not.
@@ -224,9 +224,9 @@ def _distances(a: Sketch, b: Sketch, both: Sketch) -> FloatArray | None:
     return np.asarray(np.abs(first - second).max(axis=1))
 
 
-def _cell_marginals(sketch: Sketch) -> Marginals:
+def _cell_marginals(sketch: Sketch) -> MixtureColumns:
     """The columns of a sketch's cells, relative to the origin."""
     assert sketch.cells is not None
     mass, means, variances = sketch.cells.statistics()
     columns: Array = sketch.central_moment.diagonal
-    return marginals(mass / mass.sum(), means, variances, columns)
+    return mixture_columns(mass / mass.sum(), means, variances, columns)

@@ -8,7 +8,7 @@ from scipy.special import ndtr
 from ckm._util.arrays import FloatArray
 
 
-class Marginals(NamedTuple):
+class MixtureColumns(NamedTuple):
     """Gaussians in the coordinates of frequencies, with widths of their own along each axis."""
 
     shares: FloatArray  # (Q,)
@@ -32,9 +32,9 @@ class Marginals(NamedTuple):
         return np.asarray(self.shares @ terms)
 
 
-def marginals(
+def mixture_columns(
     shares: FloatArray, means: FloatArray, variances: FloatArray, columns: FloatArray
-) -> Marginals:
+) -> MixtureColumns:
     """The mixture with widths that give each column its variance (n,), which is known.
 
     Cells know one variance for all their columns together.
@@ -45,4 +45,4 @@ def marginals(
     within = np.maximum(columns - between, 0.0)
     average = shares @ widths
     factors = np.where(average > 0, within / np.where(average > 0, average, 1.0), 0.0)
-    return Marginals(shares, means, widths * factors)
+    return MixtureColumns(shares, means, widths * factors)
