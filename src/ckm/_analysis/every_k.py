@@ -90,7 +90,7 @@ def curve(
     Examples
     --------
     >>> import ckm
-    >>> X = ckm.datasets.gaussian_mixture(2000, 3, 2, separation=20, random_state=1).rows
+    >>> X = ckm.datasets.gaussian_mixture(2000, 3, 2, separation=20, random_state=2).rows
     >>> curve = ckm.curve(ckm.sketch(X, n_clusters=8, random_state=0), 8, random_state=0)
     >>> curve.suggestion
     3

@@ -75,7 +75,7 @@ class KCurve(Frozen, Shown):
     Examples
     --------
     >>> import ckm
-    >>> X = ckm.datasets.gaussian_mixture(2000, 3, 2, separation=20, random_state=1).rows
+    >>> X = ckm.datasets.gaussian_mixture(2000, 3, 2, separation=20, random_state=2).rows
     >>> curve = ckm.curve(ckm.sketch(X, n_clusters=8, random_state=0), 8, random_state=0)
     >>> curve.suggestion, curve.solutions[3].centroids.shape
     (3, (3, 2))
@@ -136,7 +136,7 @@ class KCurve(Frozen, Shown):
         Examples
         --------
         >>> import ckm
-        >>> X = ckm.datasets.gaussian_mixture(2000, 3, 2, separation=20, random_state=1).rows
+        >>> X = ckm.datasets.gaussian_mixture(2000, 3, 2, separation=20, random_state=2).rows
         >>> curve = ckm.curve(ckm.sketch(X, n_clusters=8, random_state=0), 8, random_state=0)
         >>> figure = curve.plot()  # doctest: +SKIP
         """
