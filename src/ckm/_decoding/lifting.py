@@ -18,20 +18,27 @@ def lift_centroids(sketch: Sketch, centroids: FloatArray) -> FloatArray:
     columns = sketch.tally.columns
     if projection is None or columns is None:
         return centroids
+    K = len(centroids)
     # The mean of all rows, here and along the axes.
-    around = np.tile(columns.first / sketch.weight, (len(centroids), 1))
-    along = np.tile(sketch.projected_mean, (len(centroids), 1))
+    mean = columns.first / sketch.weight
+    along = np.tile(sketch.projected_mean, (K, 1))
     cells = sketch.cells
-    if cells is not None and cells.wide is not None and (cells.mass > 0).any():
+    if cells is None or cells.wide is None or not (cells.mass > 0).any():
+        around = np.tile(mean, (K, 1))
+    else:
         mass, means, _ = cells.statistics()
         means = np.ascontiguousarray(means + sketch.frequencies.origin)
         owners = np.empty(len(means), np.int32)
         find_nearest(means, CentroidIndex(centroids), owners)
-        weight = np.bincount(owners, mass, minlength=len(centroids))
+        weight = np.bincount(owners, mass, minlength=K)
         has_cells = weight > 0
-        sums = cells.wide_sums(owners, len(centroids))
-        around[has_cells] = sums[has_cells] / weight[has_cells, None]
+        divisor = np.where(has_cells, weight, 1.0)[:, None]
+        # In place: there may be many columns.
+        around = cells.wide_sums(owners, K)
+        around /= divisor
+        around[~has_cells] = mean
         sums = np.zeros_like(centroids)
         np.add.at(sums, owners, mass[:, None] * means)
-        along[has_cells] = sums[has_cells] / weight[has_cells, None]
-    return projection.absolute(around + projection.lift(centroids - along))
+        along[has_cells] = (sums / divisor)[has_cells]
+    around += projection.lift(centroids - along)
+    return projection.absolute(around)

@@ -91,6 +91,11 @@ class WideSums:
 
     def added_to(self, cells: Cells) -> Cells:
         """The cells with all sums, which are empty after that."""
+        while len(self._free) > 1 and self._free[0].bound + self._free[-1].bound <= _MAX_TOTAL:
+            # In place: they may be most of the memory in use.
+            last = self._free.pop()
+            self._free[0].array += last.array
+            self._free[0].bound += last.bound
         while self._free:
             cells = cells.plus_wide(self._free.pop().array)
         return cells
