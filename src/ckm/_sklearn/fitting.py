@@ -339,6 +339,17 @@ def least_clusters(n_clusters: Any) -> int:
     return 1 if isinstance(n_clusters, str) else n_clusters
 
 
+def require_rows_here(rows: ValidatedRows, polish: int) -> None:
+    """Refuse to polish on rows that stay with the workers of an engine."""
+    if isinstance(rows.source, PartitionedSource) and polish:
+        raise ParameterError(
+            Argument("polish", polish),
+            f" visits all rows again, and these stay with {rows.source.engine}; set ",
+            Argument("polish", 0),
+            ".",
+        )
+
+
 def check_polish(polish: Any, is_rereadable: bool) -> None:
     """Refuse polish where the rows cannot be read again."""
     if check_whole_number(polish, "polish", 0) and not is_rereadable:
@@ -388,12 +399,6 @@ def check_parameters(
         require_size(sketch, n_clusters, model.decoder)
     if rows is None:
         return
-    if isinstance(rows.source, PartitionedSource) and model.polish:
-        raise ParameterError(
-            Argument("polish", model.polish),
-            f" visits all rows again, and these stay with {rows.source.engine}; set ",
-            Argument("polish", 0),
-            ".",
-        )
+    require_rows_here(rows, model.polish)
     if rows.n_rows is not None:
         require_rows(rows.n_rows, least_clusters(model.n_clusters))

@@ -22,9 +22,8 @@ from ckm._decoding.diagnosis import Status
 from ckm._messages import Argument
 from ckm._sketching.api import sketch
 from ckm._sketching.options import SketchOptions, check_cells
-from ckm._sklearn.fitting import SketchedEstimator, check_polish
+from ckm._sklearn.fitting import SketchedEstimator, check_polish, require_rows_here
 from ckm._sklearn.rows import ValidatedRows, validate_rows
-from ckm._sources.engines.base import PartitionedSource
 from ckm._util.checks import check_whole_number
 from ckm._util.device import resolve_device
 from ckm._util.warn import warn_user
@@ -176,12 +175,6 @@ def check_mixture_parameters(model: Any, rows: ValidatedRows | None, sketch: Any
     SketchOptions(K, m, distribution=model.distribution, projection=None, cells=cells).check(n)
     if rows is None:
         return
-    if isinstance(rows.source, PartitionedSource) and model.polish:
-        raise ParameterError(
-            Argument("polish", model.polish),
-            f" visits all rows again, and these stay with {rows.source.engine}; set ",
-            Argument("polish", 0),
-            ".",
-        )
+    require_rows_here(rows, model.polish)
     if rows.n_rows is not None:
         require_rows(rows.n_rows, least_components(model), name="n_components")
