@@ -15,6 +15,10 @@ from ckm.errors import DataError, MismatchError
 # exact in any order.
 UNIT = 2.0**-22
 
+# The longest pair that one row adds to one frequency, c^2 + s^2 in units of UNIT^2: found by trying
+# every phase (`tests/kernels/test_pair_bound.py`). It is what private releases rely on.
+PAIR_BOUND = 17_592_204_107_592  # (1 + 1.03e-6) 2^44
+
 # Rows whose sums fit int64: each adds at most 1 / UNIT, and one more for rounding.
 MAX_EXACT_ROWS = (2**63 - 1) // (2**22 + 1)
 # Rows that files can count.
