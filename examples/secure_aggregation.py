@@ -112,10 +112,12 @@ class Party:
         return self.process.stdout.readline().strip()
 
     def tell(self, line: str) -> None:
+        """Send a line."""
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
 
     def end(self) -> None:
+        """Close the pipes and wait."""
         self.process.communicate()
 
 
