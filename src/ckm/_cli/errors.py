@@ -45,6 +45,7 @@ OPTIONS = {
     "init": "--init",
     "like": "--like",
     "max_components": "--max-components",
+    "max_rows_per_user": "--max-rows-per-user",
     "metric": "--metric",
     "n_clusters": "--clusters",
     "max_clusters": "--max-clusters",
@@ -64,6 +65,7 @@ OPTIONS = {
     "scale": "--scale",
     "sketch_size": "--sketch-size",
     "standardize": "--standardize",
+    "user_column": "--user-column",
     "weight_column": "--weight-column",
 }
 # Options that only `ckm sketch` has: other commands name it where the message names the function.

@@ -6,6 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckm._messages import Argument, Message
+from ckm._sources.user_column import (
+    UserCap,
+    check_user_column,
+    refuse_user_column,
+    require_user_numbers,
+)
 from ckm._util.arrays import FloatArray
 from ckm._util.warn import warn_user
 from ckm.errors import ColumnsWarning, DataError, MismatchError, ParameterError
@@ -52,12 +58,16 @@ class ColumnRequest(NamedTuple):
         order they are there. An empty tuple if those had no names.
     like_name : str
         What `like` belongs to, for messages.
+    user : UserCap or None
+        The column of users, which is read after those to cluster, as one of them:
+        `ckm._sources.user_cap` takes it off again.
     """
 
     columns: Sequence[str] | None = None
     weight: str | None = None
     like: tuple[str, ...] | None = None
     like_name: str = Message("the sketch given as ", Argument("like", ...))
+    user: UserCap | None = None
 
     def refuse_names(self, what: str) -> None:
         """Raise `ParameterError` if columns are named, for data without column names."""
@@ -73,6 +83,13 @@ class ColumnRequest(NamedTuple):
                 Argument("weight_column", ...),
                 ", or pass ",
                 Argument("sample_weight", ...),
+                ".",
+            )
+        if self.user is not None:
+            raise ParameterError(
+                f"{what} has no column names, so none is {self.user.column!r}; pass a data frame "
+                "or a table's file for ",
+                Argument("user_column", ...),
                 ".",
             )
 
@@ -135,11 +152,17 @@ def choose(
     weight = None
     if request.weight is not None:
         weight = require_columns([request.weight], by_text)[0]
+    user = None
+    if request.user is not None:
+        user = require_columns([request.user.column], by_text)[0]
+        require_user_numbers(user, contents[user], where)
     pair = _choose_pair(request, present) if may_be_sparse else None
     if pair is not None:
+        refuse_user_column(user, where)
         return ColumnChoice(pair, weight, 0, True)
     matrix = _choose_vectors(request, present, index)
     if matrix is not None:
+        refuse_user_column(user, where)
         chosen = [matrix]
         if request.columns is None:
             left_out += [(name, holds) for name, holds in present if holds and name != matrix]
@@ -148,7 +171,7 @@ def choose(
     elif request.like and _has_names_like(request.like, [name for name, _ in present]):
         chosen = _columns_of_like(request, by_text, where)
     else:
-        numbers = [name for name, holds in present if holds is None and name != weight]
+        numbers = [name for name, holds in present if holds is None and name not in (weight, user)]
         chosen = [name for name in numbers if name != "" and name not in index] or numbers
         if request.like == ():
             require_order(chosen, request.like_name, where)
@@ -156,6 +179,7 @@ def choose(
         left_out += [(name, holds) for name, holds in present if holds is not None]
         left_out += [(name, "a key of folders") for name in extra or {}]
     _check_weight_column(weight, chosen)
+    check_user_column(user, weight, chosen)
     if not chosen:
         seen = ", ".join(f"{name}: {holds}" for name, holds in left_out) or "there are none"
         several = [name for name, holds in left_out if isinstance(holds, Vectors)]
@@ -167,7 +191,7 @@ def choose(
             )
         raise DataError(f"In {where} no column holds numbers ({seen}); convert one, or add one.")
     width = None if matrix is None else getattr(contents[matrix], "width", None)
-    choice = ColumnChoice(chosen, weight, width)
+    choice = ColumnChoice(chosen if user is None else [*chosen, user], weight, width)
     require_numbers(choice, present, where, contents)
     _warn_left_out(left_out, where)
     return choice
