@@ -9,7 +9,7 @@ import pytest
 import ckm
 from ckm._sources import ColumnRequest, open_rows
 from ckm._sources.user_column import UserCap
-from ckm.errors import DataError, MissingRowsWarning, NonFiniteError, ParameterError
+from ckm.errors import DataError, MismatchError, MissingRowsWarning, NonFiniteError, ParameterError
 
 CAP = 3
 SIZE = {"sketch_size": 20, "scale": 1.0, "cells": 0, "random_state": 0}
@@ -69,11 +69,15 @@ def test_rows_with_missing_values_do_not_count(frame):
     assert found.count == len(first_rows(complete))
 
 
-def test_a_row_of_nobody_is_refused(frame):
+def test_a_row_of_nobody_is_refused(frame, tmp_path):
     nobody = frame.astype({"user": float})
     nobody.loc[7, "user"] = np.nan
-    with pytest.raises(NonFiniteError, match="Row 7, column 'user'"):
-        capped(nobody)
+    unnamed = named(frame)
+    unnamed.loc[7, "user"] = None
+    unnamed.to_csv(tmp_path / "rows.csv", index=False)
+    for data in (nobody, unnamed, tmp_path / "rows.csv"):
+        with pytest.raises(NonFiniteError, match=r"ow 7.*column 'user'"):
+            capped(data)
 
 
 @pytest.mark.parametrize(
@@ -95,9 +99,42 @@ def test_what_is_refused(frame, change, error, message):
         ckm.sketch(**arguments)
 
 
-def test_users_are_numbers(frame):
-    with pytest.raises(DataError, match="holds text; give each user a number"):
-        capped(frame.assign(user="someone"))
+def named(frame):
+    return frame.assign(user=[f"user-{number}" for number in frame["user"]])
+
+
+@pytest.mark.parametrize("kind", ["frame", "categories", "polars", "csv", "parquet", "batches"])
+def test_users_may_have_names(frame, kind, tmp_path):
+    data = named(frame)
+    if kind == "categories":
+        data = data.astype({"user": "category"})
+    elif kind == "polars":
+        data = pytest.importorskip("polars").from_pandas(data)
+    elif kind == "csv":
+        (tmp_path / "a.csv").write_text(data[:200].to_csv(index=False))
+        (tmp_path / "b.csv").write_text(data[200:].to_csv(index=False))
+        data = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    elif kind == "parquet":
+        data.to_parquet(tmp_path / "rows.parquet", row_group_size=64)
+        data = tmp_path / "rows.parquet"
+    elif kind == "batches":
+        data = [data[:100], data[100:]]
+    assert capped(data).z.tobytes() == capped(frame).z.tobytes()
+
+
+def test_a_user_has_one_counter_in_all_tables(frame, tmp_path):
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    named(frame).to_csv(tmp_path / "b.csv", index=False)
+    message = "holds text where other tables hold numbers; write users alike"
+    for data in ([frame, named(frame)], [tmp_path / "a.csv", tmp_path / "b.csv"]):
+        with pytest.raises(MismatchError, match=message):
+            capped(data)
+
+
+def test_users_are_numbers_or_names(frame):
+    dates = frame.assign(user=pd.Timestamp("2026-01-01"))
+    with pytest.raises(DataError, match="give each user a number or a name"):
+        capped(dates)
 
 
 def test_workers_that_read_apart_are_refused(frame):

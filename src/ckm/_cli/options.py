@@ -266,7 +266,7 @@ class UserOptions:
         str | None,
         _value(
             "NAME",
-            "Column with a number for the user of each row; it is not clustered.",
+            "Column with the user, a number or a name, of each row; it is not clustered.",
             callback=_not_empty_or_none,
         ),
     ] = None

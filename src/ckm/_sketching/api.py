@@ -119,9 +119,8 @@ default="multiscale"
     weight_column : str, optional
         The column of a table that holds the weights beta.
     user_column : str, optional
-        The column of a table that says, with a number, whose row each row is. It is not clustered.
-        Together with `max_rows_per_user`, for sketches that will be released with
-        ``unit="user"``.
+        The column of a table that says, by a number or a name, whose row each row is. It is not
+        clustered. Used together with `max_rows_per_user`.
     max_rows_per_user : int, optional
         Of each user the first so many rows count, in the order in which they are read, and the
         others are left out. All rows of a user must be in this one sketch: of sketches that are

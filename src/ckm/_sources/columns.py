@@ -9,8 +9,9 @@ from ckm._messages import Argument, Message
 from ckm._sources.user_column import (
     UserCap,
     check_user_column,
+    has_text,
     refuse_user_column,
-    require_user_numbers,
+    require_same_users,
 )
 from ckm._util.arrays import FloatArray
 from ckm._util.warn import warn_user
@@ -99,13 +100,15 @@ class ColumnChoice(NamedTuple):
 
     If the only one to cluster holds vectors, `width` is their number of coordinates, or 0 until the
     first vector shows it. If `is_sparse`, two columns hold the column numbers and the values of
-    rows that are mostly zeros.
+    rows that are mostly zeros. The last name is that of the `user` column, if there is one.
     """
 
     names: list[Any]
     weight: Any
     width: int | None = None
     is_sparse: bool = False
+    user: Any = None
+    has_text_users: bool = False
 
     @property
     def n_features(self) -> int:
@@ -122,6 +125,13 @@ class ColumnChoice(NamedTuple):
         """The names of the columns to cluster, as text; None if they only count the columns."""
         is_unnamed = self.width is not None or is_count(self.names)
         return None if is_unnamed else tuple(map(str, self.names))
+
+
+def request_like(choice: ColumnChoice) -> ColumnRequest:
+    """The request for the columns of a choice, in another table."""
+    if choice.user is None:
+        return ColumnRequest(choice.names, choice.weight)
+    return ColumnRequest(choice.names[:-1], choice.weight, user=UserCap(choice.user, 1))
 
 
 def is_count(names: Sequence[Any]) -> bool:
@@ -153,9 +163,10 @@ def choose(
     if request.weight is not None:
         weight = require_columns([request.weight], by_text)[0]
     user = None
+    has_text_users = False
     if request.user is not None:
         user = require_columns([request.user.column], by_text)[0]
-        require_user_numbers(user, contents[user], where)
+        has_text_users = has_text(user, contents[user], where)
     pair = _choose_pair(request, present) if may_be_sparse else None
     if pair is not None:
         refuse_user_column(user, where)
@@ -176,7 +187,7 @@ def choose(
         if request.like == ():
             require_order(chosen, request.like_name, where)
         left_out += [_describe_index(name) for name in numbers if name not in chosen]
-        left_out += [(name, holds) for name, holds in present if holds is not None]
+        left_out += [(name, holds) for name, holds in present if holds and name != user]
         left_out += [(name, "a key of folders") for name in extra or {}]
     _check_weight_column(weight, chosen)
     check_user_column(user, weight, chosen)
@@ -191,7 +202,9 @@ def choose(
             )
         raise DataError(f"In {where} no column holds numbers ({seen}); convert one, or add one.")
     width = None if matrix is None else getattr(contents[matrix], "width", None)
-    choice = ColumnChoice(chosen if user is None else [*chosen, user], weight, width)
+    choice = ColumnChoice(chosen, weight, width)
+    if user is not None:
+        choice = ColumnChoice([*chosen, user], weight, user=user, has_text_users=has_text_users)
     require_numbers(choice, present, where, contents)
     _warn_left_out(left_out, where)
     return choice
@@ -253,7 +266,9 @@ def require_numbers(
                 f"{where} has {what} {name!r}; give tables with the same columns, each named once."
             )
         holds = contents[name]
-        if isinstance(holds, Vectors):
+        if choice.user is not None and name == choice.user:
+            require_same_users(name, has_text(name, holds, where), choice.has_text_users, where)
+        elif isinstance(holds, Vectors):
             _require_width(choice, name, holds, where)
         elif holds is not None or (choice.width is not None and name != choice.weight):
             numeric = [str(other) for other, holds in present if holds is None][:3]

@@ -20,8 +20,9 @@ from ckm.errors import NonFiniteError, ParameterError
 class UserCapped(Adapter):
     """The first rows of each user in a source whose last column says whose row it is.
 
-    That column is not among those of this source. `n_rows` is an upper bound. Users are numbers;
-    those that float64 cannot tell apart count as one user, which leaves out more rows, never fewer.
+    That column is not among those of this source. `n_rows` is an upper bound. Users are numbers,
+    or hashes of text; those that float64 cannot tell apart count as one user, which leaves out more
+    rows, never fewer.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ class UserCapped(Adapter):
         for chunk in self.inside.chunks():
             kept = _first_rows(self._users(chunk), counts, self._max_rows)
             self.n_left_out += len(kept) - int(kept.sum())
-            chunk = chunk._replace(rows=np.ascontiguousarray(chunk.rows[:, :-1]))
+            chunk = chunk._replace(rows=_contiguous(chunk.rows[:, :-1]))
             yield chunk if kept.all() else chunk.where(kept)
 
     def sample_rows(
@@ -77,6 +78,12 @@ class UserCapped(Adapter):
             error = NonFiniteError(0, self.n_features, np.nan)
             raise chunk.locate_error(error, row, self.inside.columns)
         return users
+
+
+def _contiguous(rows: Array) -> Array:
+    """Rows in order of rows or of columns, as kernels take them; a copy only where needed."""
+    is_contiguous = rows.flags.c_contiguous or rows.flags.f_contiguous
+    return rows if is_contiguous else np.ascontiguousarray(rows)
 
 
 def _first_rows(users: FloatArray, counts: dict[float, int], cap: int) -> BoolArray:
