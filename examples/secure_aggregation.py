@@ -112,12 +112,12 @@ class Party:
         return self.process.stdout.readline().strip()
 
     def tell(self, line: str) -> None:
-        """Send a line."""
+        """Send a line to the party."""
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
 
     def end(self) -> None:
-        """Close the pipes and wait."""
+        """Wait for the end of its process."""
         self.process.communicate()
 
 

@@ -89,6 +89,7 @@ def sketch(
     clusters: o.ClustersToSizeFor = None,
     like: o.Like = None,
     rows: o.RowOptions,
+    users: o.UserOptions,
     frequencies: o.FrequencyOptions,
     pool: o.SketchPool = 0,
     interruption: o.CheckpointOptions,
@@ -137,7 +138,7 @@ def sketch(
             file.Output(checkpoint, None, "--checkpoint"),
         ],
     )
-    data = steps.data_arguments(inputs, rows, cluster, like)
+    data = steps.data_arguments(inputs, rows, users, cluster, like)
     with steps.announce_checkpoint(checkpoint):
         s = ckm.sketch(
             n_clusters=clusters,

@@ -49,6 +49,7 @@ OPTIONS = {
     "ledger": "--ledger",
     "like": "--like",
     "max_components": "--max-components",
+    "max_rows_per_user": "--max-rows-per-user",
     "metric": "--metric",
     "n_clusters": "--clusters",
     "max_clusters": "--max-clusters",
@@ -71,6 +72,7 @@ OPTIONS = {
     "sketch_size": "--sketch-size",
     "standardize": "--standardize",
     "unit": "--unit",
+    "user_column": "--user-column",
     "weight_column": "--weight-column",
 }
 # Options that only `ckm sketch` has: other commands name it where the message names the function.

@@ -267,6 +267,28 @@ class RowOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class UserOptions:
+    """Whose rows they are, and how many of each user count."""
+
+    user_column: Annotated[
+        str | None,
+        _value(
+            "NAME",
+            "Column with the user, a number or a name, of each row; it is not clustered.",
+            callback=_not_empty_or_none,
+        ),
+    ] = None
+    max_rows_per_user: Annotated[
+        int | None,
+        _value(
+            "N",
+            "With --user-column: only the first N rows of each user count.",
+            min=1,
+        ),
+    ] = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class FrequencyOptions:
     """How the frequencies of a sketch are chosen."""
 

@@ -27,6 +27,7 @@ from ckm._cli.options import (
     FrequencyOptions,
     ReportOptions,
     RowOptions,
+    UserOptions,
 )
 from ckm._cli.streams import say
 from ckm._core.laws import find_law
@@ -232,6 +233,7 @@ def check_engine(cluster: EngineOptions) -> str | None:
 def data_arguments(
     inputs: Sequence[FilePath],
     rows: RowOptions,
+    users: UserOptions,
     cluster: EngineOptions,
     like: Path | Address | None,
 ) -> dict[str, Any]:
@@ -243,8 +245,15 @@ def data_arguments(
             "data": list(inputs),
             "columns": request.columns,
             "weight_column": request.weight,
+            "user_column": users.user_column,
+            "max_rows_per_user": users.max_rows_per_user,
             "nan": rows.nan,
         }
+    if users.user_column is not None or users.max_rows_per_user is not None:
+        raise typer.BadParameter(
+            "The rows of each user are counted in one pass, in order; leave out --engine.",
+            param_hint="--user-column",
+        )
     known_columns = None if like is None else ckm.load(like).columns or ()
     request = request._replace(like=known_columns)
     return {"data": _open_on_engine(cluster.engine, address, inputs, request, rows.nan)}
