@@ -137,6 +137,14 @@ def test_users_are_numbers_or_names(frame):
         capped(dates)
 
 
+def test_large_numbers_of_users_are_not_mixed_up(frame):
+    """Which rows of a user count depends on no other user, so that a release may rely on it."""
+    large = frame.assign(user=frame["user"] + 2**53)
+    with pytest.raises(DataError, match="column 'user' go beyond 2\\*\\*53.*give users as text"):
+        capped(large)
+    assert capped(large.astype({"user": str})).z.tobytes() == capped(frame).z.tobytes()
+
+
 def test_workers_that_read_apart_are_refused(frame):
     dask = pytest.importorskip("dask.dataframe")
     with pytest.raises(ParameterError, match="needs one pass that counts the rows of each user"):

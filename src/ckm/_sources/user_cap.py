@@ -13,6 +13,7 @@ import numpy as np
 from ckm._messages import Argument
 from ckm._sources.adapters import Adapter
 from ckm._sources.base import BEGINNING, Chunk, Place, Source
+from ckm._sources.user_column import require_distinct_users
 from ckm._util.arrays import Array, BoolArray, FloatArray
 from ckm.errors import NonFiniteError, ParameterError
 
@@ -21,8 +22,8 @@ class UserCapped(Adapter):
     """The first rows of each user in a source whose last column says whose row it is.
 
     That column is not among those of this source. `n_rows` is an upper bound. Users are numbers,
-    or hashes of text; those that float64 cannot tell apart count as one user, which leaves out more
-    rows, never fewer.
+    or hashes of text. No two may be alike in float64: which rows of a user count must not depend on
+    the rows of another.
 
     Parameters
     ----------
@@ -77,6 +78,7 @@ class UserCapped(Adapter):
             row = int(np.argmax(missing))
             error = NonFiniteError(0, self.n_features, np.nan)
             raise chunk.locate_error(error, row, self.inside.columns)
+        require_distinct_users(users, (self.inside.columns or ["users"])[-1])
         return users
 
 

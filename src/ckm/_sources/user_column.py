@@ -1,5 +1,6 @@
 """The column of a table that says whose row each row is: what is asked for, and what is refused."""
 
+import os
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -10,6 +11,12 @@ from ckm._messages import Argument
 from ckm._util.arrays import FloatArray
 from ckm._util.checks import check_whole_number
 from ckm.errors import DataError, MismatchError, ParameterError
+
+
+# Whole numbers that float64 tells apart.
+_MAX_NUMBER = 2**53
+# A new one in each process: nobody can choose a name that has the number of another.
+_KEY = os.urandom(16)
 
 
 class UserCap(NamedTuple):
@@ -58,9 +65,10 @@ def require_same_users(name: Any, is_text: bool, was_text: bool, where: str) -> 
 
 
 def numbers_of_text(column: Any) -> FloatArray:
-    """A number of 48 bits for each text of an Arrow column, by a hash; NaN for none.
+    """A number of 48 bits for each text of an Arrow column, by a keyed hash; NaN for none.
 
-    Two users with the same number count as one, which leaves out more rows, never fewer.
+    Two users with the same number count as one: that one user out of U shares a number with another
+    has a probability below U / 2^48, whatever their names are.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -70,12 +78,23 @@ def numbers_of_text(column: Any) -> FloatArray:
     if not isinstance(column, pa.DictionaryArray):
         column = pc.dictionary_encode(column)
     hashed = [
-        int.from_bytes(blake2b(text.encode(), digest_size=6).digest(), "big") if text else np.nan
+        int.from_bytes(blake2b(text.encode(), digest_size=6, key=_KEY).digest(), "big")
+        if text
+        else np.nan
         for text in column.dictionary.to_pylist()
     ]
     numbers: FloatArray = np.array([*hashed, np.nan])
     places = pc.fill_null(pc.cast(column.indices, pa.int64()), len(hashed))
     return np.asarray(numbers[places.to_numpy(zero_copy_only=False)])
+
+
+def require_distinct_users(users: FloatArray, name: Any) -> None:
+    """Refuse numbers so large that those of two users may be one in float64."""
+    if (np.abs(users) >= _MAX_NUMBER).any():
+        raise DataError(
+            f"The numbers of users in column {name!r} go beyond 2**53, where float64 cannot tell "
+            "them apart; give users as text."
+        )
 
 
 def check_user_column(user: Any, weight: Any, chosen: Sequence[Any]) -> None:
