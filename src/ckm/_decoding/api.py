@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ckm._core.laws import require_enough_frequencies
+from ckm._core.release import Release
 from ckm._core.sketch import Sketch
 from ckm._decoding.candidate import Candidate
 from ckm._decoding.clompr import by_clompr
@@ -119,6 +120,8 @@ def decode(
     replicates = check_whole_number(n_init, "n_init", 1)
     name, search = resolve_decoder(decoder)
     require_decodable(sketch)
+    if sketch.release is not None:
+        require_noised_rows(sketch.release, K)
     require_rows(sketch.count, K)
     require_size(sketch, K, name)
     run = Run(
@@ -289,6 +292,20 @@ def require_size(sketch: Sketch, K: int, decoder: str) -> None:
 def uses_cells(decoder: str) -> bool:
     """Whether the decoder of this name places centroids on cells."""
     return resolve_decoder(decoder)[0] == "density"
+
+
+def require_noised_rows(release: Release, K: int) -> None:
+    """Refuse a private release of fewer rows than clusters, as far as the noise lets tell."""
+    rows = release.count / release.steps.count
+    if rows < K:
+        raise DataError(
+            f"This private release is of {rows:.0f} rows, with noise of "
+            f"{release.count_deviation:.3g} on their number: too few for ",
+            Argument("n_clusters", K),
+            ". Merge releases of more rows, or release with a larger ",
+            Argument("epsilon"),
+            ".",
+        )
 
 
 def require_rows(count: int, K: int, where: str = "The data", name: str = "n_clusters") -> None:
