@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import ckm
+from ckm._display.reveals import reveals
 from ckm.errors import ParameterError
 
 BOUNDS = ([-30.0, -25.0], [30.0, 35.0])
@@ -42,6 +43,9 @@ def test_a_pilot_tells_scale_and_origin():
     assert 0.5 < design.frequencies.scale < 2, "the variance within clusters is 1"
     np.testing.assert_allclose(design.frequencies.origin, ROWS.mean(axis=0), atol=0.5)
     assert design.frequencies.bounds.lower.tolist() == BOUNDS[0]
+    assert reveals(design) == [
+        "Scale and origin of a private release, its pilot, and nothing else of rows."
+    ]
 
 
 @pytest.mark.parametrize("pilot", ["exact", "other bounds", "rows"])
