@@ -159,7 +159,13 @@ def sketch(
     steps.report_sketch(s, note, report)
 
 
-def merge(*, sketches: o.SketchFiles, output: o.SketchOutput, report: o.ReportOptions) -> None:
+def merge(
+    *,
+    sketches: o.SketchFiles,
+    output: o.SketchOutput,
+    population: o.Population = None,
+    report: o.ReportOptions,
+) -> None:
     """Add sketches: the result is the sketch of all their rows.
 
     They must have the same frequencies: make all but the first with `ckm sketch --like first.ckm`.
@@ -169,7 +175,7 @@ def merge(*, sketches: o.SketchFiles, output: o.SketchOutput, report: o.ReportOp
 
     paths = file.find_inputs(sketches)
     file.check_files([*map(file.Input, paths)], [file.Output(output, file.SKETCHES)])
-    s = steps.merge_files(paths)
+    s = steps.merge_files(paths, population)
     s.save(output)
     note = f"Merged {len(paths)} sketches of {s.count:,} rows in all: {output}"
     steps.report_sketch(s, note, report)

@@ -103,6 +103,14 @@ SketchFiles = Annotated[
         help="Files made by `ckm sketch` with the same frequencies.",
     ),
 ]
+Population = Annotated[
+    str | None,
+    _value(
+        "WHOSE",
+        "For private releases: disjoint if nobody is in two of them, same otherwise.",
+        "--population",
+    ),
+]
 Clusters = Annotated[int, _value("K", "Number of clusters to find.", "--clusters", "-k", min=1)]
 ClustersToSizeFor = Annotated[
     int | None,

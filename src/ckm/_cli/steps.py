@@ -306,12 +306,14 @@ def announce_checkpoint(checkpoint: Path | Address | None) -> Iterator[None]:
         signal.signal(signal.SIGTERM, previous)
 
 
-def merge_files(paths: Sequence[FilePath]) -> Sketch:
-    """Add the sketches in files; if one does not match the first, the error names both."""
+def merge_files(paths: Sequence[FilePath], population: str | None = None) -> Sketch:
+    """Add the sketches in files; if one does not match the first, the error names both.
+    `population` says whose rows private releases are.
+    """
     total = ckm.load(paths[0])
     for path in paths[1:]:
         try:
-            total = total + ckm.load(path)
+            total = ckm.merge([total, ckm.load(path)], population=population)
         except MismatchError as error:
             raise MismatchError(f"Cannot merge {path} with {paths[0]}. ", error.message) from None
     return total
