@@ -106,7 +106,8 @@ class BoundedSums(Frozen):
         The number of rows that were beyond the bounds. It is known to the owner of the rows, and
         is no part of a release.
     user_cap : int, optional
-        The largest number of rows that one user has, if the pass has seen to it.
+        The largest number of rows that one user has, if rows beyond were left out; zero for zero
+        rows.
     """
 
     first: IntArray
@@ -121,7 +122,7 @@ class BoundedSums(Frozen):
     @classmethod
     def empty(cls, n: int) -> "BoundedSums":
         """The sums over zero rows."""
-        return cls(np.zeros(n, np.int64), np.zeros(n, np.int64))
+        return cls(np.zeros(n, np.int64), np.zeros(n, np.int64), user_cap=0)
 
     @classmethod
     def of_rows(cls, bounds: Bounds, rows: FloatArray, clipped: int) -> "BoundedSums":
@@ -150,11 +151,6 @@ class BoundedSums(Frozen):
             self.first - other.first, self.second - other.second, clipped, self.user_cap
         )
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether these are the sums over zero rows, or over rows in the middle."""
-        return not (self.first.any() or self.second.any() or self.clipped)
-
     def identity(self) -> tuple[object, ...]:
         """What equality of sketches compares."""
         return (self.first.tobytes(), self.second.tobytes(), self.clipped, self.user_cap)
@@ -162,9 +158,17 @@ class BoundedSums(Frozen):
 
 def _joint_cap(a: BoundedSums, b: BoundedSums) -> int | None:
     """The cap of all rows: a user may have rows in both parts, up to the cap of each."""
+    if a.user_cap == 0:
+        return b.user_cap
+    if b.user_cap == 0:
+        return a.user_cap
+    if (a.user_cap is None) != (b.user_cap is None):
+        raise MismatchError(
+            "One of these sketches holds a limited number of rows of each user, the other any "
+            "number; sketch both with ",
+            Argument("max_rows_per_user", ..., function="ckm.sketch"),
+            ", or both without.",
+        )
     if a.user_cap is None or b.user_cap is None:
-        # Nothing is known of rows without a cap, but zero rows need none.
-        if b.is_empty:
-            return a.user_cap
-        return b.user_cap if a.is_empty else None
+        return None
     return a.user_cap + b.user_cap

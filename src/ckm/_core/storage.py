@@ -321,7 +321,7 @@ def _bounded(metadata: Metadata, tensors: Tensors) -> BoundedSums | None:
         tensors["bounded.first"],
         tensors["bounded.second"],
         check_whole_number(own["clipped"], "clipped", 0),
-        None if cap is None else check_whole_number(cap, "user_cap", 1),
+        None if cap is None else check_whole_number(cap, "user_cap", 0),
     )
 
 

@@ -182,6 +182,13 @@ def _require_public(sketch: Sketch) -> BoundedSums:
 def _user_cap(bounded: BoundedSums, unit: str) -> int | None:
     """The cap on rows of a user, where users are protected."""
     if unit != USER:
+        if bounded.user_cap:
+            raise ParameterError(
+                f"This sketch holds the first {bounded.user_cap} rows of each user: a row more or "
+                "less may let another row in, or keep it out. Release it with ",
+                Argument("unit", USER),
+                ".",
+            )
         return None
     if bounded.user_cap is None:
         raise DataError(

@@ -314,7 +314,8 @@ def _run_pass(
     names = source.columns or (None if model is None else model.columns)
 
     def to_sketch(state: State) -> Sketch:
-        return Sketch(design.frequencies, state.tally, names, state.pool, state.cells)
+        tally = state.tally.with_user_cap(source.user_cap)
+        return Sketch(design.frequencies, tally, names, state.pool, state.cells)
 
     def write(state: State) -> None:
         assert writer is not None
