@@ -4,7 +4,7 @@ import numpy as np
 
 from ckm._core.budget import Budget
 from ckm._core.frequencies import Frequencies
-from ckm._core.moments import SecondMoment, has_full_moment
+from ckm._core.moments import has_full_moment
 from ckm._core.noised_moments import noised_moments
 from ckm._core.release import Release
 from ckm._core.sketch import Sketch
@@ -20,11 +20,10 @@ def released_sketch(
 ) -> Sketch:
     """The sketch of a release: all that it holds follows from the noised numbers and the design."""
     assert frequencies.bounds is not None
-    mean, variances = noised_moments(frequencies, release)
+    is_full = has_full_moment(frequencies.m, frequencies.n)
+    mean, covariance = noised_moments(frequencies, release, full=is_full)
     weight = release.size
     shift = mean - frequencies.origin
-    is_full = has_full_moment(frequencies.m, frequencies.n)
-    covariance = SecondMoment(np.diag(variances) if is_full else variances)
     tally = Tally(
         release.sums.astype(np.float64),
         weight,
