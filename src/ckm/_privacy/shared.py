@@ -32,8 +32,11 @@ class SharedRelease:
     ----------
     design : Sketch
         The design that all parties use, from `ckm.public_frequencies`.
-    epsilon, delta : float
-        The privacy of the total, as in `ckm.release`.
+    epsilon : float
+        How much the total may reveal: above 0; 1 is usual, less is more private.
+    delta : float
+        The probability that the promise of epsilon does not hold, between 0 and 1: far below one
+        over the number of rows.
     n_parties : int
         The number of parties.
     n_missing : int, default=0
