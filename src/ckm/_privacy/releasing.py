@@ -3,12 +3,11 @@
 import hashlib
 import logging
 from dataclasses import dataclass
-from fractions import Fraction
-from math import ceil
 from os import PathLike
 
 import numpy as np
 
+from ckm._core.accounting import variance_for
 from ckm._core.bounds import BoundedSums
 from ckm._core.budget import ROW, USER, Budget
 from ckm._core.release import Release, Steps, squared_sensitivity
@@ -167,7 +166,7 @@ def noise_variance(budget: Budget, m: int, n: int) -> int:
     A user with up to c rows moves the sums by up to c times as much as one row does.
     """
     rows = budget.max_rows_per_user or 1
-    return ceil(Fraction(rows**2 * squared_sensitivity(m, n)) / (2 * Fraction(budget.rho)))
+    return variance_for(budget.rho, rows**2 * squared_sensitivity(m, n))
 
 
 def require_public(sketch: Sketch) -> BoundedSums:
