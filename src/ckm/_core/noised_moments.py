@@ -21,8 +21,8 @@ from ckm._util.arrays import ComplexArray, FloatArray
 _MIN_MODULUS = 0.4
 # The same in standard deviations of the noise.
 _MIN_DEVIATIONS = 5.0
-# Error of what a frequency says, beside the noise, if the data is not Gaussian: with y = -2 log |z|,
-# the variance along it, as multiples of y^2 for y itself (kurtosis) and of y^1.5 for the phase
+# Error of what a frequency says, beside the noise, if the data is not Gaussian: with y the variance
+# along it (-2 log |z|), as multiples of y^2 for y itself (kurtosis) and of y^1.5 for the phase
 # (skewness). They let low frequencies decide.
 _KURTOSIS_ERROR = 0.5
 _SKEWNESS_ERROR = 0.2
@@ -72,7 +72,7 @@ def _variance_along(omega: FloatArray, z: ComplexArray, covariance: FloatArray) 
     least what the covariance says.
     """
     own = -2 * np.log(np.minimum(np.abs(z), 1.0))
-    return np.maximum(own, np.einsum("jd,de,je->j", omega, covariance, omega))
+    return np.asarray(np.maximum(own, np.einsum("jd,de,je->j", omega, covariance, omega)))
 
 
 def _covariance(

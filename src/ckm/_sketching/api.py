@@ -322,6 +322,9 @@ def _run_pass(
         writer.update(to_sketch(state), state)
 
     state = this_pass.run(design, state, None if writer is None else write)
+    if source.user_cap is not None and state.tally.bounded is not None:
+        bounded = replace(state.tally.bounded, user_cap=source.user_cap)
+        state = replace(state, tally=replace(state.tally, bounded=bounded))
     return to_sketch(state), state
 
 
