@@ -160,12 +160,6 @@ class Tally(Frozen):
             bounded=BoundedSums.empty(n) if has_bounds else None,
         )
 
-    def with_user_cap(self, cap: int | None) -> "Tally":
-        """The same sums, of at most `cap` rows of each user if it is not None."""
-        if cap is None or self.bounded is None:
-            return self
-        return replace(self, bounded=replace(self.bounded, user_cap=cap))
-
     def emptied(self) -> "Tally":
         """The tally of zero rows of the same shapes."""
         width = None if self.columns is None else len(self.columns.first)

@@ -314,8 +314,7 @@ def _run_pass(
     names = source.columns or (None if model is None else model.columns)
 
     def to_sketch(state: State) -> Sketch:
-        tally = state.tally.with_user_cap(source.user_cap)
-        return Sketch(design.frequencies, tally, names, state.pool, state.cells)
+        return Sketch(design.frequencies, state.tally, names, state.pool, state.cells)
 
     def write(state: State) -> None:
         assert writer is not None
