@@ -35,7 +35,7 @@ MIN_WIDE_CELLS_PER_CLUSTER = 4
 # Beside cells of projected rows there are at most so many frequencies, since they cost more of a
 # row's time than all else; and where these are too few to decode without cells, so many, which
 # judge the cells. Made embeddings had the same SSE with these and with five for each coordinate.
-MAX_FREQUENCIES_OF_PROJECTED = 1000
+MAX_FREQUENCIES_OF_PROJECTED = 500
 JUDGES_OF_PROJECTED = 200
 # The number of columns that wide rows are projected to, where it is not known yet.
 USUAL_AXES = 24

@@ -77,7 +77,7 @@ class WideSums:
                 self._array = np.zeros(self._shape, np.int64)
             return self._array
 
-    def for_each_group(self, cells: LabelArray, add: Callable[[slice], None]) -> None:
+    def for_each_group(self, cells: LabelArray, add: Callable[[slice], object]) -> None:
         """Call `add` with the part of sorted cells that is in each group, while no other thread
         adds to it.
         """
