@@ -214,8 +214,10 @@ def make_solution(
     """What a decoder of this name found, in the data's coordinates, with its diagnosis; it had
     `pool` sampled rows.
     """
-    # The cost of "clompr" is always large, because Diracs have no width: it is not diagnosed.
-    cost = None if decoder == "clompr" else found.cost
+    # The cost of "clompr" is always large, because Diracs have no width: it is not diagnosed. Nor
+    # is that of the few cells of wide rows, which are not round: the sketch certifies them or not.
+    is_wide = sketch.frequencies.projection is not None
+    cost = None if decoder == "clompr" or (is_wide and found.is_counted) else found.cost
     centroids = sketch.frequencies.absolute(found.C)
     centroids = np.clip(centroids, sketch.lower, sketch.upper)
     return Solution(
