@@ -86,10 +86,20 @@ def _connected(is_joined: BoolArray) -> IntArray:
     return np.asarray(connected_components(is_joined, directed=False)[1], np.int64)
 
 
+def tied_components(
+    problem: Problem, C: FloatArray, shares: FloatArray, widths: FloatArray
+) -> OneShapeMixture:
+    """Components with means C (K, n) in the coordinates of the problem, and the shape that these
+    leave.
+    """
+    total = max(float(shares.sum()), np.finfo(float).tiny)
+    root, inverse = _frame(problem, C, shares / total)
+    return OneShapeMixture(C @ inverse.T, shares, widths, root)
+
+
 def one_component(problem: Problem) -> OneShapeMixture:
     """One Gaussian, with the data's mean and covariance."""
-    root, inverse = _frame(problem, problem.mean[None], np.ones(1))
-    return OneShapeMixture(problem.mean[None] @ inverse.T, np.ones(1), np.ones(1), root)
+    return tied_components(problem, problem.mean[None], np.ones(1), np.ones(1))
 
 
 def fit_components(
@@ -117,7 +127,7 @@ def fit_components(
             widths = (parts * around).sum(axis=0) / mass / points.shape[1]
             widths = np.clip(widths, MIN_WIDTH, MAX_WIDTH)
         C = means @ root.T
-    return OneShapeMixture(means, shares, widths, root)
+    return tied_components(problem, C, shares, widths)
 
 
 def _responsibilities(
