@@ -12,6 +12,7 @@ criterion).
 """
 
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
@@ -19,7 +20,7 @@ from scipy.linalg import cholesky, solve_triangular
 from ckm._analysis.feature_covariance import mixture_covariance, some_frequencies
 from ckm._analysis.fitting import Target, fit, misfit
 from ckm._analysis.one_shape import OneShapeMixture
-from ckm._analysis.verdict import Explanation, group_count
+from ckm._analysis.verdict import Explanation
 from ckm._decoding.problem import Problem
 
 # Frequencies that are asked: as many features as parameters, times 1.6, between these limits.
@@ -31,6 +32,8 @@ _MAX_FREQUENCIES = 384
 _MAX_FITTED_SHARE = 0.85
 # Ridge on S, as a share of its mean variance. S is that of a fit, and wrong where it is small.
 _RIDGE = 1e-3
+# Numbers whose components are fitted to the sketch, if those of none explain it.
+_FITTED_NUMBERS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,15 +85,13 @@ class Chance:
         """What these components leave, as they are."""
         return self._explanation(components, misfit(self.target, components))
 
-    def improve(self, start: Explanation, rival: float) -> Explanation:
-        """The same after its components are fitted to the sketch, roughly where they do not come
-        near a criterion as small as `rival`.
+    def improve(self, start: Explanation) -> Explanation:
+        """The same after its components are fitted to the sketch, unless they are far from
+        explaining it.
         """
         if start.K == 1:
             return start
-        # What is right leaves the expected J on average; less is chance that was fitted.
-        limit = max(rival - self._penalty(start.K), start.expected)
-        return self._explanation(*fit(self.target, start.components, start.expected, limit))
+        return self._explanation(*fit(self.target, start.components, start.expected))
 
     def _explanation(self, components: OneShapeMixture, value: float) -> Explanation:
         K = len(components.means)
@@ -113,22 +114,17 @@ class Chance:
 def explain_every_number(chance: Chance, starts: list[OneShapeMixture]) -> list[Explanation]:
     """What components for K = 1, 2, ... leave.
 
-    Those of the best number and of its neighbours are fitted to the sketch, and those of as many
-    as there are groups; the others are what the measure suggests.
+    They are compared as the measure suggests them: it knows more than the frequencies that are
+    asked, and a fit to these would hide a small cluster. But with many rows the error of the
+    measure is larger than chance. So where none explains the sketch, the best are fitted to it, and
+    kept where that explains it.
     """
     found = [chance.explain(start) for start in starts]
-    waiting = set(range(1, len(found)))
-    while wanted := _next_fit(found, waiting):
-        rival = min(one.criterion for one in found)
-        found[wanted] = chance.improve(found[wanted], rival)
-        waiting.remove(wanted)
+    if any(one.is_chance for one in found):
+        return found
+    for best in sorted(found, key=attrgetter("criterion"))[:_FITTED_NUMBERS]:
+        fitted = chance.improve(best)
+        if fitted.is_chance:
+            found[best.K - 1] = fitted
+            break
     return found
-
-
-def _next_fit(found: list[Explanation], waiting: set[int]) -> int | None:
-    """The place of the next number whose components are to be fitted; None if no more are."""
-    best = min(range(len(found)), key=lambda i: found[i].rank)
-    for i in (best, best - 1, best + 1, group_count(found[best]) - 1):
-        if i in waiting:
-            return i
-    return None

@@ -33,7 +33,7 @@ _DAMPING_FACTOR = 10.0
 _MIN_DAMPING = 1e-6
 # Gain of a step, as a share of J, that ends the fit.
 _GAIN = 1e-3
-# A fit ends, too, where so many more steps that gain as much would leave J above its limit.
+# A fit ends, too, where so many more steps that gain as much would not be enough.
 _MORE_STEPS = 4.0
 # Standard deviations within clusters that a mean may move in one step, and the factor by which a
 # width may change.
@@ -72,11 +72,11 @@ def misfit(target: Target, components: OneShapeMixture) -> float:
 
 
 def fit(
-    target: Target, start: OneShapeMixture, enough: float, limit: float
+    target: Target, start: OneShapeMixture, enough: float
 ) -> tuple[OneShapeMixture, float]:
     """Components near `start` of a smaller J, and that J.
 
-    A fit ends once J is at most `enough`, or where it is far from getting below `limit`.
+    A fit ends once J is at most `enough`, or where it is far from getting there.
     """
     point = _Point(target, start)
     damping = _DAMPING
@@ -84,7 +84,7 @@ def fit(
         found, damping = _step(target, point, damping)
         gain = point.value - found.value
         point = found
-        is_far = point.value - _MORE_STEPS * gain > limit
+        is_far = point.value - _MORE_STEPS * gain > enough
         if point.value <= enough or gain <= _GAIN * point.value or is_far:
             break
     return point.components, point.value
