@@ -10,7 +10,7 @@ which W is the identity, with a_kj the atoms, D_k the means around that of the d
 h_j = sum_k alpha_k t_k a_kj,
 
     d psi_j / d mu_k    = alpha_k (-i a_kj + h_j (omega_j . D_k)) omega_j
-    d psi_j / d alpha_k = a_kj + h_j (omega_j . D_k)^2 / 2
+    d psi_j / d alpha_k = a_kj + h_j ((omega_j . D_k)^2 - sum_l alpha_l (omega_j . D_l)^2) / 2
     d psi_j / d t_k     = -alpha_k a_kj |omega_j|^2 / 2
 """
 
@@ -68,17 +68,15 @@ class Target:
 
 def misfit(target: Target, components: OneShapeMixture) -> float:
     """J of these components."""
-    return _Point(target, components).value
+    return FittedPoint(target, components).value
 
 
-def fit(
-    target: Target, start: OneShapeMixture, enough: float
-) -> tuple[OneShapeMixture, float]:
+def fit(target: Target, start: OneShapeMixture, enough: float) -> tuple[OneShapeMixture, float]:
     """Components near `start` of a smaller J, and that J.
 
     A fit ends once J is at most `enough`, or where it is far from getting there.
     """
-    point = _Point(target, start)
+    point = FittedPoint(target, start)
     damping = _DAMPING
     for _ in range(_STEPS):
         found, damping = _step(target, point, damping)
@@ -90,7 +88,7 @@ def fit(
     return point.components, point.value
 
 
-def _step(target: Target, point: "_Point", damping: float) -> tuple["_Point", float]:
+def _step(target: Target, point: "FittedPoint", damping: float) -> tuple["FittedPoint", float]:
     """A better point, or the same one, and the damping of the next step."""
     rows = point.derivatives() @ target.whitening
     curvature = rows @ rows.T
@@ -104,14 +102,14 @@ def _step(target: Target, point: "_Point", damping: float) -> tuple["_Point", fl
         except LinAlgError:
             damping *= _DAMPING_FACTOR
             continue
-        found = _Point(target, point.moved(step))
+        found = FittedPoint(target, point.moved(step))
         if found.value < point.value:
             return found, max(damping / _DAMPING_FACTOR, _MIN_DAMPING)
         damping *= _DAMPING_FACTOR
     return point, damping
 
 
-class _Point:
+class FittedPoint:
     """Components, and their sketch against the target."""
 
     def __init__(self, target: Target, components: OneShapeMixture) -> None:
@@ -144,6 +142,8 @@ class _Point:
         is_full = target.problem.covariance.is_full
         along = D @ omega.T
         squares = along**2 if is_full else D**2 @ (omega**2).T
+        # W is of shares that sum to one.
+        squares = squares - components.shares @ squares / components.shares.sum()
         # -i a has the real part Im a and the imaginary part -Re a.
         turned = (self._imaginary, -self._real)
         for part, atoms in enumerate((self._real, self._imaginary)):

@@ -22,10 +22,10 @@ _MIN_SHAPE = 1e-3
 # Least and largest width of a component, in multiples of W.
 MIN_WIDTH = 1e-3
 MAX_WIDTH = 50.0
-# Rounds of expectation-maximisation, after each of which W is computed anew, and steps of each: a
-# descent follows. With one round, overlapping clusters keep the narrow shape that k-means leaves.
+# Rounds of expectation-maximisation, after each of which W is computed anew, and steps of each.
+# With one round, overlapping clusters keep the narrow shape that k-means leaves.
 _ROUNDS = 2
-_STEPS = 8
+_STEPS = 4
 # Points on the way from one component to another at which the density is compared.
 _WAY_POINTS = 9
 
