@@ -62,16 +62,21 @@ WITH_BATCHES = ("test_minibatch_kmeans_verbose",)
 def _load(name: str) -> dict[str, FunctionType]:
     """The tests of scikit-learn's module, which finds our estimator by this name."""
     spec = find_spec("sklearn.cluster.tests.test_k_means")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     setattr(module, name, CompressiveKMeans)
     return {test: value for test, value in vars(module).items() if test.startswith("test_")}
 
 
+def _takes_estimators(mark: Any) -> bool:
+    return mark.name == "parametrize" and mark.args[0].split(",")[0] in ("Estimator", "Klass")
+
+
 def _parametrised_by_ours(mark: Any) -> Any:
     """A parametrisation by estimators, with ours in place of `MiniBatchKMeans`, and no other."""
-    if mark.name != "parametrize" or mark.args[0].split(",")[0] not in ("Estimator", "Klass"):
+    if not _takes_estimators(mark):
         return mark
     names, values = mark.args
     ours = []
@@ -82,6 +87,10 @@ def _parametrised_by_ours(mark: Any) -> Any:
     return pytest.mark.parametrize(names, ours).mark
 
 
+def _marks(test: FunctionType) -> list[Any]:
+    return list(getattr(test, "pytestmark", []))
+
+
 def _tests() -> dict[str, FunctionType]:
     """All tests that apply."""
     tests = _load("KMeans")
@@ -89,8 +98,7 @@ def _tests() -> dict[str, FunctionType]:
     tests |= {name: with_batches[name] for name in WITH_BATCHES}
     tests = {name: test for name, test in tests.items() if name not in NOT_FOR_US}
     for test in tests.values():
-        marks: Any = test
-        marks.pytestmark = list(map(_parametrised_by_ours, getattr(test, "pytestmark", [])))
+        vars(test)["pytestmark"] = list(map(_parametrised_by_ours, _marks(test)))
     return tests
 
 
@@ -109,3 +117,12 @@ def global_random_seed() -> int:
 def global_dtype() -> type:
     """The precision that scikit-learn's tests take by default."""
     return np.float64
+
+
+def test_every_test_that_takes_an_estimator_takes_ours() -> None:
+    tests = _load("KMeans")
+    with_estimators = {
+        name for name, test in tests.items() if any(map(_takes_estimators, _marks(test)))
+    }
+    assert len(with_estimators) >= 20
+    assert not with_estimators & NOT_FOR_US.keys()

@@ -22,6 +22,7 @@ from ckm._util.text import visible
 from ckm.errors import CkmError
 
 _SHOWN_WARNINGS = (
+    library.ClustersWarning,
     library.ColumnsWarning,
     library.HeadWarning,
     library.MissingRowsWarning,
@@ -44,6 +45,7 @@ OPTIONS = {
     "distribution": "--distribution",
     "init": "--init",
     "like": "--like",
+    "match": "--match",
     "max_components": "--max-components",
     "metric": "--metric",
     "n_clusters": "--clusters",

@@ -90,7 +90,7 @@ class SketchedEstimator:
     metric: str
     decoder: str
     init: Any
-    n_init: int | str
+    n_init: Any
     max_iter: int
     cells: int | str
     pool: int

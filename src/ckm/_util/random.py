@@ -24,6 +24,7 @@ STREAMS = (
     "curve",
     "sample",
     "init",
+    "movement",
 )
 
 
