@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     from ckm._analysis.mixture_solution import GaussianMixtureSolution
     from ckm._analysis.monitor import Monitor
     from ckm._core.frequencies import Frequencies, draw_frequencies
-    from ckm._core.sketch import Sketch, merge
+    from ckm._core.merging import merge
+    from ckm._core.sketch import Sketch
     from ckm._core.storage import load
     from ckm._decoding.api import decode
     from ckm._decoding.solution import Solution
+    from ckm._privacy.public import public_frequencies
+    from ckm._privacy.releasing import release
     from ckm._sketching.api import sketch
     from ckm._sketching.stream import Sketcher
     from ckm.estimators import CompressiveKMeans
@@ -63,7 +66,9 @@ _HOMES = {
     "load": "ckm._core.storage",
     "Marginals": "ckm._analysis.marginal",
     "marginals": "ckm._analysis.marginal",
-    "merge": "ckm._core.sketch",
+    "merge": "ckm._core.merging",
+    "public_frequencies": "ckm._privacy.public",
+    "release": "ckm._privacy.releasing",
     "sketch": "ckm._sketching.api",
 }
 
@@ -90,6 +95,8 @@ __all__ = [  # noqa: RUF022  (in the order in which users need them)
     "KCurve",
     "Frequencies",
     "draw_frequencies",
+    "public_frequencies",
+    "release",
     "datasets",
     "errors",
 ]

@@ -209,6 +209,17 @@ class CheckpointError(CkmError, ValueError):
     """
 
 
+class LedgerError(CkmError, ValueError):
+    """A ledger of private releases is damaged, so that what was spent is not known.
+
+    Examples
+    --------
+    >>> import ckm
+    >>> issubclass(ckm.errors.LedgerError, ValueError)
+    True
+    """
+
+
 class InputFileError(CkmError, OSError):
     """A data file cannot be read.
 

@@ -112,6 +112,15 @@ def test_columns_left_out_are_a_line_on_standard_error(X: np.ndarray) -> None:
     )
 
 
+def test_a_cap_on_the_rows_of_each_user(X: np.ndarray) -> None:
+    cap = ("--max-rows-per-user", 5)
+    run("sketch", "data.csv", "-m", 20, *COLUMNS, "--user-column", "times", *cap, "-o", "s.ckm")
+    assert ckm.load("s.ckm").count == 15
+    assert "--max-rows-per-user is used together with --user-column; give both" in fail(
+        "sketch", "data.csv", "-m", 20, *cap, "-o", "t.ckm"
+    )
+
+
 def test_weights_in_a_column(X: np.ndarray) -> None:
     run(
         "fit",

@@ -47,6 +47,7 @@ ERRORS = {
     "DataError",
     "EngineError",
     "InputFileError",
+    "LedgerError",
     "MismatchError",
     "MissingFileError",
     "NonFiniteError",

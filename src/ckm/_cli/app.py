@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import ckm
-from ckm._cli import commands, compare, curve, mixture, monitor, windows
+from ckm._cli import commands, compare, curve, mixture, monitor, privacy, windows
 from ckm._cli.errors import ReportingGroup
 from ckm._cli.options import with_option_groups
 from ckm._cli.streams import say
@@ -107,6 +107,15 @@ _COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
         "ckm mixture data.ckm -k 10",
         "ckm mixture data.ckm -k 10 --covariance-type full -o mixture.json",
         "ckm mixture data.ckm -k auto --json | jq .means",
+    ),
+    privacy.frequencies: (
+        "ckm frequencies --bounds bounds.json -k 10 -o design.ckm",
+        "ckm sketch patients.parquet --like design.ckm -o exact.ckm",
+    ),
+    privacy.release: (
+        "ckm release exact.ckm --epsilon 1 --delta 1e-6 -o private.ckm",
+        "ckm release exact.ckm --epsilon 1 --delta 1e-6 --ledger spent.json -o private.ckm",
+        "ckm merge clinic-*.private.ckm --population disjoint -o all.ckm",
     ),
     commands.inspect: ("ckm inspect data.ckm", "ckm inspect data.ckm --json | jq .fingerprint"),
     commands.demo: ("ckm demo", "ckm demo --rows 100000 --folder /tmp/demo --seed 1"),

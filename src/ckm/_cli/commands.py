@@ -91,6 +91,7 @@ def sketch(
     clusters: o.ClustersToSizeFor = None,
     like: o.Like = None,
     rows: o.RowOptions,
+    users: o.UserOptions,
     frequencies: o.FrequencyOptions,
     pool: o.SketchPool = 0,
     interruption: o.CheckpointOptions,
@@ -139,7 +140,7 @@ def sketch(
             file.Output(checkpoint, None, "--checkpoint"),
         ],
     )
-    data = steps.data_arguments(inputs, rows, cluster, like)
+    data = steps.data_arguments(inputs, rows, users, cluster, like)
     with steps.announce_checkpoint(checkpoint):
         s = ckm.sketch(
             n_clusters=clusters,
@@ -160,7 +161,13 @@ def sketch(
     steps.report_sketch(s, note, report)
 
 
-def merge(*, sketches: o.SketchFiles, output: o.SketchOutput, report: o.ReportOptions) -> None:
+def merge(
+    *,
+    sketches: o.SketchFiles,
+    output: o.SketchOutput,
+    population: o.Population = None,
+    report: o.ReportOptions,
+) -> None:
     """Add sketches: the result is the sketch of all their rows.
 
     They must have the same frequencies: make all but the first with `ckm sketch --like first.ckm`.
@@ -170,7 +177,7 @@ def merge(*, sketches: o.SketchFiles, output: o.SketchOutput, report: o.ReportOp
 
     paths = file.find_inputs(sketches)
     file.check_files([*map(file.Input, paths)], [file.Output(output, file.SKETCHES)])
-    s = steps.merge_files(paths)
+    s = steps.merge_files(paths, population)
     s.save(output)
     note = f"Merged {len(paths)} sketches of {s.count:,} rows in all: {output}"
     steps.report_sketch(s, note, report)

@@ -103,6 +103,14 @@ SketchFiles = Annotated[
         help="Files made by `ckm sketch` with the same frequencies.",
     ),
 ]
+Population = Annotated[
+    str | None,
+    _value(
+        "WHOSE",
+        "For private releases: disjoint if nobody is in two of them, same otherwise.",
+        "--population",
+    ),
+]
 Clusters = Annotated[int, _value("K", "Number of clusters to find.", "--clusters", "-k", min=1)]
 ClustersToSizeFor = Annotated[
     int | None,
@@ -256,6 +264,28 @@ class RowOptions:
         ),
     ] = None
     nan: Nan = "error"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class UserOptions:
+    """Whose rows they are, and how many of each user count."""
+
+    user_column: Annotated[
+        str | None,
+        _value(
+            "NAME",
+            "Column with the user, a number or a name, of each row; it is not clustered.",
+            callback=_not_empty_or_none,
+        ),
+    ] = None
+    max_rows_per_user: Annotated[
+        int | None,
+        _value(
+            "N",
+            "With --user-column: only the first N rows of each user count.",
+            min=1,
+        ),
+    ] = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -28,6 +28,7 @@ from ckm._cli.options import (
     FrequencyOptions,
     ReportOptions,
     RowOptions,
+    UserOptions,
 )
 from ckm._cli.streams import say
 from ckm._core.laws import find_law
@@ -233,6 +234,7 @@ def check_engine(cluster: EngineOptions) -> str | None:
 def data_arguments(
     inputs: Sequence[FilePath],
     rows: RowOptions,
+    users: UserOptions,
     cluster: EngineOptions,
     like: Path | Address | None,
 ) -> dict[str, Any]:
@@ -244,8 +246,15 @@ def data_arguments(
             "data": list(inputs),
             "columns": request.columns,
             "weight_column": request.weight,
+            "user_column": users.user_column,
+            "max_rows_per_user": users.max_rows_per_user,
             "nan": rows.nan,
         }
+    if users.user_column is not None or users.max_rows_per_user is not None:
+        raise typer.BadParameter(
+            "The rows of each user are counted in one pass, in order; leave out --engine.",
+            param_hint="--user-column",
+        )
     known_columns = None if like is None else ckm.load(like).columns or ()
     request = request._replace(like=known_columns)
     return {"data": _open_on_engine(cluster.engine, address, inputs, request, rows.nan)}
@@ -298,12 +307,14 @@ def announce_checkpoint(checkpoint: Path | Address | None) -> Iterator[None]:
         signal.signal(signal.SIGTERM, previous)
 
 
-def merge_files(paths: Sequence[FilePath]) -> Sketch:
-    """Add the sketches in files; if one does not match the first, the error names both."""
+def merge_files(paths: Sequence[FilePath], population: str | None = None) -> Sketch:
+    """Add the sketches in files; if one does not match the first, the error names both.
+    `population` says whose rows private releases are.
+    """
     total = ckm.load(paths[0])
     for path in paths[1:]:
         try:
-            total = total + ckm.load(path)
+            total = ckm.merge([total, ckm.load(path)], population=population)
         except MismatchError as error:
             raise MismatchError(f"Cannot merge {path} with {paths[0]}. ", error.message) from None
     return total

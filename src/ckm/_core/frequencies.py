@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ckm._core import hadamard
+from ckm._core.bounds import Bounds
 from ckm._core.defaults import DEFAULT_DISTRIBUTION
 from ckm._core.laws import draw_structure, find_law, multiscale
 from ckm._core.projection import Projection
@@ -75,6 +76,9 @@ class Frequencies(Frozen):
     metric : {"euclidean", "cosine"}, default="euclidean"
         With "cosine", each row is divided by its length before anything else: all else here is
         about unit rows.
+    bounds : Bounds, optional
+        Public bounds of the columns, to which rows are clipped: then nothing here comes from rows,
+        and sketches can be released privately.
 
     See Also
     --------
@@ -102,6 +106,7 @@ class Frequencies(Frozen):
     signs: SignArray | None = None
     projection: Projection | None = None
     metric: str = EUCLIDEAN
+    bounds: Bounds | None = None
 
     def __post_init__(self) -> None:
         self._set(
@@ -122,6 +127,7 @@ class Frequencies(Frozen):
         self._check_units()
         self._check_projection()
         self._check_metric()
+        self._check_bounds()
 
     def _set(self, **values: Any) -> None:
         """Set fields of this frozen value while it is made."""
@@ -189,6 +195,26 @@ class Frequencies(Frozen):
                 " divides each row by its length, which columns in units of their own do not have; "
                 "leave out ",
                 Argument("units", ...),
+                ".",
+            )
+
+    def _check_bounds(self) -> None:
+        """Refuse bounds of rows that are not summed as they are."""
+        if self.bounds is None:
+            return
+        if self.bounds.lower.shape != self.origin.shape:
+            raise ParameterError(
+                Argument("bounds"),
+                f" of {len(self.bounds.lower)} columns do not fit frequencies in dimension "
+                f"{self.n}; give one lower and one upper value for each column.",
+            )
+        if self.projection is not None or self.metric == COSINE:
+            raise ParameterError(
+                Argument("bounds"),
+                " are for rows that are neither projected nor divided by their lengths; leave out ",
+                Argument("projection", ...),
+                " and ",
+                Argument("metric", ...),
                 ".",
             )
 
@@ -346,6 +372,9 @@ class Frequencies(Frozen):
             digest.update(self.projection.fingerprint.encode())
         if self.metric != EUCLIDEAN:
             digest.update(self.metric.encode())
+        if self.bounds is not None:
+            digest.update(self.bounds.lower.astype("<f8").tobytes())
+            digest.update(self.bounds.upper.astype("<f8").tobytes())
         return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -373,6 +402,7 @@ def draw_frequencies(
     seed: int = 0,
     projection: Projection | None = None,
     metric: str = EUCLIDEAN,
+    bounds: Bounds | None = None,
 ) -> Frequencies:
     """Draw m random frequencies in dimension n.
 
@@ -410,6 +440,8 @@ def draw_frequencies(
     metric : {"euclidean", "cosine"}, default="euclidean"
         "cosine" divides each row by its length first: `scale`, `origin` and `spread` are those of
         unit rows.
+    bounds : Bounds, optional
+        Public bounds of the columns, see `ckm.public_frequencies`.
 
     Returns
     -------
@@ -449,7 +481,7 @@ def draw_frequencies(
     turns = scaled_turns(unit, scale, None if signs is not None else units)
     origin = np.zeros(n) if origin is None else origin
     drawn = Frequencies(
-        turns, origin, scale, distribution, seed, spread, units, signs, projection, metric
+        turns, origin, scale, distribution, seed, spread, units, signs, projection, metric, bounds
     )
     drawn.require_possible_lengths()
     return drawn

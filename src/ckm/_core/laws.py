@@ -4,7 +4,7 @@ A frequency is a radius times a direction that is uniform on the unit sphere: om
 (Section 3.1 of the paper). A law maps (rng, m, n) to an array of m frequencies (m, n).
 
 "adapted-radius" is the law of the paper, "folded-gaussian" and "gaussian" are those it is compared
-with (Keriven et al., 2016). "multiscale" and "structured" are additions of this library.
+with (Keriven et al., 2016). "multiscale", "structured" and "broad" are additions of this library.
 """
 
 from collections.abc import Callable
@@ -26,6 +26,8 @@ FREQUENCIES_PER_PARAMETER = 5
 # Range of the variance that a "multiscale" frequency is drawn for, in units of the variance within
 # clusters. It extends farther upwards, to low frequencies, which see where whole clusters are.
 VARIANCE_RANGE = (0.5, 8.0)
+# The same for a "broad" frequency, where no sample of the data tells the variance within clusters.
+BROAD_RANGE = (0.25, 9.0)
 # Ratio of the variance of the data to that within clusters, above which half the frequencies are
 # drawn coarse: clusters are then so small that frequencies of VARIANCE_RANGE hardly locate them.
 COARSE_RATIO = 128.0
@@ -76,8 +78,8 @@ def _draw_variances(rng: np.random.Generator, m: int, n: int, reach: float) -> F
     Where it exceeds `COARSE_RATIO`, every other frequency is drawn with a variance up to `reach`:
     low enough to locate clusters that are small and far apart.
     """
-    low, high = VARIANCE_RANGE
-    variances: FloatArray = low * (high / low) ** rng.random(m)
+    high = VARIANCE_RANGE[1]
+    variances = _log_uniform(rng, m, VARIANCE_RANGE)
     if reach > COARSE_RATIO:
         coarse = variances[::2]
         n_clusters = max(1.0, m / (FREQUENCIES_PER_PARAMETER * n))
@@ -86,14 +88,32 @@ def _draw_variances(rng: np.random.Generator, m: int, n: int, reach: float) -> F
     return variances
 
 
+def broad(rng: np.random.Generator, m: int, n: int) -> FloatArray:
+    """The law of the paper, with a variance of its own for each frequency, log-uniform in
+    `BROAD_RANGE`: for a scale that is a guess.
+    """
+    return adapted_radius(rng, m, n) * _log_uniform(rng, m, BROAD_RANGE)[:, None] ** -0.5
+
+
+def _log_uniform(rng: np.random.Generator, m: int, ends: tuple[float, float]) -> FloatArray:
+    low, high = ends
+    drawn: FloatArray = low * (high / low) ** rng.random(m)
+    return drawn
+
+
 def draw_structure(
-    rng: np.random.Generator, m: int, n: int, reach: float = 1.0
+    rng: np.random.Generator, m: int, n: int, reach: float = 1.0, *, is_broad: bool = False
 ) -> tuple[FloatArray, SignArray]:
     """Lengths (m,) and signs of structured frequencies (`ckm._core.hadamard`).
 
-    The lengths are the radii of "multiscale", divided by the lengths of the rows they multiply.
+    The lengths are the radii of "multiscale" (or of "broad", if asked for), divided by the lengths
+    of the rows they multiply.
     """
-    radii = adapted_radii(rng, m) * _draw_variances(rng, m, n, reach) ** -0.5
+    radii = adapted_radii(rng, m)
+    if is_broad:
+        radii *= _log_uniform(rng, m, BROAD_RANGE) ** -0.5
+    else:
+        radii *= _draw_variances(rng, m, n, reach) ** -0.5
     signs = hadamard.draw_signs(rng, m, n)
     return radii / hadamard.row_lengths(signs, m, n), signs
 
@@ -121,6 +141,7 @@ DISTRIBUTIONS: dict[str, Law] = {
     "folded-gaussian": folded_gaussian,
     "gaussian": gaussian,
     "structured": structured,
+    "broad": broad,
 }
 
 # Laws whose radii depend on the variance within clusters and on that of the data.

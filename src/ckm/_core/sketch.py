@@ -14,6 +14,7 @@ from ckm._core.cells import Cells, Design
 from ckm._core.frequencies import Frequencies
 from ckm._core.moments import SecondMoment
 from ckm._core.pool import Pool
+from ckm._core.release import Release
 from ckm._core.tally import UNIT, Tally
 from ckm._messages import Argument, Expression
 from ckm._util.arrays import ComplexArray, FloatArray, Frozen, read_only
@@ -48,6 +49,9 @@ class Sketch(Frozen):
         A random sample of rows, if one was requested.
     cells : Cells, optional
         Counts, sums and squared lengths of the rows nearest to each of some anchors.
+    release : Release, optional
+        For a private release (`ckm.release`), its noised sums and its budget: all else follows
+        from these and the frequencies.
 
     See Also
     --------
@@ -74,6 +78,7 @@ class Sketch(Frozen):
     columns: tuple[str, ...] | None = None
     pool: Pool | None = None
     cells: Cells | None = None
+    release: Release | None = None
 
     def __post_init__(self) -> None:
         self.tally.require_capacity()
@@ -324,7 +329,8 @@ class Sketch(Frozen):
     def __add__(self, other: "Sketch") -> "Sketch":
         if not isinstance(other, Sketch):
             return NotImplemented
-        columns = self._agreed_columns(other)
+        self._refuse_release(other)
+        columns = self.agreed_columns(other)
         pool = self._joint_pool(other)
         cells = self._joint_cells(other, operator.add)
         return Sketch(self.frequencies, self.tally + other.tally, columns, pool, cells)
@@ -337,7 +343,8 @@ class Sketch(Frozen):
         """Remove rows that were added before; the pool is dropped, and bounds become outer ones."""
         if not isinstance(other, Sketch):
             return NotImplemented
-        columns = self._agreed_columns(other)
+        self._refuse_release(other, "subtracted")
+        columns = self.agreed_columns(other)
         rest = (self.tally - other.tally).with_possible_moments(self.frequencies.origin)
         cells = self._joint_cells(other, operator.sub)
         if cells is not None and rest.count == 0:
@@ -384,6 +391,8 @@ class Sketch(Frozen):
                 Argument("factor"),
                 f" above 0 and at most 1; got {factor!r}.",
             )
+        if self.release is not None:
+            self._refuse_release(self, "scaled")
         tally = self.tally.scaled(float(factor))
         pool = None
         if self.pool is not None:
@@ -406,7 +415,10 @@ class Sketch(Frozen):
         t = self.tally
         arrays = (t.sums.dtype.kind, t.sums.tobytes(), t.lower.tobytes(), t.upper.tobytes())
         cells = () if self.cells is None else self.cells.identity()
-        return (self.frequencies.fingerprint, self.columns, t.weight, t.count, *arrays, *cells)
+        bounded = () if t.bounded is None else t.bounded.identity()
+        released = () if self.release is None else self.release.identity()
+        own = (self.frequencies.fingerprint, self.columns, t.weight, t.count)
+        return (*own, *arrays, *cells, *bounded, *released)
 
     def __repr__(self) -> str:
         f = self.frequencies
@@ -425,6 +437,18 @@ class Sketch(Frozen):
             raise DataError(
                 f"A sketch of zero rows {consequence}; add sketches of some rows to it first."
             )
+
+    def _refuse_release(self, other: "Sketch", what: str = "added") -> None:
+        """Refuse arithmetic with private releases: what they reveal together has to be said."""
+        if self.release is None and other.release is None:
+            return
+        if what == "added":
+            raise ParameterError(
+                "Private releases are added by ckm.merge([a, b], ",
+                Argument("population", ...),
+                "), which has to know whether anyone is in both.",
+            )
+        raise ParameterError(f"Private releases cannot be {what}; release the rows again.")
 
     def _joint_pool(self, other: "Sketch") -> Pool | None:
         """The pool of the rows of both sketches.
@@ -455,7 +479,7 @@ class Sketch(Frozen):
             )
         return None
 
-    def _agreed_columns(self, other: "Sketch") -> tuple[str, ...] | None:
+    def agreed_columns(self, other: "Sketch") -> tuple[str, ...] | None:
         """The column names of a combination; MismatchError if the sketches cannot be combined."""
         mine = self.frequencies.fingerprint
         theirs = other.frequencies.fingerprint
@@ -480,7 +504,8 @@ class Sketch(Frozen):
 def empty_tally(frequencies: Frequencies) -> Tally:
     """The tally of zero rows for these frequencies."""
     width = None if frequencies.projection is None else frequencies.n_features
-    return Tally.empty(frequencies.m, frequencies.n, width)
+    has_bounds = frequencies.bounds is not None
+    return Tally.empty(frequencies.m, frequencies.n, width, has_bounds=has_bounds)
 
 
 def _difference(a: Sketch, b: Sketch) -> str:
@@ -503,57 +528,8 @@ def _difference(a: Sketch, b: Sketch) -> str:
         return f"{f.distribution} and {g.distribution}"
     if (f.column_units is None) != (g.column_units is None):
         return "the columns of one are standardised, those of the other are not"
+    if (f.bounds is None) != (g.bounds is None):
+        return "one has public bounds, the other has none"
     if f.seed != g.seed:
         return f"seeds {f.seed} and {g.seed}"
     return f"each was drawn for its own rows, at the scales {f.scale:.6g} and {g.scale:.6g}"
-
-
-def merge(sketches: Iterable[Sketch]) -> Sketch:
-    """Add up sketches: the result is the sketch of all their rows.
-
-    Parameters
-    ----------
-    sketches : iterable of Sketch
-        At least one, all with the same frequencies. Sketch the first data set, and the others with
-        ``like=`` that sketch.
-
-    Returns
-    -------
-    Sketch
-        ``sketches[0] + sketches[1] + ...``
-
-    Raises
-    ------
-    ckm.errors.MismatchError
-        Two sketches have different frequencies or columns.
-    ckm.errors.DataError
-        There are no sketches.
-    ckm.errors.ParameterError
-        Something else than sketches was given.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import ckm
-    >>> a = ckm.sketch(np.eye(3), sketch_size=8, scale=1.0, random_state=0)
-    >>> b = ckm.sketch(2 * np.eye(3), like=a)
-    >>> ckm.merge([a, b]).count
-    6
-    """
-    if isinstance(sketches, Sketch):
-        raise ParameterError(
-            "merge takes a list of sketches; got one. Give it with others: ckm.merge([a, b])."
-        )
-    parts = list(sketches)
-    if not parts:
-        raise DataError("There is nothing to merge; give at least one sketch.")
-    for part in parts:
-        if not isinstance(part, Sketch):
-            raise ParameterError(
-                f"merge takes sketches; got {type(part).__name__} ({str(part)[:60]!r}); "
-                f"ckm.load reads one from a file."
-            )
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total

@@ -5,6 +5,7 @@ from os import PathLike
 
 import numpy as np
 
+from ckm._core.bounds import BoundedSums, Bounds
 from ckm._core.cells import Anchors, Cells, from_limbs, to_limbs
 from ckm._core.container import (
     ContainerKind,
@@ -17,6 +18,7 @@ from ckm._core.container import (
 from ckm._core.frequencies import Frequencies
 from ckm._core.pool import Pool
 from ckm._core.projection import Projection
+from ckm._core.release_parts import design_tensors, released_from_parts, released_to_parts
 from ckm._core.sketch import Sketch
 from ckm._core.tally import ColumnSums, Tally
 from ckm._core.validity import check_cells, check_frequencies, check_pool, check_tally
@@ -28,12 +30,12 @@ from ckm.errors import SketchFileError
 
 # Version 2 added the variance of the data (`spread`), the units of columns, the signs of structured
 # frequencies, and the odds of the pool; version 3 added cells, version 4 projections of wide rows,
-# the metric, and the squares of weights. Sketches without cells are written as version 2, those of
-# unweighted rows as they are as version 3 at most.
+# the metric, and the squares of weights, version 5 public bounds and private releases. Each sketch
+# is written as the oldest version that holds it: 2 without cells, 3 for unweighted rows.
 SKETCH = ContainerKind(
     key="ckm",
     noun="sketch",
-    version=4,
+    version=5,
     error=SketchFileError,
     remedy="make it again with ckm.sketch(...).save or `ckm sketch -o`.",
 )
@@ -52,6 +54,11 @@ _DTYPES = {
     "cells.mass": _SUMS,
     "cells.sums": _SUMS,
     "cells.squares": _SUMS,
+    "bounded.first": ("<i8",),
+    "bounded.second": ("<i8",),
+    "release.sums": ("<i8",),
+    "release.first": ("<i8",),
+    "release.second": ("<i8",),
 }
 
 
@@ -113,6 +120,8 @@ def serialise(sketch: Sketch, version: int | None = None) -> bytes:
 def _version_of(sketch: Sketch) -> int:
     """The oldest version that holds everything that this library writes of a sketch."""
     f = sketch.frequencies
+    if f.bounds is not None:
+        return 5
     if f.projection is not None or f.metric != EUCLIDEAN or _own_squares(sketch.tally) is not None:
         return 4
     return 2 if sketch.cells is None else 3
@@ -131,6 +140,8 @@ def deserialise(data: bytes, name: str = "these bytes") -> Sketch:
 def sketch_to_parts(sketch: Sketch, version: int | None = None) -> tuple[Metadata, Tensors]:
     """Metadata and tensors from which `sketch_from_parts` makes the same sketch."""
     version = _version_of(sketch) if version is None else version
+    if sketch.release is not None:
+        return released_to_parts(sketch, version)
     return _metadata(sketch, version), _tensors(sketch, version)
 
 
@@ -141,6 +152,9 @@ def sketch_from_parts(metadata: Metadata, tensors: Tensors) -> Sketch:
     with np.errstate(all="ignore"):
         f = _frequencies(metadata, tensors)
         check_frequencies(f)
+        if metadata.get("release") is not None:
+            columns = _columns(metadata["columns"], f.n_features)
+            return released_from_parts(metadata, tensors, f, columns)
         t = _tally(metadata, tensors)
         check_tally(t, f)
         columns = _columns(metadata["columns"], f.n_features)
@@ -161,18 +175,16 @@ def _tensors(sketch: Sketch, version: int) -> Tensors:
     t = sketch.tally
     pool = sketch.pool
     tensors: Tensors = {
-        "turns": f.turns,
-        "origin": f.origin,
         "sums": t.sums,
         "lower": t.lower,
         "upper": t.upper,
         "first": t.first,
         "second": t.second,
     }
-    if f.units is not None:
-        tensors["units"] = f.units
-    if f.signs is not None:
-        tensors["signs"] = f.signs
+    tensors |= design_tensors(f)
+    if t.bounded is not None:
+        tensors["bounded.first"] = t.bounded.first
+        tensors["bounded.second"] = t.bounded.second
     if f.projection is not None and t.columns is not None:
         tensors["projection.axes"] = f.projection.axes
         for name in ("origin", "units"):
@@ -221,6 +233,12 @@ def _metadata(sketch: Sketch, version: int) -> Metadata:
             metadata["metric"] = f.metric
         if _own_squares(t) is not None:
             metadata["squared_weight"] = t.squared_weight
+    if version > 4:
+        metadata["release"] = None
+        bounded = t.bounded
+        metadata["bounded"] = None
+        if bounded is not None:
+            metadata["bounded"] = {"clipped": bounded.clipped, "user_cap": bounded.user_cap}
     if sketch.cells is not None and version > 2:
         anchors = sketch.cells.anchors
         metadata["cells"] = {"square_exponent": anchors.square_exponent, "spread": anchors.spread}
@@ -249,7 +267,10 @@ def _frequencies(metadata: Metadata, tensors: Tensors) -> Frequencies:
         signs=tensors.get("signs"),
         projection=_projection(metadata, tensors),
         metric=metadata.get("metric", EUCLIDEAN) if metadata["version"] > 3 else EUCLIDEAN,
+        bounds=_bounds(metadata, tensors),
     )
+    if metadata["version"] > 4:
+        return f
     is_plain = f.projection is None and f.metric == EUCLIDEAN
     if metadata["version"] > 3 and is_plain and "squared_weight" not in metadata:
         raise ValueError("sketches of unweighted rows as they are have an earlier version")
@@ -280,6 +301,27 @@ def _tally(metadata: Metadata, tensors: Tensors) -> Tally:
         bool(metadata["tight"]),
         _column_sums(metadata, tensors),
         _squared_weight(metadata),
+        _bounded(metadata, tensors),
+    )
+
+
+def _bounds(metadata: Metadata, tensors: Tensors) -> Bounds | None:
+    if metadata["version"] < 5:
+        return None
+    lower, upper = tensors["bounds"]
+    return Bounds(lower, upper)
+
+
+def _bounded(metadata: Metadata, tensors: Tensors) -> BoundedSums | None:
+    if metadata["version"] < 5 or metadata["bounded"] is None:
+        return None
+    own = metadata["bounded"]
+    cap = own["user_cap"]
+    return BoundedSums(
+        tensors["bounded.first"],
+        tensors["bounded.second"],
+        check_whole_number(own["clipped"], "clipped", 0),
+        None if cap is None else check_whole_number(cap, "user_cap", 1),
     )
 
 

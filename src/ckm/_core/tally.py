@@ -4,9 +4,11 @@ import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
+from ckm._core.bounds import BoundedSums
 from ckm._core.moments import SecondMoment, nearest_possible_moments, second_moment_shape
 from ckm._util.arrays import Array, FloatArray, Frozen, read_only
 from ckm.errors import DataError, MismatchError
@@ -14,6 +16,10 @@ from ckm.errors import DataError, MismatchError
 # Cosines and sines are rounded to multiples of this unit, so that their sums are sums of integers:
 # exact in any order.
 UNIT = 2.0**-22
+
+# The longest pair that one row adds to one frequency, c^2 + s^2 in units of UNIT^2: found by trying
+# every phase (`tests/kernels/test_pair_bound.py`). It is what private releases rely on.
+PAIR_BOUND = 17_592_204_107_592  # (1 + 1.03e-6) 2^44
 
 # Rows whose sums fit int64: each adds at most 1 / UNIT, and one more for rounding.
 MAX_EXACT_ROWS = (2**63 - 1) // (2**22 + 1)
@@ -29,6 +35,8 @@ WEIGHT_TOLERANCE = 1e-9
 SUM_TOLERANCE = 1e-6
 # What rounding may leave of squared weights that were all subtracted, as a share of them.
 _SQUARES_TOLERANCE = 1e-12
+
+_Sums = TypeVar("_Sums")
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +111,8 @@ class Tally(Frozen):
         Sum of beta^2, from which the variance of a weighted mean is known. Exact sums are of
         unweighted rows, so that it is their count; None for other rows if it is not known, as in
         files of earlier versions.
+    bounded : BoundedSums, optional
+        For frequencies with public bounds, sums over the rows within them.
     """
 
     sums: Array
@@ -115,6 +125,7 @@ class Tally(Frozen):
     tight: bool = True
     columns: ColumnSums | None = None
     squared_weight: float | None = None
+    bounded: BoundedSums | None = None
 
     def __post_init__(self) -> None:
         kind = np.int64 if np.asarray(self.sums).dtype.kind == "i" else np.float64
@@ -131,9 +142,11 @@ class Tally(Frozen):
             object.__setattr__(self, name, array)
 
     @classmethod
-    def empty(cls, m: int, n: int, width: int | None = None) -> "Tally":
+    def empty(
+        cls, m: int, n: int, width: int | None = None, *, has_bounds: bool = False
+    ) -> "Tally":
         """The tally of zero rows: the exact identity of `+`. `width` is the number of columns of
-        rows that are projected.
+        rows that are projected, and `has_bounds` whether the frequencies have public bounds.
         """
         return cls(
             np.zeros((2, m), np.int64),
@@ -144,12 +157,14 @@ class Tally(Frozen):
             np.zeros(n),
             np.zeros(second_moment_shape(m, n)),
             columns=None if width is None else ColumnSums.empty(width),
+            bounded=BoundedSums.empty(n) if has_bounds else None,
         )
 
     def emptied(self) -> "Tally":
         """The tally of zero rows of the same shapes."""
         width = None if self.columns is None else len(self.columns.first)
-        return Tally.empty(self.sums.shape[1], len(self.first), width)
+        n = len(self.first)
+        return Tally.empty(self.sums.shape[1], n, width, has_bounds=self.bounded is not None)
 
     @classmethod
     def owning(
@@ -179,6 +194,7 @@ class Tally(Frozen):
             tight=True,
             columns=None,
             squared_weight=squared_weight,
+            bounded=None,
         )
         return tally
 
@@ -239,6 +255,7 @@ class Tally(Frozen):
             self.tight and other.tight,
             _both(self.columns, other.columns, operator.add),
             self._squared_weight_with(other),
+            _both(self.bounded, other.bounded, operator.add),
         )
 
     def _squared_weight_with(self, other: "Tally") -> float | None:
@@ -276,6 +293,7 @@ class Tally(Frozen):
             self.tight and other.count == 0,
             _both(self.columns, other.columns, operator.sub),
             self._squared_weight_without(other, weight),
+            _both(self.bounded, other.bounded, operator.sub),
         )
 
     def _squared_weight_without(self, other: "Tally", weight: float) -> float | None:
@@ -366,10 +384,8 @@ def sum_of_squares(weights: FloatArray) -> float:
 
 
 def _both(
-    a: ColumnSums | None,
-    b: ColumnSums | None,
-    combine: Callable[[ColumnSums, ColumnSums], ColumnSums],
-) -> ColumnSums | None:
+    a: _Sums | None, b: _Sums | None, combine: Callable[[_Sums, _Sums], _Sums]
+) -> _Sums | None:
     return None if a is None or b is None else combine(a, b)
 
 

@@ -11,6 +11,7 @@ from ckm._core.moments import SecondMoment
 from ckm._core.projection import Projection
 from ckm._core.sketch import Sketch
 from ckm._decoding.candidate import Candidate
+from ckm._decoding.noise_error import expected_excess
 from ckm._decoding.objective import atoms
 from ckm._decoding.problem import Problem
 from ckm._decoding.settings import DEFAULT, Settings
@@ -80,6 +81,12 @@ class _Remedies(NamedTuple):
     @property
     def advice(self) -> tuple[str | Argument, ...]:
         """What helps where the sketch says too little; the last resort is the data itself."""
+        if self.problem.is_noised:
+            return (
+                "Merge releases of more rows, release with a larger ",
+                Argument("epsilon"),
+                " or within narrower bounds, or ask for fewer clusters.",
+            )
         anchors: tuple[str | Argument, ...] = (Argument("cells", "auto"),)
         if self.problem.cells is not None:
             anchors = ("anchors of its own (without ", Argument("like", ...), ")")
@@ -130,6 +137,7 @@ def diagnose(
         _find_unexplained(problem, cost, remedies) if was_searched else None,
         _find_missing_variance(problem, found, remedies) if was_searched else None,
         _find_far_out(problem, remedies) if known_weights is None else None,
+        _find_noise(problem, found, remedies) if problem.is_noised else None,
         _find_uncertain(problem, found, remedies),
         _find_equal(problem, C) if found.is_counted else _find_merged(problem, C, weights),
         _find_starved(found, problem.settings),
@@ -383,8 +391,21 @@ def _find_low_frequencies(problem: Problem, found: Candidate) -> Finding | None:
     return Finding(Status.OTHER_SPREAD, sentence)
 
 
+def _find_noise(problem: Problem, found: Candidate, remedies: _Remedies) -> Finding | None:
+    """The noise of a private release may have moved centroids by much of a cluster's width."""
+    excess = expected_excess(problem, found)
+    if excess <= problem.settings.max_noise_excess:
+        return None
+    sentence = Message(
+        f"The noise of this private release is expected to add {excess:.0%} to the SSE. ",
+        *remedies.advice,
+    )
+    return Finding(Status.UNCERTAIN, sentence)
+
+
 def _find_far_out(problem: Problem, remedies: _Remedies) -> Finding | None:
-    if problem.has_trusted_moments:
+    # The bounds of a private release are not values of rows.
+    if problem.has_trusted_moments or problem.is_noised:
         return None
     variances = problem.covariance.diagonal
     reach = np.maximum(problem.mean - problem.lower, problem.upper - problem.mean)

@@ -51,6 +51,8 @@ class Problem:
         The decoder's tuned constants.
     cells : CellMeasure or None
         What the sketch's cells say, if it has some.
+    is_noised : bool
+        Whether the sketch is a private release, whose noise `size` accounts for.
     """
 
     omega: Omega
@@ -65,6 +67,7 @@ class Problem:
     device: Any = None
     settings: Settings = DEFAULT
     cells: CellMeasure | None = None
+    is_noised: bool = False
 
     @classmethod
     def of(
@@ -86,6 +89,11 @@ class Problem:
         m = len(sketch.z)
         trusted = detectable_columns(lower - mean, upper - mean, covariance, size, m, settings)
         spread = frequencies.spread
+        if sketch.release is not None:
+            # Noise counts as if there were fewer rows. Moments say where to start, no more.
+            size = sketch.release.effective_size
+            trusted = np.zeros(frequencies.n, bool)
+            spread = None
         return cls(
             omega=omega_of(frequencies, settings),
             z=sketch.z,
@@ -99,6 +107,7 @@ class Problem:
             device=device,
             settings=settings,
             cells=CellMeasure.of(sketch),
+            is_noised=sketch.release is not None,
         )
 
     @property

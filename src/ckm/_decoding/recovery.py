@@ -22,6 +22,7 @@ import numpy as np
 from ckm._decoding.cells import CellMeasure
 from ckm._decoding.ensemble import Measure, recover_measure
 from ckm._decoding.gaussians import GaussianMeasure
+from ckm._decoding.mixture import Mixture
 from ckm._decoding.outliers import reconstruct_outliers
 from ckm._decoding.problem import Problem
 from ckm._decoding.recovered import Branch, Recovered, Weighted
@@ -174,6 +175,8 @@ def _separate_clusters(
     nothing is in doubt.
     """
     settings = problem.settings
+    if problem.is_noised:
+        return _separate_in_noise(problem, K, prior, rng)
     start = initialise_mixture(problem, K, prior, rng, search=True)
     share = start.own_variance(rng, settings.overlap_points)
     if share < settings.min_own_variance:
@@ -190,6 +193,34 @@ def _separate_clusters(
     )
     if mixture.cost > problem.noise or share < settings.separate_own_variance:
         return None
+    return _as_separate(problem, K, mixture, rng)
+
+
+def _separate_in_noise(
+    problem: Problem, K: int, prior: Prior, rng: np.random.Generator
+) -> Recovered | None:
+    """The same for a private release: a cost at the noise floor says little, since atoms fit some
+    of the noise, so that the best of several searches is taken. Atoms that overlap are kept too if
+    more would only fit more noise.
+    """
+    settings = problem.settings
+    best = None
+    for own_rng in rng.spawn(settings.noised_searches):
+        start = initialise_mixture(problem, K, prior, own_rng, search=True)
+        mixture = recover_mixture(problem, start, prior, own_rng)
+        if best is None or mixture.cost < best.cost:
+            best = mixture
+    assert best is not None
+    share = best.own_variance(rng, settings.overlap_points)
+    _log.info("%d atoms, best of several: cost %.3g, noise %.3g", K, best.cost, problem.noise)
+    if best.cost > problem.noise or share < settings.min_own_variance:
+        return None
+    return _as_separate(problem, K, best, rng)
+
+
+def _as_separate(problem: Problem, K: int, mixture: Mixture, rng: np.random.Generator) -> Recovered:
+    """Atoms as a measure, and points drawn from them."""
+    settings = problem.settings
     count = max(settings.mixture_points, settings.mixture_points_per_cluster * K)
     points = np.clip(mixture.draw(rng, count), problem.lower, problem.upper)
     return Recovered(

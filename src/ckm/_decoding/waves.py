@@ -28,8 +28,8 @@ def _polynomial(
     """
     angles = np.pi * (np.arange(_NODES) + 0.5) / _NODES
     values = function(end / 2 * (np.cos(angles) + 1))
-    # A sum for each coefficient: as many terms on every machine, where a least-squares fit may leave
-    # exactly zero of the last one.
+    # A sum for each coefficient: as many terms on every machine. A least-squares fit may leave
+    # exactly nothing of the last one.
     slope = 2 / end
     total = np.zeros(terms)
     previous = np.zeros(terms)

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from ckm._core.sketch import Sketch
 from ckm._decoding.solution import Solution
+from ckm._display.reveals import reveals
 from ckm._kmeans.assign import Labelling
 from ckm._util.arrays import FloatArray
 from ckm._util.text import visible
@@ -131,10 +132,11 @@ def sketch_record(sketch: Sketch) -> dict[str, Any]:
         "seed": f.seed,
         "fingerprint": sketch.design.fingerprint,
         "exact": sketch.exact,
-        "bounds": "tight" if sketch.tally.tight else "outer",
+        "bounds": _bounds_kind(sketch),
         "cells": 0 if sketch.cells is None else len(sketch.cells.anchors),
         "pool": 0 if sketch.pool is None else len(sketch.pool),
         "columns": None if sketch.columns is None else list(sketch.columns),
+        "reveals": reveals(sketch),
         **{name: None if values is None else values.tolist() for name, values in columns.items()},
     }
 
@@ -156,6 +158,9 @@ def show_sketch(sketch: Sketch) -> None:
     output = console()
     output.print(facts)
     output.print(table)
+    output.print("Whoever has this file can learn:")
+    for sentence in reveals(sketch):
+        output.print(f"- {sentence}", soft_wrap=True)
 
 
 def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
@@ -164,7 +169,6 @@ def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
     """
     pool = record["pool"]
     cells = record["cells"]
-    is_tight = record["bounds"] == "tight"
     return [
         ("rows", f"{record['rows']:,}"),
         ("weight", f"{record['weight']:,.12g}"),
@@ -178,11 +182,26 @@ def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
         ("seed", "-" if record["seed"] is None else str(record["seed"])),
         ("fingerprint", record["fingerprint"]),
         ("exact sums", "yes" if record["exact"] else "no"),
-        ("bounds", "smallest and largest values" if is_tight else "outer (rows were subtracted)"),
+        ("bounds", _bounds_fact(record)),
         ("cells", f"{cells:,} (one of a single row is that row)" if cells else "none"),
-        ("pool", f"{pool:,} sampled rows" if pool else "none (but bounds are values of rows)"),
+        ("pool", f"{pool:,} sampled rows" if pool else "none"),
         ("columns", "named" if record["columns"] else "not named"),
     ]
+
+
+def _bounds_kind(sketch: Sketch) -> str:
+    if sketch.release is not None:
+        return "public"
+    return "tight" if sketch.tally.tight else "outer"
+
+
+def _bounds_fact(record: dict[str, Any]) -> str:
+    words = {
+        "public": "public, none of the data",
+        "tight": "smallest and largest values",
+        "outer": "outer (rows were subtracted)",
+    }
+    return words[record["bounds"]]
 
 
 def _projection_fact(axes: int | None) -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ckm._core.bounds import BoundedSums
 from ckm._core.cells import Cells, Design
 from ckm._core.pool import Pool
 from ckm._core.sketch import empty_tally
@@ -102,7 +103,8 @@ def _joined(a: Any, b: Any) -> Any:
 @dataclass(frozen=True)
 class BlockSketcher:
     """Turns one block of rows into its tally, its part of the pool, and its cells. Rows are divided
-    by their lengths first if the metric asks for it, and wide rows are projected.
+    by their lengths first if the metric asks for it, clipped to public bounds if there are some,
+    and wide rows are projected.
 
     Parameters
     ----------
@@ -136,12 +138,18 @@ class BlockSketcher:
             rows = rows[is_present]
             weights = weights[is_present]
         rows = measured_rows(rows, self.design.frequencies.metric)
+        bounds = self.design.frequencies.bounds
+        clipped = 0
+        if bounds is not None:
+            rows, clipped = bounds.clip(rows)
         try:
             rows, tally, cells = self._sums(rows, weights)
         except NonFiniteError as error:
             if block.weights is not None:
                 error.row = int(np.flatnonzero(block.weights > 0)[error.row])
             raise block.locate_error(error, self.columns) from None
+        if bounds is not None:
+            tally = replace(tally, bounded=BoundedSums.of_rows(bounds, rows, clipped))
         sample = self._sample(block.number, rows, weights) if self.capacity else None
         return tally, sample, cells
 

@@ -12,22 +12,24 @@ import numpy as np
 from ckm._core.defaults import CHECKPOINT_INTERVAL, DEFAULT_DISTRIBUTION
 from ckm._core.frequencies import Frequencies
 from ckm._core.sketch import Sketch
-from ckm._kernels.spec import MAX_TURNS
-from ckm._messages import Argument, Message
+from ckm._messages import Argument
 from ckm._sketching.accumulate import State
 from ckm._sketching.checkpoint import CheckpointWriter
 from ckm._sketching.choose import choose_design, design_like, resolve_like
+from ckm._sketching.large_phases import has_large_phases, warn_of_large_phases
 from ckm._sketching.options import PassOptions, SketchOptions
 from ckm._sketching.run import plan_pass
 from ckm._sketching.wide import wide_block_rows
 from ckm._sources import ColumnRequest, Source, open_rows
 from ckm._sources.adapters import WithoutMissing
 from ckm._sources.engines.base import PartitionedSource
+from ckm._sources.user_cap import UserCapped
+from ckm._sources.user_column import check_user_cap
 from ckm._util.checks import EUCLIDEAN, check_whole_number
 from ckm._util.device import to_host
 from ckm._util.random import RandomState, seed_of
 from ckm._util.warn import warn_user
-from ckm.errors import MissingRowsWarning, ParameterError, PhaseWarning
+from ckm.errors import MissingRowsWarning, ParameterError
 
 
 def sketch(
@@ -41,6 +43,8 @@ def sketch(
     sample_weight: Any = None,
     columns: Sequence[str] | None = None,
     weight_column: str | None = None,
+    user_column: str | None = None,
+    max_rows_per_user: int | None = None,
     nan: str = "error",
     standardize: bool = False,
     projection: Any = "auto",
@@ -114,6 +118,13 @@ default="multiscale"
         a warning names the others.
     weight_column : str, optional
         The column of a table that holds the weights beta.
+    user_column : str, optional
+        The column of a table that says, by a number or a name, whose row each row is. It is not
+        clustered. Used together with `max_rows_per_user`.
+    max_rows_per_user : int, optional
+        Of each user the first so many rows count, in the order in which they are read, and the
+        others are left out. All rows of a user must be in this one sketch: of sketches that are
+        merged, each may hold so many.
     nan : {"error", "drop"}, default="error"
         How to handle missing values: raise an error that names the first, or drop their rows, with
         a warning that counts them.
@@ -227,7 +238,15 @@ default="multiscale"
 
     # Open the data, and the checkpoint.
     known = None if model is None else model.columns or ()
-    request = ColumnRequest(columns, weight_column, known)
+    cap = check_user_cap(user_column, max_rows_per_user)
+    if cap is not None and checkpoint is not None:
+        raise ParameterError(
+            Argument("checkpoint", ...),
+            " does not keep how many rows of each user were read; leave out one of it and ",
+            Argument("max_rows_per_user", ...),
+            ".",
+        )
+    request = ColumnRequest(columns, weight_column, known, user=cap)
     source = open_rows(data, request, sample_weight, nan)
     writer = None
     if checkpoint is not None:
@@ -360,38 +379,15 @@ def _recorded_projection(projection: Any) -> int | str | None:
 
 def _warn_dropped_rows(state: State, source: Source) -> None:
     """Warn of rows that were left out because of missing values."""
-    if not state.dropped:
+    n_dropped = state.dropped
+    if isinstance(source, UserCapped):
+        n_dropped -= source.n_left_out
+        source = source.inside
+    if not n_dropped:
         return
     first = source.first if isinstance(source, WithoutMissing) else ""
     where = f"; the first is {first}" if first else ""
     warn_user(
-        f"Left out {state.dropped:,} of {state.rows:,} rows, which have missing values{where}.",
+        f"Left out {n_dropped:,} of {state.rows:,} rows, which have missing values{where}.",
         MissingRowsWarning,
     )
-
-
-def has_large_phases(sketch: Sketch) -> bool:
-    """Whether rows are so far from the origin that float32 cannot represent their phases."""
-    return sketch.count > 0 and _max_turns(sketch) > MAX_TURNS
-
-
-def warn_of_large_phases(sketch: Sketch) -> None:
-    """Warn of rows so far from the origin that float32 cannot represent their phases."""
-    warn_user(
-        Message(
-            f"Some rows are so far from the others ({_max_turns(sketch):.3g} turns of phase) that "
-            "float32 cannot represent their phases: they add noise to the sketch. Remove outliers, "
-            "or give a larger ",
-            Argument("scale", ...),
-            f" (now {sketch.frequencies.scale:.3g}).",
-        ),
-        PhaseWarning,
-    )
-
-
-def _max_turns(sketch: Sketch) -> float:
-    """The largest phase of any point within the bounds of the rows, in turns."""
-    frequencies = sketch.frequencies
-    below = np.abs(sketch.lower - frequencies.origin)
-    above = np.abs(sketch.upper - frequencies.origin)
-    return frequencies.max_turns(np.maximum(below, above), MAX_TURNS)

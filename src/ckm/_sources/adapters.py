@@ -21,7 +21,7 @@ _SAMPLE_ATTEMPTS = 3
 _SAMPLE_GROWTH = 8
 
 
-class _Adapter(Source):
+class Adapter(Source):
     """A source with the attributes of the source inside."""
 
     def __init__(self, source: Source) -> None:
@@ -51,7 +51,7 @@ class _Adapter(Source):
         return self.inside.sample_rows(size, rng, weights)
 
 
-class Weighted(_Adapter):
+class Weighted(Adapter):
     """The rows of a source with a weight for each, in order."""
 
     def __init__(self, source: Source, weights: FloatArray) -> None:
@@ -74,7 +74,7 @@ class Weighted(_Adapter):
         return self.inside.sample_rows(size, rng, self._weights)
 
 
-class WithoutMissing(_Adapter):
+class WithoutMissing(Adapter):
     """The rows of a source without those with a missing value (NaN, null) or a missing weight.
 
     `n_rows` is then an upper bound.
@@ -123,7 +123,7 @@ class WithoutMissing(_Adapter):
         return place[:1].lower() + place[1:]
 
 
-class InUnits(_Adapter):
+class InUnits(Adapter):
     """The rows of a source with each column divided by its unit."""
 
     def __init__(self, source: Source, units: FloatArray) -> None:
@@ -150,7 +150,7 @@ def divide_by_units(chunks: Iterable[Chunk], units: FloatArray) -> Iterator[Chun
     return (chunk._replace(rows=chunk.rows / units) for chunk in chunks)
 
 
-class UnitRows(_Adapter):
+class UnitRows(Adapter):
     """The rows of a source, each divided by its length (`ckm._sources.unit_rows`)."""
 
     def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:

@@ -16,6 +16,7 @@ from ckm._sources.failures import unreadable
 from ckm._sources.sampling import pick_parts
 from ckm._sources.settings import ReadSettings
 from ckm._sources.streaming import Batch, StreamSource
+from ckm._sources.user_column import numbers_of_text
 from ckm._sources.vectors import describe_vectors, to_sparse, to_vectors, with_width
 from ckm._util.arrays import FloatArray, RowsArray
 from ckm.errors import DataError
@@ -294,6 +295,9 @@ def to_rows(columns: Sequence[Any], count: int) -> RowsArray:
     is_narrow = all(column.type in (pa.float32(), pa.float16()) for column in columns)
     turned = np.empty((len(columns), count), np.float32 if is_narrow else np.float64)
     for i, column in enumerate(columns):
+        if pa.types.is_dictionary(column.type) or describe_type(column.type) == "text":
+            turned[i] = numbers_of_text(column)  # of users: other columns hold numbers
+            continue
         if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
             column = pc.cast(column, pa.float64())
         options = {"zero_copy_only": False} if isinstance(column, pa.Array) else {}

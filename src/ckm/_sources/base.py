@@ -163,6 +163,8 @@ class Source(ABC):
         The GPU that rows are on, as `ckm._util.device.DeviceRows`; None for NumPy arrays.
     settings : ReadSettings
         How much is read at a time.
+    user_cap : int or None
+        How many rows of one user there are at most, if they are capped.
     """
 
     columns: tuple[str, ...] | None
@@ -176,6 +178,7 @@ class Source(ABC):
     is_sparse: bool = False
     device: Any = None
     settings: ReadSettings = DEFAULT_SETTINGS
+    user_cap: int | None = None
     _preferred_rows: int | None = None
 
     @property

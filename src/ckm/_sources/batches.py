@@ -12,10 +12,11 @@ import numpy as np
 
 from ckm._sources.arrays import as_array
 from ckm._sources.base import require_numeric, require_table
-from ckm._sources.columns import ColumnChoice, ColumnRequest
+from ckm._sources.columns import ColumnChoice, ColumnRequest, request_like
 from ckm._sources.settings import ReadSettings
 from ckm._sources.sparse import is_sparse
 from ckm._sources.streaming import Batch, StreamSource
+from ckm._sources.user_column import require_same_users
 from ckm._util.device import DeviceRows, is_on_gpu, rows_at_once
 from ckm._util.sparse import SparseRows
 from ckm.errors import DataError, MismatchError
@@ -147,7 +148,8 @@ def _from_frame(frame: Any, choice: ColumnChoice, row: int) -> Batch:
 
     # Python objects of which there is none do not show that they are vectors.
     if choice.width is None or len(frame):
-        choose_columns(frame, ColumnRequest(columns=choice.names, weight=choice.weight))
+        found = choose_columns(frame, request_like(choice))
+        require_same_users(choice.user, found.has_text_users, choice.has_text_users, "a batch")
     return frame_batch(frame, choice, row)
 
 

@@ -6,6 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckm._messages import Argument, Message
+from ckm._sources.user_column import (
+    UserCap,
+    check_user_column,
+    has_text,
+    refuse_user_column,
+    require_same_users,
+)
 from ckm._util.arrays import FloatArray
 from ckm._util.warn import warn_user
 from ckm.errors import ColumnsWarning, DataError, MismatchError, ParameterError
@@ -52,12 +59,16 @@ class ColumnRequest(NamedTuple):
         order they are there. An empty tuple if those had no names.
     like_name : str
         What `like` belongs to, for messages.
+    user : UserCap or None
+        The column of users, which is read after those to cluster, as one of them:
+        `ckm._sources.user_cap` takes it off again.
     """
 
     columns: Sequence[str] | None = None
     weight: str | None = None
     like: tuple[str, ...] | None = None
     like_name: str = Message("the sketch given as ", Argument("like", ...))
+    user: UserCap | None = None
 
     def refuse_names(self, what: str) -> None:
         """Raise `ParameterError` if columns are named, for data without column names."""
@@ -75,6 +86,13 @@ class ColumnRequest(NamedTuple):
                 Argument("sample_weight", ...),
                 ".",
             )
+        if self.user is not None:
+            raise ParameterError(
+                f"{what} has no column names, so none is {self.user.column!r}; pass a data frame "
+                "or a table's file for ",
+                Argument("user_column", ...),
+                ".",
+            )
 
 
 class ColumnChoice(NamedTuple):
@@ -82,13 +100,15 @@ class ColumnChoice(NamedTuple):
 
     If the only one to cluster holds vectors, `width` is their number of coordinates, or 0 until the
     first vector shows it. If `is_sparse`, two columns hold the column numbers and the values of
-    rows that are mostly zeros.
+    rows that are mostly zeros. The last name is that of the `user` column, if there is one.
     """
 
     names: list[Any]
     weight: Any
     width: int | None = None
     is_sparse: bool = False
+    user: Any = None
+    has_text_users: bool = False
 
     @property
     def n_features(self) -> int:
@@ -105,6 +125,13 @@ class ColumnChoice(NamedTuple):
         """The names of the columns to cluster, as text; None if they only count the columns."""
         is_unnamed = self.width is not None or is_count(self.names)
         return None if is_unnamed else tuple(map(str, self.names))
+
+
+def request_like(choice: ColumnChoice) -> ColumnRequest:
+    """The request for the columns of a choice, in another table."""
+    if choice.user is None:
+        return ColumnRequest(choice.names, choice.weight)
+    return ColumnRequest(choice.names[:-1], choice.weight, user=UserCap(choice.user, 1))
 
 
 def is_count(names: Sequence[Any]) -> bool:
@@ -135,11 +162,18 @@ def choose(
     weight = None
     if request.weight is not None:
         weight = require_columns([request.weight], by_text)[0]
+    user = None
+    has_text_users = False
+    if request.user is not None:
+        user = require_columns([request.user.column], by_text)[0]
+        has_text_users = has_text(user, contents[user], where)
     pair = _choose_pair(request, present) if may_be_sparse else None
     if pair is not None:
+        refuse_user_column(user, where)
         return ColumnChoice(pair, weight, 0, True)
     matrix = _choose_vectors(request, present, index)
     if matrix is not None:
+        refuse_user_column(user, where)
         chosen = [matrix]
         if request.columns is None:
             left_out += [(name, holds) for name, holds in present if holds and name != matrix]
@@ -148,14 +182,15 @@ def choose(
     elif request.like and _has_names_like(request.like, [name for name, _ in present]):
         chosen = _columns_of_like(request, by_text, where)
     else:
-        numbers = [name for name, holds in present if holds is None and name != weight]
+        numbers = [name for name, holds in present if holds is None and name not in (weight, user)]
         chosen = [name for name in numbers if name != "" and name not in index] or numbers
         if request.like == ():
             require_order(chosen, request.like_name, where)
         left_out += [_describe_index(name) for name in numbers if name not in chosen]
-        left_out += [(name, holds) for name, holds in present if holds is not None]
+        left_out += [(name, holds) for name, holds in present if holds and name != user]
         left_out += [(name, "a key of folders") for name in extra or {}]
     _check_weight_column(weight, chosen)
+    check_user_column(user, weight, chosen)
     if not chosen:
         seen = ", ".join(f"{name}: {holds}" for name, holds in left_out) or "there are none"
         several = [name for name, holds in left_out if isinstance(holds, Vectors)]
@@ -168,6 +203,8 @@ def choose(
         raise DataError(f"In {where} no column holds numbers ({seen}); convert one, or add one.")
     width = None if matrix is None else getattr(contents[matrix], "width", None)
     choice = ColumnChoice(chosen, weight, width)
+    if user is not None:
+        choice = ColumnChoice([*chosen, user], weight, user=user, has_text_users=has_text_users)
     require_numbers(choice, present, where, contents)
     _warn_left_out(left_out, where)
     return choice
@@ -229,7 +266,9 @@ def require_numbers(
                 f"{where} has {what} {name!r}; give tables with the same columns, each named once."
             )
         holds = contents[name]
-        if isinstance(holds, Vectors):
+        if choice.user is not None and name == choice.user:
+            require_same_users(name, has_text(name, holds, where), choice.has_text_users, where)
+        elif isinstance(holds, Vectors):
             _require_width(choice, name, holds, where)
         elif holds is not None or (choice.width is not None and name != choice.weight):
             numeric = [str(other) for other, holds in present if holds is None][:3]

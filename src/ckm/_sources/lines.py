@@ -195,10 +195,10 @@ def _example(column: Any) -> str:
 
 def parse(block: bytes, layout: Layout, choice: ColumnChoice, where: str, row: int = 0) -> Batch:
     """Parse the chosen columns of a block of lines, of which the first is row number `row`."""
-    convert = {
-        "column_types": {name: layout.types[name] for name in choice.all},
-        "include_columns": choice.all,
-    }
+    types = {name: layout.types[name] for name in choice.all}
+    if choice.has_text_users:
+        types[choice.user] = pa.string()
+    convert = {"column_types": types, "include_columns": choice.all}
     try:
         if block.strip():
             table = _read(block, layout.names, layout.dialect, convert)

@@ -15,6 +15,7 @@ from ckm._sources.engines.base import PartitionedSource
 from ckm._sources.paths import import_reader
 from ckm._sources.settings import DEFAULT_SETTINGS, ReadSettings
 from ckm._sources.sparse import is_sparse
+from ckm._sources.user_cap import UserCapped
 from ckm._util.arrays import FloatArray
 from ckm._util.checks import check_nan_policy, refuse_masked
 from ckm._util.device import is_on_gpu, to_host
@@ -89,7 +90,7 @@ def open_source(
     (2, 2)
     """
     if isinstance(data, Source):
-        if request.columns is not None or request.weight is not None:
+        if request.columns is not None or request.weight is not None or request.user is not None:
             raise ParameterError(
                 "The columns of a source are chosen when it is opened; leave out ",
                 Argument("columns", ...),
@@ -128,6 +129,13 @@ def open_rows(
     check_nan_policy(nan)
     source = open_source(data, request)
     if isinstance(source, PartitionedSource):
+        if request.user is not None:
+            raise ParameterError(
+                Argument("max_rows_per_user", request.user.max_rows),
+                " needs one pass that counts the rows of each user in order, and the workers of "
+                f"{source.engine} read their partitions apart; read the files here instead, "
+                "without an engine.",
+            )
         return _open_partitions(source, sample_weight, nan)
     if sample_weight is not None:
         if request.weight is not None:
@@ -138,7 +146,8 @@ def open_rows(
                 " are both given; leave one out.",
             )
         source = Weighted(source, checked_sample_weight(sample_weight, source.n_rows))
-    return WithoutMissing(source) if nan == "drop" else source
+    source = WithoutMissing(source) if nan == "drop" else source
+    return source if request.user is None else UserCapped(source, request.user.max_rows)
 
 
 def kind_of(data: Any) -> str:

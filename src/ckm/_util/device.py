@@ -65,8 +65,12 @@ class DeviceRows:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The NumPy type; float32 for types that NumPy lacks, such as bfloat16."""
+        name = str(self.tensor.dtype).removeprefix("torch.")
+        # NumPy knows this name once another package, such as JAX, has added it: as raw bytes.
+        if name == "bfloat16":
+            return np.dtype(np.float32)
         try:
-            return np.dtype(str(self.tensor.dtype).removeprefix("torch."))
+            return np.dtype(name)
         except TypeError:
             return np.dtype(np.float32)
 

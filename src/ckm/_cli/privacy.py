@@ -1,0 +1,191 @@
+"""`ckm frequencies` and `ckm release`: from public bounds to private releases."""
+
+import json as json_format
+from typing import Annotated, Any
+
+import typer
+
+import ckm
+from ckm._cli import options as o
+from ckm._cli.streams import say
+from ckm._util.address import Address
+
+BoundsFile = Annotated[
+    o.FileName,
+    typer.Option(
+        "--bounds",
+        metavar="FILE",
+        parser=o.file_name,
+        help='JSON that names each column with its bounds: {"age": [0, 110], "cm": [50, 250]}. '
+        "They must be public knowledge, not taken from the data.",
+    ),
+]
+ClustersOfDesign = Annotated[
+    int | None,
+    typer.Option("--clusters", "-k", metavar="K", min=1, help="Size the sketch for K clusters."),
+]
+SizeOfDesign = Annotated[
+    int | None,
+    typer.Option(
+        "--sketch-size",
+        "-m",
+        metavar="M",
+        min=1,
+        help="Number of frequencies (default: 2 K n, at least 1000).",
+    ),
+]
+InHalfWidths = Annotated[
+    bool,
+    typer.Option(
+        "--standardize", help="Measure each column in units of half the width of its bounds."
+    ),
+]
+PilotFile = Annotated[
+    o.FileName | None,
+    typer.Option(
+        "--pilot",
+        metavar="RELEASE",
+        parser=o.file_name,
+        help="A small private release with the same bounds, to estimate scale and origin from.",
+    ),
+]
+Epsilon = Annotated[
+    float,
+    typer.Option(
+        "--epsilon", metavar="E", help="How much may be revealed; 1 is usual, less is more private."
+    ),
+]
+Delta = Annotated[
+    float,
+    typer.Option(
+        "--delta",
+        metavar="D",
+        help="Probability that this fails: far below one over the number of rows, such as 1e-6.",
+    ),
+]
+Unit = Annotated[
+    str, typer.Option("--unit", metavar="UNIT", help="What is hidden: one row, or one user.")
+]
+LedgerFile = Annotated[
+    o.FileName | None,
+    typer.Option(
+        "--ledger",
+        metavar="FILE",
+        parser=o.file_name,
+        help="Record what was spent on which data in this file.",
+    ),
+]
+PopulationName = Annotated[
+    str | None,
+    typer.Option(
+        "--population", metavar="NAME", help="A name for whose data this is, in the ledger."
+    ),
+]
+
+
+def frequencies(
+    *,
+    bounds: BoundsFile,
+    output: o.SketchOutput,
+    clusters: ClustersOfDesign = None,
+    sketch_size: SizeOfDesign = None,
+    standardize: InHalfWidths = False,
+    pilot: PilotFile = None,
+    seed: o.Seed = 0,
+    quiet: o.Quiet = False,
+) -> None:
+    """Make a design from public bounds alone, for private releases.
+
+    Hand it to everyone who has rows: `ckm sketch --like design.ckm` clips them to the bounds, and
+    `ckm release` adds the noise that hides each of them.
+    """
+    from ckm._cli import files as file
+
+    inputs = [file.Input(bounds), *([] if pilot is None else [file.Input(pilot)])]
+    file.check_files(inputs, [file.Output(output, file.SKETCHES)])
+    names, lower, upper = read_bounds(bounds)
+    design = ckm.public_frequencies(
+        (lower, upper),
+        n_clusters=clusters,
+        sketch_size=sketch_size,
+        columns=names,
+        standardize=standardize,
+        pilot=None if pilot is None else ckm.load(pilot),
+        seed=seed,
+    )
+    design.save(output)
+    size = f"{design.frequencies.m:,} frequencies for {len(names)} columns"
+    say(f"Made a public design of {size}: {output}", quiet)
+
+
+def release(
+    *,
+    sketch: o.SketchFile,
+    output: o.SketchOutput,
+    epsilon: Epsilon,
+    delta: Delta,
+    unit: Unit = "row",
+    ledger: LedgerFile = None,
+    population: PopulationName = None,
+    quiet: o.Quiet = False,
+) -> None:
+    """Add noise to a sketch, so that it can be shared without revealing who is in it.
+
+    The sketch must come from `ckm sketch --like design.ckm` with a design of `ckm frequencies`.
+    Each release of the same rows reveals a little more: `--ledger` keeps account.
+    """
+    from ckm._cli import files as file
+    from ckm._privacy.ledger import Ledger, spent_on
+
+    file.check_files([file.Input(sketch)], [file.Output(output, file.SKETCHES)])
+    if ledger is not None and isinstance(ledger, Address):
+        raise typer.BadParameter("Name a file of this machine.", param_hint="--ledger")
+    exact = ckm.load(sketch)
+    private = ckm.release(exact, epsilon, delta, unit=unit, ledger=ledger, population=population)
+    private.save(output)
+    clipped = 0 if exact.tally.bounded is None else exact.tally.bounded.clipped
+    if clipped:
+        say(
+            f"{clipped:,} of {exact.count:,} rows were beyond the bounds and were clipped to them; "
+            "this is for you, and not part of the release.",
+            quiet,
+        )
+    assert private.release is not None
+    budget = private.release.budget
+    say(
+        f"Released with epsilon = {budget.epsilon:g} and delta = {budget.delta:g} for each "
+        f"{budget.unit}: {output}",
+        quiet,
+    )
+    if ledger is not None:
+        entries = Ledger(ledger).entries()
+        say(f"Spent on this data in all: {spent_on(entries[-1].keys, entries)}.", quiet)
+
+
+def read_bounds(path: Any) -> tuple[list[str], list[float], list[float]]:
+    """Return names, lower and upper bounds of columns from a JSON file."""
+    from ckm._util.stores import read_text
+
+    remedy = 'write an object such as {"age": [0, 110], "cm": [50, 250]}.'
+    try:
+        content = json_format.loads(read_text(path))
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"{path} is not JSON ({error}); {remedy}", param_hint="--bounds"
+        ) from None
+    is_right = (
+        isinstance(content, dict)
+        and content
+        and all(
+            isinstance(pair, list)
+            and len(pair) == 2
+            and all(isinstance(end, int | float) and not isinstance(end, bool) for end in pair)
+            for pair in content.values()
+        )
+    )
+    if not is_right:
+        raise typer.BadParameter(
+            f"{path} does not give two numbers for each column; {remedy}", param_hint="--bounds"
+        )
+    lower, upper = zip(*content.values(), strict=True)
+    return list(content), list(lower), list(upper)

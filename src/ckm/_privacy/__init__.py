@@ -1,0 +1,1 @@
+"""Differential privacy: exact noise, its shares among parties, and what was spent on which data."""
