@@ -8,7 +8,6 @@ from ckm import CompressiveGaussianMixture, CompressiveKMeans
 
 # Some checks fit eight clusters to four distinct rows, which causes this warning.
 @pytest.mark.filterwarnings("ignore::ckm.errors.ClustersWarning")
-@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 @parametrize_with_checks(
     [
         CompressiveKMeans(),

@@ -405,7 +405,6 @@ class WholeFits(CompressiveKMeans):
 
 # Some checks fit eight clusters to four distinct rows, which gives a warning.
 @pytest.mark.filterwarnings("ignore::ckm.errors.ClustersWarning")
-@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 @parametrize_with_checks([WholeFits(polish=2)])
 def test_scikit_learn_convention(estimator: Any, check: Any) -> None:
     check(estimator)

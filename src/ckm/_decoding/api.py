@@ -396,7 +396,7 @@ def uses_cells(decoder: str) -> bool:
 def require_rows(count: int, K: int, where: str = "The data", name: str = "n_clusters") -> None:
     """Refuse more clusters than rows; `name` is the argument that asks for K.
 
-    scikit-learn looks for `n_samples` in these messages.
+    scikit-learn looks for `n_samples`, and for its last words, in these messages.
     """
     if not count:
         raise DataError(
@@ -407,8 +407,10 @@ def require_rows(count: int, K: int, where: str = "The data", name: str = "n_clu
     if count < K:
         raise DataError(
             f"{where} has {count} {'row' if count == 1 else 'rows'}",
-            Aside(f" (n_samples={count} should be >= {name}={K})"),
+            Aside(f" (n_samples={count})"),
             ", too few for ",
             Argument(name, K),
-            f"; ask for at most {count}, or add rows.",
+            f"; ask for at most {count}, or add rows",
+            Aside(f": n_samples should be >= {name}"),
+            ".",
         )

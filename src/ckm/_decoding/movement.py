@@ -17,8 +17,8 @@ from ckm._kmeans.points import WeightedPoints
 from ckm._util.arrays import FloatArray
 
 # Rows of a draw, in all and per cluster.
-_ROWS = 2000
-_ROWS_PER_CLUSTER = 200
+_ROWS = 1000
+_ROWS_PER_CLUSTER = 100
 # Share of the SSE by which a search may be worse and still count: the best of the many searches of
 # a decoder varies by as much from one draw to the next.
 _EQUAL_ERROR = 0.01

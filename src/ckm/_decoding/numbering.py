@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from ckm._decoding.solution import Solution
+from ckm._decoding.starts import require_init
 from ckm._messages import Argument
 from ckm._sources.columns import listed
 from ckm._util.arrays import FloatArray, IntArray
@@ -72,7 +73,9 @@ def as_centroids(given: Any, argument: str) -> FloatArray:
     try:
         values = np.array(given, np.float64)
     except (TypeError, ValueError):
-        values = np.empty(0)
+        values = np.empty(())
+    if not values.ndim and argument == "init":
+        require_init(given, has_rows=True)
     if values.ndim != 2 or 0 in values.shape or not np.isfinite(values).all():
         shown = " ".join(repr(given).split())
         raise ParameterError(

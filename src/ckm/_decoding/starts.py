@@ -89,7 +89,9 @@ def require_init(init: object, has_rows: bool) -> None:
         given = " ".join(repr(init).split())
         choices = ", ".join(map(repr, ("auto", *INITS)))
         raise ParameterError(
-            "There is no ", Argument("init"), f" {given}; choose one of {choices}."
+            "There is no ",
+            Argument("init"),
+            f" {given}; choose one of {choices}, or give centroids.",
         )
     if init in FROM_ROWS and not has_rows:
         raise ParameterError(

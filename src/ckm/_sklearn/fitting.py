@@ -42,7 +42,7 @@ from ckm._util.checks import check_metric, check_whole_number
 from ckm._util.device import resolve_device, to_host, use_gpu
 from ckm._util.random import RandomState, seed_of, stream
 from ckm._util.warn import warn_user
-from ckm.errors import DataError, ParameterError
+from ckm.errors import ClustersWarning, DataError, ParameterError
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +52,10 @@ _RESULTS = ("_sketch", "_solution", "_polished", "curve_", "labels_", "inertia_"
 AUTO = "auto"
 # Findings of clusters that may have no rows.
 _MISSING = (Status.MERGED, Status.STARVED)
+
+
+class FewerClustersWarning(ClustersWarning, ConvergenceWarning):
+    """Some clusters have no rows: our warning, and the one that scikit-learn's KMeans gives."""
 
 
 class FittedAttribute:
@@ -307,8 +311,8 @@ class SketchedEstimator:
                 findings = tuple(each for each in findings if each.status not in _MISSING)
                 warn_user(
                     f"Number of distinct clusters ({distinct}) found smaller than n_clusters "
-                    f"({K}). Possibly due to duplicate points in X.",
-                    ConvergenceWarning,
+                    f"({K}). Possibly due to duplicate points in X; ask for fewer.",
+                    FewerClustersWarning,
                 )
         warn_of_findings(findings)
 
