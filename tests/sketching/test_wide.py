@@ -194,9 +194,9 @@ def test_rows_that_vary_across_the_axes_are_noticed() -> None:
     assert ckm.decode(like, 4, random_state=0).status == "ok"
     moved = constant.copy()
     moved[::2, 3] = 100
-    found = ckm.decode(ckm.sketch(moved, like=like), 4, random_state=0)
+    with pytest.warns(ckm.errors.ClustersWarning, match="axes that rows were projected to"):
+        found = ckm.decode(ckm.sketch(moved, like=like), 4, random_state=0)
     assert found.status == "other-axes"
-    assert "axes that rows were projected to" in found.message
 
 
 def test_sorted_files_are_sampled_all_over(tmp_path: Path) -> None:

@@ -298,6 +298,11 @@ class Settings:
     several_clusters: int = 30
     several_placing_runs: int = 10
     agreeing_error: float = 4e-4
+    # Iterations of a run of k-means: as many as scikit-learn's.
+    placing_iterations: int = 300
+    # Share of the SSE by which a search must be better than k-means from given centroids to replace
+    # them: as much as SSEs on drawn points differ by chance, so that clusters stay from day to day.
+    start_preference: float = 1e-3
     # How many of these runs, the best ones, many points refine and compare.
     refined_runs: int = 3
     # Means of atoms or cells per cluster, below which they hardly show which runs are the best, so
