@@ -165,7 +165,7 @@ STEPS = (
         (*FREQUENCIES_ONLY, "pool", "stale"),
         (density, "place_on_atoms", density.place_from_few),
     ),
-    _without("no breathing", KINDS, (breathing, "breathe", lambda points, best, rng: best)),
+    _without("no breathing", KINDS, (breathing, "breathe", lambda points, best, *_: best)),
     _without("no doubt", FREQUENCIES_ONLY, (density, "compare_members", lambda *_: Doubt())),
     _without(
         "the pool is no start",
@@ -234,6 +234,10 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "structured frequencies and very large sketches (`benchmarks/structured.py`)": (
         "min_transform_columns",
         "max_single_entries",
+    ),
+    "given centroids, and models with another max_iter": (
+        "placing_iterations",
+        "start_preference",
     ),
     "the paper's decoder (`benchmarks/clompr_quality.py`)": (
         "ascent_steps",

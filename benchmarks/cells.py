@@ -11,28 +11,24 @@ its processor time, for a machine that others use too.
 """
 
 import argparse
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
-from threadpoolctl import threadpool_limits
 
 import ckm
-from benchmarks import mnist
 from benchmarks.baselines import sse
 from benchmarks.data import Unavailable, data_sets, prepare
 from benchmarks.harness import (
     Target,
     console,
     largest,
-    mnist_option,
     options,
     report,
-    sections_option,
     show,
 )
+from benchmarks.sections import Clock, run_sections
 
 MAX_SHARE = 0.25
 MAX_EVEN = 300_000
@@ -41,28 +37,6 @@ SIZES = (20_000, 50_000, 100_000, 200_000, 300_000, 400_000)
 JITTER = 0.01
 # Sampled rows beside the sketch: as many as `fit` has by default.
 POOL = ckm.CompressiveKMeans().pool
-
-
-class Clock:
-    """How contenders are timed: by the wall with every core, or in processor time of one thread."""
-
-    def __init__(self, kind: str) -> None:
-        self.n_jobs = 1 if kind == "cpu" else None
-        self._now = time.process_time if kind == "cpu" else time.perf_counter
-
-    def best(
-        self, rounds: int, contenders: dict[str, Callable[[], Any]]
-    ) -> tuple[dict[str, float], dict[str, Any]]:
-        """The best seconds of each contender, and its last result; they take turns."""
-        seconds = dict.fromkeys(contenders, float("inf"))
-        results = dict[str, Any]()
-        with threadpool_limits(self.n_jobs):
-            for _ in range(rounds):
-                for name, work in contenders.items():
-                    began = self._now()
-                    results[name] = work()
-                    seconds[name] = min(seconds[name], self._now() - began)
-        return seconds, results
 
 
 def measure_pass(arguments: argparse.Namespace, clock: Clock) -> None:
@@ -215,25 +189,9 @@ def measure_many(arguments: argparse.Namespace, clock: Clock) -> None:
 SECTIONS = {"pass": measure_pass, "even": measure_even, "many": measure_many}
 
 
-def parse() -> argparse.Namespace:
-    parser = options("Measure what cells cost and what they save.", first_seed=100)
-    mnist_option(parser)
-    sections_option(parser, tuple(SECTIONS))
-    parser.add_argument(
-        "--clock",
-        choices=("wall", "cpu"),
-        default="wall",
-        help="seconds on the wall with every core, or processor seconds of one thread",
-    )
-    return parser.parse_args()
-
-
 def main() -> None:
-    arguments = parse()
-    mnist.name_source(arguments.mnist)
-    clock = Clock(arguments.clock)
-    for name in arguments.sections:
-        SECTIONS[name](arguments, clock)
+    parser = options("Measure what cells cost and what they save.", first_seed=100)
+    run_sections(parser, SECTIONS)
 
 
 if __name__ == "__main__":

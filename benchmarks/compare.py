@@ -6,20 +6,23 @@ permutation test of the exact kernel on the rows finds in half to four fifths of
 kernel is the one whose random features the sketch has, or the Gaussian of the median distance.
 Here the changed column, or cluster, must be named first.
 
-Each task has frequencies, clusters and rows of its own seed.
+Each task has frequencies, clusters and rows of its own seed. A task that has ended is written to a
+log at once: `--resume` goes on from it, and `--minutes` ends with the rates of what there is. Tasks
+are in such an order that all settings have about as many.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import gamma, jv
 from scipy.stats import beta as beta_law
 
 import ckm
-from benchmarks.harness import Target, jobs_option, options, report, sections_option, show
-from benchmarks.processes import Outcome, work_all
+from benchmarks.compare_rows import law_kernel, permutation_p_value, squared_distances
+from benchmarks.harness import CACHE, Target, jobs_option, options, report, sections_option, show
+from benchmarks.processes import Outcome, RunLog, work_all
 
 SECTIONS = ("level", "power")
 LEVELS = (0.05, 0.01)
@@ -28,15 +31,16 @@ LEVEL_BAND = (0.5, 1.5)
 LEVEL_REPEATS = 10_000
 POWER_REPEATS = 1000
 # Repeats of a task, which share frequencies.
-BATCH = 250
+BATCH = 125
 POWER_BATCH = 50
-PERMUTATIONS = 199
 MIN_POWER_RATIO = 0.9
 MIN_NAMED = 0.95
 # Rows that the frequencies are chosen on.
 DESIGN_ROWS = 5000
 CLUSTERS = 10
+LOG = RunLog(CACHE / "compare.jsonl")
 
+Task = tuple[str, Any, int, int]
 Draw = Callable[..., np.ndarray]
 
 
@@ -140,14 +144,24 @@ def _noise(data: str, rng: np.random.Generator, shape: tuple[int, int]) -> np.nd
     return rng.standard_normal(shape)
 
 
-def work(task: tuple[str, Any, int, int]) -> Outcome:
-    """Run some repeats of a setting, from one seed."""
+def work(ends_at: float, task: Task) -> Outcome:
+    """Run some repeats of a setting, from one seed, unless it is too late."""
+    if time.time() > ends_at:
+        return Outcome(None, ["Some tasks are left out: the time is over."])
     section, setting, seed, repeats = task
     run = _run_levels if section == "level" else _run_power
     try:
-        return Outcome((setting, run(setting, seed, repeats)), [])
+        found = run(setting, seed, repeats)
+        LOG.append({"task": _key(task), "runs": found})
+        return Outcome((setting, found), [])
     except Exception as error:  # reported; the others go on
         return Outcome(None, [f"{setting.name}, seed {seed}: {type(error).__name__}: {error}"])
+
+
+def _key(task: Task) -> str:
+    """Return the name of a task in the log."""
+    section, setting, seed, repeats = task
+    return f"{section}: {setting.name}, seed {seed}, {repeats} repeats"
 
 
 def _run_levels(setting: Setting, seed: int, repeats: int) -> list[dict[str, float]]:
@@ -205,7 +219,7 @@ def _run_power(shift: Shift, seed: int, repeats: int) -> list[dict[str, float]]:
         second = draw(rng, shift.size, shift.change, shift.amount)
         sketches = [ckm.sketch(rows, like=design, n_jobs=1) for rows in (first, second)]
         c = ckm.compare(*sketches)
-        squares = _squared_distances(np.vstack([first, second]))
+        squares = squared_distances(np.vstack([first, second]))
         median = np.median(squares[np.triu_indices(len(squares), 1)])
         by_law = permutation_p_value(kernel(squares), shift.size, rng)
         by_median = permutation_p_value(np.exp(-squares / median), shift.size, rng)
@@ -227,50 +241,6 @@ def _is_named(found: ckm.Comparison, draw: Any, change: str) -> bool:
     first = found.clusters[0]
     gaps = [((c.centroid_a - draw.cluster) ** 2).sum() for c in found.clusters]
     return first is found.clusters[int(np.argmin(gaps))]
-
-
-def law_kernel(frequencies: ckm.Frequencies) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the kernel that the frequencies are random features of, of squared distances.
-
-    Directions are uniform, so that the mean of cos(omega . x) over them is a Bessel function of
-    |omega| |x|; over radii it is averaged.
-    """
-    n = frequencies.n
-    many = ckm.draw_frequencies(
-        200_000,
-        n,
-        scale=frequencies.scale,
-        distribution=frequencies.distribution,
-        spread=frequencies.spread,
-    )
-    radii = np.linalg.norm(many.omega, axis=1)
-    radii = np.quantile(radii, (np.arange(200) + 0.5) / 200)
-    places = np.linspace(0, 1, 1501)
-
-    def kernel(squares: np.ndarray) -> np.ndarray:
-        distances = np.sqrt(squares)
-        table = places * distances.max()
-        x = np.maximum(np.outer(table, radii), 1e-8)
-        waves = gamma(n / 2) * (2 / x) ** (n / 2 - 1) * jv(n / 2 - 1, x)
-        return np.interp(distances, table, waves.mean(axis=1))
-
-    return kernel
-
-
-def _squared_distances(X: np.ndarray) -> np.ndarray:
-    products = X @ X.T
-    squares = np.diag(products)
-    return np.maximum(squares[:, None] + squares - 2 * products, 0.0)
-
-
-def permutation_p_value(kernel: np.ndarray, size_a: int, rng: np.random.Generator) -> float:
-    """Return the p-value of the squared maximum mean discrepancy, by permutation of the rows."""
-    N = len(kernel)
-    signs = np.full(N, -1 / (N - size_a))
-    signs[:size_a] = 1 / size_a
-    all_signs = np.stack([signs, *(rng.permutation(signs) for _ in range(PERMUTATIONS))], axis=1)
-    values = np.einsum("ij,ij->j", all_signs, kernel @ all_signs)
-    return float((values >= values[0] - 1e-12).mean())
 
 
 def binomial_interval(hits: int, count: int, confidence: float = 0.999) -> tuple[float, float]:
@@ -329,16 +299,12 @@ def main() -> None:
     parser = options("Measure level, power and naming of ckm.compare.", first_seed=100)
     parser.add_argument("--repeats", type=int, help="of each setting (default: 10 000 and 1000)")
     parser.add_argument("--settings", default="", help="only those whose names contain this text")
+    parser.add_argument("--minutes", type=float, default=np.inf, help="begin no task after these")
+    parser.add_argument("--resume", action="store_true", help="go on from the log of the last run")
     jobs_option(parser)
     sections_option(parser, SECTIONS)
     arguments = parser.parse_args()
-    tasks = list(_tasks(arguments))
-    found: dict[Any, list[dict[str, float]]] = {}
-    for setting in (*SETTINGS, *SHIFTS):
-        found[setting] = []
-    for part in work_all(partial(work), tasks, arguments.jobs):
-        if part is not None:
-            found[part[0]] += part[1]
+    found = _run_all(arguments)
     levels = {key: runs for key, runs in found.items() if isinstance(key, Setting) and runs}
     powers = {key: runs for key, runs in found.items() if isinstance(key, Shift) and runs}
     targets = level_targets(levels) if levels else []
@@ -347,6 +313,26 @@ def main() -> None:
     name = "-".join(["compare", *(s for s in SECTIONS if arguments.sections == [s])])
     summary = [_summary(entry) for entry in results]
     report(name, arguments.quick, {"first_seed": arguments.seeds}, summary, targets)
+
+
+def _run_all(arguments: Any) -> dict[Any, list[dict[str, float]]]:
+    """Return the runs of each setting, those of the log among them."""
+    ends_at = time.time() + 60 * arguments.minutes
+    found: dict[Any, list[dict[str, float]]] = {s: [] for s in (*SETTINGS, *SHIFTS)}
+    if not arguments.resume:
+        LOG.path.unlink(missing_ok=True)
+    known = {entry["task"]: entry["runs"] for entry in LOG.read()}
+    left = []
+    for task in _tasks(arguments):
+        runs = known.get(_key(task))
+        if runs is None:
+            left.append(task)
+        else:
+            found[task[1]] += runs
+    for part in work_all(partial(work, ends_at), left, arguments.jobs):
+        if part is not None:
+            found[part[0]] += part[1]
+    return found
 
 
 def _summary(entry: dict[str, Any]) -> dict[str, Any]:
@@ -362,8 +348,8 @@ def _summary(entry: dict[str, Any]) -> dict[str, Any]:
     return {"name": entry["name"], "repeats": len(runs), **rates}
 
 
-def _tasks(arguments: Any) -> Sequence[tuple[str, Any, int, int]]:
-    tasks = []
+def _tasks(arguments: Any) -> Sequence[Task]:
+    tasks = list[Task]()
     for section, settings, usual, batch in (
         ("level", SETTINGS, LEVEL_REPEATS, BATCH),
         ("power", SHIFTS, POWER_REPEATS, POWER_BATCH),
@@ -377,7 +363,7 @@ def _tasks(arguments: Any) -> Sequence[tuple[str, Any, int, int]]:
             for i in range(0, repeats, batch):
                 seed = arguments.seeds + i // batch
                 tasks.append((section, setting, seed, min(batch, repeats - i)))
-    return tasks
+    return sorted(tasks, key=lambda task: task[2])
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 import ckm
-from benchmarks.cells import Clock
 from benchmarks.harness import Target, options, peer, report, show
+from benchmarks.sections import Clock
 
 COLUMNS = 128
 LATENT = 16  # dimensions that vectors vary in, beside a little noise

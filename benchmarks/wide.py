@@ -28,18 +28,16 @@ from sklearn.metrics import adjusted_rand_score
 
 import ckm
 from benchmarks import mnist
-from benchmarks.cells import Clock
 from benchmarks.embeddings import KINDS, Wide, embeddings, texts
 from benchmarks.harness import (
     Target,
     console,
-    mnist_option,
     options,
     peer,
     report,
-    sections_option,
     show,
 )
+from benchmarks.sections import Clock, run_sections
 
 # Points per centroid that faiss samples by default.
 FAISS_SAMPLE = 256
@@ -357,28 +355,12 @@ SECTIONS = {
 }
 
 
-def parse() -> argparse.Namespace:
+def main() -> None:
     parser = options("Measure wide data against its rivals.", first_seed=100)
-    mnist_option(parser)
-    sections_option(parser, tuple(SECTIONS))
     parser.add_argument("--count", type=int, default=3, help="the number of seeds")
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of made embeddings")
     parser.add_argument("--folder", help="where files are written (default: a temporary folder)")
-    parser.add_argument(
-        "--clock",
-        choices=("wall", "cpu"),
-        default="wall",
-        help="seconds on the wall with every core, or processor seconds of one thread",
-    )
-    return parser.parse_args()
-
-
-def main() -> None:
-    arguments = parse()
-    mnist.name_source(arguments.mnist)
-    clock = Clock(arguments.clock)
-    for name in arguments.sections:
-        SECTIONS[name](arguments, clock)
+    run_sections(parser, SECTIONS)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,10 @@ integers modulo 2**64 with one mask per pair of parties: one of the two adds it,
 it, so that masks cancel in the total and hide everything else. One party is killed in the middle;
 those that stay reveal the masks that they shared with it.
 
-This protects against a server and parties that follow the protocol and look at all they see. A
-server that lies about who dropped out, or that changes keys on their way, needs a protocol with
-signatures and two layers of masks (Bonawitz and others, 2017).
+This protects against a server and parties that follow the protocol and look at all they see. The
+server throws away, unread, what comes from a party after it was said to be gone. Against a server
+that lies about who is gone, or changes keys on their way, use a protocol with signatures and two
+layers of masks (Bonawitz and others, 2017).
 """
 
 import hashlib
@@ -20,15 +21,10 @@ from pathlib import Path
 import numpy as np
 
 import ckm
-from ckm._core.accounting import rho_of
-from ckm._privacy.discrete_gaussian import discrete_gaussian
-from ckm._privacy.shares import share_variance
 
 PARTIES = 4
 MISSING = 2  # one may drop out, and another tell everyone its noise
 KILLED = 2
-EPSILON = 1.0
-DELTA = 1e-6
 
 # The 2048-bit group of RFC 3526, for keys that pairs of parties agree on.
 PRIME = int(
@@ -70,10 +66,9 @@ def rows_of(party: int) -> np.ndarray:
     return mixture.rows[party::PARTIES]
 
 
-def noise_variance(numbers: int) -> int:
-    """The variance of a party's noise on each sum."""
-    squared_sensitivity = 2**44 * (numbers // 2) * 1_000_003 // 1_000_000
-    return share_variance(rho_of(EPSILON, DELTA), squared_sensitivity, numbers, PARTIES, MISSING)
+def agreement(design: str | Path) -> ckm.SharedRelease:
+    """What all parties and the server know."""
+    return ckm.SharedRelease(ckm.load(design), 1.0, 1e-6, n_parties=PARTIES, n_missing=MISSING)
 
 
 def take_part(party: int, design: str) -> None:
@@ -87,14 +82,14 @@ def take_part(party: int, design: str) -> None:
         if other != party
     }
 
-    sums = ckm.sketch(rows_of(party), like=design).tally.sums.ravel()
-    noisy = sums + discrete_gaussian(noise_variance(sums.size), sums.size)
-    masked = noisy.view(np.uint64).copy()
+    own = ckm.sketch(rows_of(party), like=design)
+    masked = agreement(design).noised(own).view(np.uint64)
     for other, seed in seeds.items():
-        masked += signed_mask(seed, sums.size, party, other)
+        masked += signed_mask(seed, masked.size, party, other)
     print(masked.tobytes().hex(), flush=True)
 
     gone = [int(other) for other in input().split()]
+    assert len(gone) <= MISSING, "the total of so few would have too little noise"
     print(" ".join(seeds[other].hex() for other in gone), flush=True)
 
 
@@ -133,8 +128,6 @@ def aggregate(design: Path) -> tuple[np.ndarray, list[int]]:
     answers = {party.number: party.hear() for party in parties}
     gone = [number for number, answer in answers.items() if not answer]
     staying = [party for party in parties if party.number not in gone]
-    if len(gone) > MISSING:
-        raise SystemExit("Too many parties are gone: their total would have too little noise.")
     # Sums of unsigned integers wrap around: modulo 2**64.
     total = sum(np.frombuffer(bytes.fromhex(answers[p.number]), np.uint64) for p in staying)
     for party in staying:
@@ -143,24 +136,27 @@ def aggregate(design: Path) -> tuple[np.ndarray, list[int]]:
             total -= signed_mask(bytes.fromhex(seed), len(total), party.number, other)
     for party in parties:
         party.end()
-    return total.view(np.int64), [party.number for party in staying]
+    return total, [party.number for party in staying]
 
 
 def main() -> None:
     """The server, and a check that a real server could not make."""
     with tempfile.TemporaryDirectory() as folder:
         design = Path(folder, "design.ckm")
-        frequencies = ckm.draw_frequencies(200, 3, seed=0)
-        ckm.Sketch.empty(frequencies).save(design)
+        bounds = ([-40, -40, -40], [40, 40, 40])
+        ckm.public_frequencies(bounds, n_clusters=4, sketch_size=200).save(design)
         total, staying = aggregate(design)
-        print(f"Parties {staying} of {PARTIES} stayed; the total has {total.size} sums.")
-
+        private = agreement(design).result(total, len(staying))
         exact = ckm.sketch(np.vstack([rows_of(party) for party in staying]), like=design)
-    noise = total - exact.tally.sums.ravel()
-    sigma = noise_variance(total.size) ** 0.5 * len(staying) ** 0.5
-    print(f"Its noise is {noise.std() / sigma:.2f} of what was to be added,")
-    print(f"or {noise.std() * 2.0**-22 / exact.count:.4f} per row.")
-    assert 0.85 < noise.std() / sigma < 1.15
+
+    print(f"Parties {staying} of {PARTIES} stayed: about {private.count:,} rows,")
+    print(f"epsilon = {private.release.budget.epsilon}, and these centroids:")
+    print(ckm.decode(private, 4, random_state=0).centroids.round(1))
+
+    noise = private.release.sums - exact.tally.sums
+    share = noise.std() / private.release.variance**0.5
+    print(f"The noise on the sums is {share:.2f} times what it should be.")
+    assert 0.85 < share < 1.15
 
 
 if __name__ == "__main__":

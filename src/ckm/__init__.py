@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ckm._decoding.solution import Solution
     from ckm._privacy.public import public_frequencies
     from ckm._privacy.releasing import release
+    from ckm._privacy.shared import SharedRelease
     from ckm._sketching.api import sketch
     from ckm._sketching.stream import Sketcher
     from ckm.estimators import CompressiveKMeans
@@ -53,6 +54,7 @@ _HOMES = {
     "Monitor": "ckm._analysis.monitor",
     "MonitorStatus": "ckm._analysis.change",
     "KCurve": "ckm._analysis.k_curve",
+    "SharedRelease": "ckm._privacy.shared",
     "Sketch": "ckm._core.sketch",
     "Sketcher": "ckm._sketching.stream",
     "Solution": "ckm._decoding.solution",
@@ -97,6 +99,7 @@ __all__ = [  # noqa: RUF022  (in the order in which users need them)
     "draw_frequencies",
     "public_frequencies",
     "release",
+    "SharedRelease",
     "datasets",
     "errors",
 ]
@@ -112,4 +115,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, "__version__"])

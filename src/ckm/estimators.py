@@ -15,7 +15,9 @@ from sklearn.base import (
 
 from ckm._core.defaults import DEFAULT_DISTRIBUTION, DEFAULT_MAX_CLUSTERS, DEFAULT_POOL
 from ckm._core.sketch import Sketch
+from ckm._decoding.numbering import as_centroids
 from ckm._decoding.solution import Solution
+from ckm._kmeans.lloyd import MAX_ITERATIONS
 from ckm._sklearn.fitting import (
     FittedAttribute,
     SketchedEstimator,
@@ -24,7 +26,7 @@ from ckm._sklearn.fitting import (
     require_metric,
 )
 from ckm._sklearn.rows import open_rereadable, validate_rows
-from ckm._util.arrays import Array, FloatArray
+from ckm._util.arrays import Array, FloatArray, read_only
 from ckm._util.checks import EUCLIDEAN
 from ckm._util.random import RandomState
 from ckm.errors import ParameterError
@@ -82,12 +84,21 @@ class CompressiveKMeans(
     decoder : {"auto", "density", "clompr"}, default="auto"
         The decoding algorithm: "density" (also "auto") aims at a small SSE, "clompr" is Algorithm 1
         of the paper.
-    init : {"auto", "range", "sample", "k++"}, default="auto"
+    init : str, array (n_clusters, n_features), Solution or callable, default="auto"
         Where the searches of the decoder start: "range" at random points in the range of the data,
-        "sample" at sampled rows, "k++" at sampled rows far from the centroids found so far; "auto"
-        uses sampled rows if there are any.
-    n_init : int, default=1
-        The number of decodings from different starts, of which the best is kept.
+        "sample" or "random" at sampled rows, "k++" or "k-means++" at sampled rows far from the
+        centroids found so far; "auto" uses sampled rows if there are any. Centroids that are given,
+        as an array or as an earlier solution, are where k-means on the recovered measure starts,
+        and clusters are numbered as these: give those of yesterday, and clusters keep their
+        numbers. A search replaces them only if its SSE is lower by 0.1 %. A callable takes
+        ``(X, n_clusters, random_state)`` and returns such an array; it is called with the rows of
+        `fit` or of the first `partial_fit`, which must be in memory.
+    n_init : int or "auto", default=1
+        The number of decodings from different starts, of which the best is kept; one if centroids
+        are given. "auto" is 10 for `init="random"`, "sample" or a callable, else 1.
+    max_iter : int, default=300
+        The largest number of iterations of each run of k-means on the recovered measure, or on the
+        rows themselves if the pool holds all of them.
     cells : "auto" or int, default="auto"
         The number of anchors around which rows are counted and summed in the same pass, by which
         centroids are placed; "auto" is 16 per cluster (none on a GPU without Triton), 0 decodes
@@ -117,7 +128,8 @@ class CompressiveKMeans(
     Attributes
     ----------
     cluster_centers_ : array of shape (n_clusters, n_features)
-        The centroids.
+        The centroids, in descending order of their decoded weights (those of equal weight by their
+        coordinates), or numbered as the ones that `init` gives.
     weights_ : array of shape (n_clusters,)
         The share of each cluster; they sum to one.
     solution_ : Solution
@@ -168,8 +180,9 @@ class CompressiveKMeans(
         projection: Any = "auto",
         metric: str = EUCLIDEAN,
         decoder: str = "auto",
-        init: str = "auto",
-        n_init: int = 1,
+        init: Any = "auto",
+        n_init: int | str = 1,
+        max_iter: int = MAX_ITERATIONS,
         cells: int | str = "auto",
         pool: int = DEFAULT_POOL,
         polish: int = 0,
@@ -189,6 +202,7 @@ class CompressiveKMeans(
         self.decoder = decoder
         self.init = init
         self.n_init = n_init
+        self.max_iter = max_iter
         self.cells = cells
         self.pool = pool
         self.polish = polish
@@ -243,11 +257,11 @@ class CompressiveKMeans(
         model = cls(n_clusters=n_clusters, **({"metric": metric} | parameters))
         require_metric(model.metric, metric)
         check_polish(model.polish, is_rereadable=False)
-        model._start(sketch.frequencies.origin.dtype)
-        model._store(sketch)
         model.n_features_in_ = sketch.frequencies.n_features
         if sketch.columns is not None:
             model.feature_names_in_ = np.array(sketch.columns, dtype=object)
+        model._start(sketch.frequencies.origin.dtype, None)
+        model._store(sketch)
         model._decode()
         return model
 
@@ -281,11 +295,12 @@ class CompressiveKMeans(
         self._reset()
         rows = validate_rows(self, X, sample_weight, reset=True)
         check_parameters(self, rows)
-        self._start(rows.dtype)
+        self._start(rows.dtype, rows)
         self._sketch_rows(rows)
-        self._decode(rows.source.device)
+        self._decode(rows.source.device, warn=False)
         self._pool = None
         self._polish_and_label(rows)
+        self._warn_after_fit()
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
@@ -416,8 +431,22 @@ class CompressiveKMeans(
 
     @property
     def cluster_centers_(self) -> Array:
-        """The centroids, of shape (n_clusters, n_features), in the precision of the data."""
+        """The centroids, of shape (n_clusters, n_features), in the precision of the data.
+
+        They can be replaced by others of the same shape, by which rows are then labelled.
+        """
         return self._rounded_centroids()
+
+    @cluster_centers_.setter
+    def cluster_centers_(self, values: Any) -> None:
+        with self._lock:
+            centres, weights = self._centroids_and_weights
+            given = as_centroids(values, "cluster_centers_")
+            if given.shape != centres.shape:
+                raise ParameterError(
+                    f"cluster_centers_ has the shape {centres.shape}; got {given.shape}."
+                )
+            self._polished = (read_only(given, self._dtype), weights)
 
     @property
     def weights_(self) -> FloatArray:

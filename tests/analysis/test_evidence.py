@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 import ckm
-from ckm._analysis.evidence import Chance, _Misfit
-from ckm._analysis.one_shape import OneShapeMixture, fit_components, one_component
+from ckm._analysis.evidence import Chance
+from ckm._analysis.fitting import FittedPoint
+from ckm._analysis.one_shape import (
+    OneShapeMixture,
+    fit_components,
+    one_component,
+    tied_components,
+)
 from ckm._analysis.verdict import Explanation, judge
 from ckm._decoding.gaussians import GaussianMeasure
 from ckm._decoding.problem import Problem
@@ -49,35 +55,38 @@ def test_the_misfit_of_the_truth_is_chance() -> None:
     found = []
     for seed in range(40):
         problem = Problem.of(ckm.sketch(_rows(seed), like=_design()))
-        found.append(Chance.of(problem, truth, N).misfit(truth))
+        found.append(Chance.of(problem, truth, N).explain(truth).misfit)
     error = np.std(found) / np.sqrt(len(found))
     assert np.mean(found) == pytest.approx(chance.expected, abs=4 * error)
     # A chi-square law has twice its mean as variance; the ridge takes some of it away.
     assert np.var(found) < 4 * chance.expected
 
 
-def test_the_misfit_has_its_gradient() -> None:
+def test_the_residual_has_its_derivatives() -> None:
     problem = Problem.of(_design())
-    start = _true_components(problem)
-    cost = _Misfit(Chance.of(problem, start, N), start)
-    x = cost.pack(start) + 0.01 * np.random.default_rng(0).standard_normal(K * 4)
-    gradient = cost(x)[1]
-    for i in range(len(x)):
-        step = np.zeros(len(x))
-        step[i] = 1e-6
-        slope = (cost(x + step)[0] - cost(x - step)[0]) / 2e-6
-        assert gradient[i] == pytest.approx(slope, rel=1e-4, abs=1e-4 * np.abs(gradient).max())
+    truth = _true_components(problem)
+    target = Chance.of(problem, truth, N).target
+    C = truth.means @ truth.root.T
+    start = FittedPoint(target, tied_components(problem, C, truth.shares, 1.1 * truth.widths))
+    derivatives = start.derivatives() @ target.whitening
+    steps = 1e-5 * np.eye(len(derivatives))
+    for step, expected in zip(steps, derivatives, strict=True):
+        there = FittedPoint(target, start.moved(step)).whitened
+        back = FittedPoint(target, start.moved(-step)).whitened
+        assert np.allclose((back - there) / 2e-5, expected, atol=1e-4 * np.abs(derivatives).max())
 
 
-def test_a_descent_lowers_the_misfit_to_chance() -> None:
+def test_a_fit_lowers_the_misfit_to_chance() -> None:
     problem = Problem.of(_design())
     truth = _true_components(problem)
     moved = OneShapeMixture(truth.means + 0.3, truth.shares, 1.3 * truth.widths, truth.root)
     chance = Chance.of(problem, truth, N)
-    assert chance.misfit(moved) > 5 * chance.expected
-    found, misfit = chance.improve(moved)
-    assert misfit < 1.2 * chance.expected
-    assert np.allclose(found.means, truth.means, atol=0.2)
+    start = chance.explain(moved)
+    assert start.misfit > 5 * chance.expected
+    found = chance.improve(start)
+    assert found.misfit < 1.2 * chance.expected
+    C = found.components.means @ found.components.root.T
+    assert np.allclose(C, truth.means @ truth.root.T, atol=0.2)
 
 
 def test_a_fit_that_starts_at_the_truth_stays_there() -> None:
@@ -88,10 +97,10 @@ def test_a_fit_that_starts_at_the_truth_stays_there() -> None:
     C = truth.means @ truth.root.T
     start = fit_components(problem, measure, C, np.full(K, 1 / K))
     chance = Chance.of(problem, start, N)
-    found, misfit = chance.improve(start)
-    assert misfit <= chance.misfit(start)
-    assert misfit < 2 * chance.expected
-    assert np.allclose(found.means @ found.root.T, C, atol=0.3)
+    found = chance.improve(chance.explain(start))
+    assert found.misfit <= chance.explain(start).misfit
+    assert found.misfit < 2 * chance.expected
+    assert np.allclose(found.components.means @ found.components.root.T, C, atol=0.3)
 
 
 def problem_rows(problem: Problem) -> np.ndarray:

@@ -351,7 +351,7 @@ def test_no_code_runs_on_load(tmp_path: Path) -> None:
 def test_a_file_of_a_later_version_asks_for_an_upgrade() -> None:
     message = refused(forge(DATA, {"version": 6, "new": "thing"}))
     assert "file format 6" in message
-    assert "reads up to 4" in message
+    assert "reads up to 5" in message
     assert "pip install -U compressive-kmeans" in message
 
 

@@ -62,6 +62,7 @@ def test_centroids_are_a_rounded_table_at_a_terminal(clusters: np.ndarray) -> No
         assert all(f"{x:.4g}" in text for x in centroid)
 
 
+@pytest.mark.filterwarnings("ignore::ckm.errors.ClustersWarning")
 def test_a_terminal_shows_the_first_coordinates_and_says_so(wide: np.ndarray) -> None:
     s = ckm.sketch(wide, sketch_size=400, random_state=0)
     text = at_terminal(tables.show_solution, ckm.decode(s, 2, random_state=0))

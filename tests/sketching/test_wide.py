@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.metrics import adjusted_rand_score
 
 import ckm
 from ckm._core.projection import Projection
 from ckm._core.storage import deserialise, serialise
 from ckm._kernels.cpu.projecting import Projector
+from ckm._util.sparse import SparseRows
 from ckm.errors import MismatchError, NonFiniteError, ParameterError, SketchFileError
 
 N = 600
@@ -192,9 +194,9 @@ def test_rows_that_vary_across_the_axes_are_noticed() -> None:
     assert ckm.decode(like, 4, random_state=0).status == "ok"
     moved = constant.copy()
     moved[::2, 3] = 100
-    found = ckm.decode(ckm.sketch(moved, like=like), 4, random_state=0)
+    with pytest.warns(ckm.errors.ClustersWarning, match="axes that rows were projected to"):
+        found = ckm.decode(ckm.sketch(moved, like=like), 4, random_state=0)
     assert found.status == "other-axes"
-    assert "axes that rows were projected to" in found.message
 
 
 def test_sorted_files_are_sampled_all_over(tmp_path: Path) -> None:
@@ -242,3 +244,46 @@ def test_rounded_projections_can_be_subtracted_although_bounds_differ_in_the_las
     exact = replace(rounded, sums=part.sums)
     with pytest.raises(MismatchError):
         whole - exact
+
+
+def test_more_columns_than_axes_can_have_are_projected_by_signs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ckm._sketching.axes.MAX_ENTRIES", 2**14)
+    rng = np.random.default_rng(0)
+    n = 3000
+    labels = rng.integers(3, size=600)
+    # 30 words of a text, 20 of them out of the 40 of its topic.
+    topics = rng.integers(n, size=(3, 40))
+    words = rng.integers(n, size=(600, 30))
+    words[:, :20] = topics[labels[:, None], rng.integers(40, size=(600, 20))]
+    rows = np.repeat(np.arange(600), 30)
+    X = sparse.csr_array((np.ones(words.size, np.float32), (rows, words.ravel())), (600, n))
+    X.sum_duplicates()
+    s = ckm.sketch(X, n_clusters=3, random_state=0)
+    projection = s.frequencies.projection
+    assert projection is not None
+    assert projection.is_signed
+    assert projection.d == 128
+    first = ckm.sketch(X[:250], like=s)
+    assert (first + ckm.sketch(X[250:], like=s)).z.tobytes() == s.z.tobytes()
+    s.save(tmp_path / "signs.ckm")
+    assert ckm.load(tmp_path / "signs.ckm") == s
+    with pytest.raises(MismatchError):
+        _ = s + ckm.sketch(X, n_clusters=3, random_state=1)
+    C = ckm.decode(s, 3, random_state=0).centroids
+    assert np.allclose(projection.reduce(projection.lift(np.eye(128)[:2])), np.eye(128)[:2])
+    found = np.asarray((X @ C.T) - (C**2).sum(axis=1) / 2).argmax(axis=1)
+    assert adjusted_rand_score(labels, found) > 0.95
+
+
+def test_signs_are_the_specified_operations_of_their_matrix() -> None:
+    rng = np.random.default_rng(0)
+    signed = Projection.random(5, 40, rng)
+    dense = Projection(signed.coefficients)
+    X = rng.normal(size=(30, 40)) * (rng.random((30, 40)) < 0.5)
+    for rows in (X, SparseRows.of(sparse.csr_array(X))):
+        assert Projector(signed)(rows).tobytes() == Projector(dense)(rows).tobytes()
+    assert np.allclose(signed.lift(np.eye(5)), dense.lift(np.eye(5)))
+    assert np.allclose(signed.gram, dense.gram)
+    assert signed.fingerprint != dense.fingerprint

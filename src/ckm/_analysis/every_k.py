@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ckm._analysis.evidence import Chance
+from ckm._analysis.evidence import Chance, explain_every_number
 from ckm._analysis.k_curve import KCurve, Solutions
 from ckm._analysis.one_shape import fit_components, one_component
 from ckm._analysis.stability import measure_stability
@@ -264,14 +264,7 @@ class _Curve:
         starts = [one_component(problem)]
         for C, shares, _ in self.placements[1:]:
             starts.append(fit_components(problem, measure, C, shares))
-        chance = Chance.of(problem, starts[-1], size)
-        found = []
-        for K, start in enumerate(starts, 1):
-            components, misfit = chance.improve(start)
-            p = chance.parameters(K)
-            expected = max(chance.expected - p, 1.0)
-            found.append(Explanation(components, misfit, expected, misfit + p * np.log(size)))
-        return found
+        return explain_every_number(Chance.of(problem, starts[-1], size), starts)
 
 
 def _some(points: FloatArray) -> Weighted:

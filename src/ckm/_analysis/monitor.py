@@ -1,7 +1,6 @@
 """`Monitor`: a stream watched for change."""
 
 import copy
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from os import PathLike
@@ -11,6 +10,12 @@ import numpy as np
 
 from ckm._analysis import monitor_file
 from ckm._analysis.change import MonitorStatus
+from ckm._analysis.monitor_checks import (
+    check_choice,
+    check_run_length,
+    check_width,
+    require_unweighted,
+)
 from ckm._analysis.monitor_file import NamedBatch, SavedMonitor
 from ckm._analysis.watching import BATCHES, CONTINUE, RESTART, ROWS, Watch, WatchOptions
 from ckm._core.defaults import (
@@ -25,15 +30,13 @@ from ckm._messages import Argument
 from ckm._sketching.choose import check_agreement, resolve_like
 from ckm._sketching.options import SketchOptions
 from ckm._sketching.stream import require_usable
-from ckm._sources import ColumnRequest, Source, open_rows
+from ckm._sources import ColumnRequest, open_rows
 from ckm._util.arrays import FloatArray
 from ckm._util.checks import EUCLIDEAN, check_nan_policy, check_whole_number
 from ckm._util.random import RandomState, seed_of
-from ckm.errors import DataError, ParameterError
+from ckm.errors import ParameterError
 
 MIN_REFERENCE = 100
-MIN_RUN_BLOCKS = 10
-MAX_RUN_LENGTH = 1e15
 
 
 class Monitor:
@@ -150,16 +153,16 @@ class Monitor:
             check_agreement(model, sketch)
         options = WatchOptions(
             check_whole_number(reference, "reference", MIN_REFERENCE),
-            _check_run_length(run_length, check_whole_number(block, "block", 1)),
+            check_run_length(run_length, check_whole_number(block, "block", 1)),
             check_whole_number(block, "block", 1),
-            _check_choice(dependence, "dependence", (ROWS, BATCHES)),
-            _check_choice(on_change, "on_change", (RESTART, CONTINUE)),
+            check_choice(dependence, "dependence", (ROWS, BATCHES)),
+            check_choice(on_change, "on_change", (RESTART, CONTINUE)),
             sketch,
             seed_of(random_state),
         )
         self._watch = Watch(options)
         if model is not None:
-            _require_unweighted(model)
+            require_unweighted(model)
             self._watch.frequencies = model.frequencies
             self._watch.columns = model.columns or ()
             self._watch.base = model.tally if model.count else None
@@ -234,7 +237,7 @@ class Monitor:
         if like is not None and watch.rows:
             request = request._replace(like_name="the first batch")
         source = open_rows(batch, request, None, self._nan)
-        _check_width(watch, source)
+        check_width(watch, source)
         if watch.columns is None:
             watch.columns = source.columns or ()
         start = watch.rows
@@ -395,52 +398,3 @@ def place_of(row: int, batches: Sequence[NamedBatch]) -> str:
         if start <= row < start + count:
             return f"{name}, row {row - start:,}"
     return ""
-
-
-def _check_run_length(run_length: Any, block: int) -> float:
-    try:
-        number = math.nan if isinstance(run_length, (str, bytes, bool)) else float(run_length)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not MIN_RUN_BLOCKS * block <= number <= MAX_RUN_LENGTH:
-        raise ParameterError(
-            Argument("run_length"),
-            f" must be a number of rows from {MIN_RUN_BLOCKS * block:,} ({MIN_RUN_BLOCKS} blocks) "
-            f"to {MAX_RUN_LENGTH:g}; got {run_length!r}.",
-        )
-    return number
-
-
-def _check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
-    if not isinstance(value, str) or value not in choices:
-        raise ParameterError(
-            Argument(name), f" must be {' or '.join(map(repr, choices))}; got {value!r}."
-        )
-    return value
-
-
-def _require_unweighted(model: Sketch) -> None:
-    """Refuse weighted and decayed rows: how much chance moves their mean is not known."""
-    size = model.tally.effective_size
-    if model.weight != model.count or size != model.count:
-        raise ParameterError(
-            "The sketch given as ",
-            Argument("like", ...),
-            f" has {model.count:,} rows of weight {model.weight:.6g}, and a monitor compares rows "
-            "of weight one; sketch them without weights, or give only its frequencies.",
-        )
-
-
-def _check_width(watch: Watch, source: Source) -> None:
-    """Refuse another number of columns than before, or too many for the size of the sketch."""
-    n = source.n_features
-    before = None if watch.frequencies is None else watch.frequencies.n_features
-    if watch.head:
-        before = int(watch.head[0].shape[1])
-    if before is None:
-        watch.options.sketch.check(n)
-    elif n != before:
-        raise DataError(
-            f"This batch has {n} columns where those before had {before}; "
-            "give batches of one width."
-        )

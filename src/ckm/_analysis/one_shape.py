@@ -22,10 +22,10 @@ _MIN_SHAPE = 1e-3
 # Least and largest width of a component, in multiples of W.
 MIN_WIDTH = 1e-3
 MAX_WIDTH = 50.0
-# Rounds of expectation-maximisation, after each of which W is computed anew, and steps of each: a
-# descent follows. With one round, overlapping clusters keep the narrow shape that k-means leaves.
+# Rounds of expectation-maximisation, after each of which W is computed anew, and steps of each.
+# With one round, overlapping clusters keep the narrow shape that k-means leaves.
 _ROUNDS = 2
-_STEPS = 8
+_STEPS = 4
 # Points on the way from one component to another at which the density is compared.
 _WAY_POINTS = 9
 
@@ -86,10 +86,20 @@ def _connected(is_joined: BoolArray) -> IntArray:
     return np.asarray(connected_components(is_joined, directed=False)[1], np.int64)
 
 
+def tied_components(
+    problem: Problem, C: FloatArray, shares: FloatArray, widths: FloatArray
+) -> OneShapeMixture:
+    """Components with means C (K, n) in the coordinates of the problem, and the shape that these
+    leave.
+    """
+    total = max(float(shares.sum()), np.finfo(float).tiny)
+    root, inverse = _frame(problem, C, shares / total)
+    return OneShapeMixture(C @ inverse.T, shares, widths, root)
+
+
 def one_component(problem: Problem) -> OneShapeMixture:
     """One Gaussian, with the data's mean and covariance."""
-    root, inverse = _frame(problem, problem.mean[None], np.ones(1))
-    return OneShapeMixture(problem.mean[None] @ inverse.T, np.ones(1), np.ones(1), root)
+    return tied_components(problem, problem.mean[None], np.ones(1), np.ones(1))
 
 
 def fit_components(
@@ -117,7 +127,7 @@ def fit_components(
             widths = (parts * around).sum(axis=0) / mass / points.shape[1]
             widths = np.clip(widths, MIN_WIDTH, MAX_WIDTH)
         C = means @ root.T
-    return OneShapeMixture(means, shares, widths, root)
+    return tied_components(problem, C, shares, widths)
 
 
 def _responsibilities(

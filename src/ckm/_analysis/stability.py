@@ -16,6 +16,8 @@ _MEASURES = 2
 _POINTS = 400
 # Rows that a measure of cells is resampled to: with fewer, small clusters are missed by chance.
 _RESAMPLED_ROWS = 1000
+# Iterations of k-means on another measure: labels hardly change after these.
+_ITERATIONS = 10
 
 
 def measure_stability(
@@ -29,6 +31,9 @@ def measure_stability(
     """
     judged = _points(_some(recovered.few))
     others = [_points(other) for other in _other_measures(recovered, rng)]
+    # The first K of more seeds are seeds for K clusters.
+    most = min(max(map(len, centroids)), *map(len, others))
+    seeds = [kmeans_plus_plus(other, most, rng, default_trials(most)) for other in others]
     found = []
     for C in centroids:
         K = len(C)
@@ -37,9 +42,8 @@ def measure_stability(
             continue
         own = judged.nearest(C)[0]
         shares = []
-        for other in others:
-            seeds = kmeans_plus_plus(other, K, rng, default_trials(K))
-            moved = lloyd(other, seeds, tolerance=1e-3, max_iterations=30).centroids
+        for other, start in zip(others, seeds, strict=True):
+            moved = lloyd(other, start[:K], tolerance=1e-3, max_iterations=_ITERATIONS).centroids
             shares.append(_agreement(own, judged.nearest(moved)[0], judged.weights, K))
         found.append(float(np.mean(shares)))
     return np.array(found)

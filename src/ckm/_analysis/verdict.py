@@ -8,6 +8,7 @@ groups is an answer where all of them are far apart. Everything else is no clear
 """
 
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
@@ -72,6 +73,15 @@ class Explanation:
         return bool(self.misfit <= self.expected + spread + _TOLERANCE * self.expected)
 
     @property
+    def rank(self) -> tuple[bool, float]:
+        """What explanations are sorted by, the best first.
+
+        Numbers that explain the sketch come first, also where others need so many fewer parameters
+        that the criterion prefers them: with few rows in many columns it does.
+        """
+        return (not self.is_chance, self.criterion)
+
+    @property
     def distinct_number(self) -> int:
         """The number of components once those with about the same centre are one."""
         return int(self.components.close_groups(_MIN_GAP).max()) + 1
@@ -101,12 +111,8 @@ class Verdict:
 
 
 def judge(explained: list[Explanation]) -> Verdict:
-    """The number of clusters that these explanations, for K = 1, 2, ..., speak for.
-
-    Numbers that explain the sketch come first, also where others need so many fewer parameters
-    that the criterion prefers them: with few rows in many columns it does.
-    """
-    order = sorted(explained, key=lambda one: (not one.is_chance, one.criterion))
+    """The number of clusters that these explanations, for K = 1, 2, ..., speak for."""
+    order = sorted(explained, key=attrgetter("rank"))
     best = order[0]
     if not best.is_chance:
         return _judge_unexplained(best, explained)
@@ -123,19 +129,24 @@ def _judge_explained(best: Explanation, second: int | None) -> Verdict:
     if distinct == K and peaks >= _MIN_PEAKS * K:
         apart = "each is apart from the others" if peaks == K else "most are apart from the others"
         return Verdict(K, second, f"{explains}, and {apart}.")
-    if distinct == peaks == best.group_number(_APART) > 1:
+    if distinct == peaks == group_count(best) > 1:
         reason = f"{explains}; some have the same centre, and {peaks} groups are clearly apart."
         return Verdict(peaks, K, reason)
     parts = "all of them overlap" if peaks == 1 else f"only {peaks} groups are apart"
     return Verdict(None, K, f"No clear number of clusters: {explains}, but {parts}.")
 
 
+def group_count(one: Explanation) -> int:
+    """The number of groups of components that are clearly apart."""
+    return one.group_number(_APART)
+
+
 def _judge_unexplained(best: Explanation, explained: list[Explanation]) -> Verdict:
-    groups = best.group_number(_APART)
+    groups = group_count(best)
     # The groups must be what that many components find, too.
     alone = explained[groups - 1]
     is_alike = alone.residual <= _MAX_EXCESS * best.residual
-    if groups > 1 and is_alike and alone.group_number(_APART) == groups:
+    if groups > 1 and is_alike and group_count(alone) == groups:
         reason = f"{groups} groups are clearly apart, though they are no Gaussians of one shape."
         return Verdict(groups, None, reason)
     return Verdict(

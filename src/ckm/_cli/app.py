@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import ckm
-from ckm._cli import commands, compare, curve, mixture, monitor, privacy
+from ckm._cli import commands, compare, curve, mixture, monitor, privacy, windows
 from ckm._cli.errors import ReportingGroup
 from ckm._cli.options import with_option_groups
 from ckm._cli.streams import say
@@ -67,8 +67,17 @@ _COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
         "ckm merge monday.ckm tuesday.ckm -o week.ckm",
         "ckm merge parts/*.ckm -o all.ckm",
     ),
+    windows.subtract: (
+        "ckm subtract week.ckm monday.ckm -o rest.ckm",
+        "ckm subtract all.ckm withdrawn/*.ckm -o kept.ckm",
+    ),
+    windows.window: (
+        "ckm window 'days/*.ckm' --last 7 -o week.ckm",
+        "ckm window mon.ckm tue.ckm wed.ckm --last 2 -o two-days.ckm",
+    ),
     commands.decode: (
         "ckm decode data.ckm -k 10 -o centroids.csv",
+        "ckm decode today.ckm -k 10 --match yesterday.csv -o today.csv",
         "ckm decode data.ckm -k 12 --n-init 5 --init range",
         "for k in 5 10 20; do ckm decode data.ckm -k $k --json | jq .cost; done",
     ),

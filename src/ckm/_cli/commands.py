@@ -45,13 +45,14 @@ def fit(
     """
     from ckm._cli import centroids, steps
     from ckm._cli import files as file
+    from ckm._cli.earlier import earlier_inputs, read_earlier
 
     steps.check_decoding(decoding, has_rows=pool > 0)
     sketching = steps.sketching_arguments(frequencies, compute, report)
     steps.check_rows(rows)
     inputs = file.find_inputs(files)
     file.check_files(
-        [*map(file.Input, inputs)],
+        [*map(file.Input, inputs), *earlier_inputs(decoding)],
         [
             file.Output(output, file.CENTROIDS),
             file.Output(save_sketch, file.SKETCHES, "--save-sketch"),
@@ -66,6 +67,7 @@ def fit(
     is_open = clusters == AUTO
     K = 1 if is_open else int(clusters)
     steps.check_row_count(source.n_rows, K, inputs)
+    earlier = read_earlier(decoding, source.columns, source.n_features, None if is_open else K)
     sized_for = max_clusters if is_open else K
     s = ckm.sketch(source, n_clusters=sized_for, pool=pool, **sketching)
     steps.check_row_count(s.count, K, inputs)
@@ -75,7 +77,7 @@ def fit(
     facts = steps.facts_of(s, compute)
     if is_open:
         K, facts["auto"] = choose_clusters(s, max_clusters, compute, report)
-    solution = steps.decode(s, K, decoding, compute, report)
+    solution = steps.decode(s, K, decoding, earlier, compute, report)
     if polish or sse:
         solution, scores = steps.polish_and_score(source, solution, polish, compute, report)
         facts |= scores
@@ -192,19 +194,23 @@ def decode(
 ) -> None:
     """Find K centroids from a sketch alone, for any K.
 
-    Without -o the centroids are printed: a table at a terminal, CSV in a pipe.
+    Without -o the centroids are printed: a table at a terminal, CSV in a pipe. Clusters are
+    numbered in descending order of their weights; with --match, as those of an earlier file.
     """
     from ckm._cli import centroids, steps
     from ckm._cli import files as file
+    from ckm._cli.earlier import earlier_inputs, read_earlier
 
     steps.check_compute(compute.jobs, compute.device)
-    file.check_files([file.Input(sketch)], [file.Output(output, file.CENTROIDS)])
+    inputs = [file.Input(sketch), *earlier_inputs(decoding)]
+    file.check_files(inputs, [file.Output(output, file.CENTROIDS)])
     s = ckm.load(sketch)
     steps.check_decoding(decoding, has_rows=s.pool is not None)
     measure = centroids.Measure(s.frequencies.column_units is not None, s.frequencies.metric)
     centroids.require_space_for_measure(output, measure, report.json)
     centroids.require_space_for_names(s.columns, output, report.json)
-    solution = steps.decode(s, clusters, decoding, compute, report)
+    earlier = read_earlier(decoding, s.columns, s.frequencies.n_features, clusters)
+    solution = steps.decode(s, clusters, decoding, earlier, compute, report)
     steps.deliver(solution, steps.facts_of(s, compute), output, report)
 
 

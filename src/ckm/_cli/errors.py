@@ -22,6 +22,7 @@ from ckm._util.text import visible
 from ckm.errors import CkmError
 
 _SHOWN_WARNINGS = (
+    library.ClustersWarning,
     library.ColumnsWarning,
     library.HeadWarning,
     library.MissingRowsWarning,
@@ -48,6 +49,7 @@ OPTIONS = {
     "init": "--init",
     "ledger": "--ledger",
     "like": "--like",
+    "match": "--match",
     "max_components": "--max-components",
     "max_rows_per_user": "--max-rows-per-user",
     "metric": "--metric",

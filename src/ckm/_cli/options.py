@@ -368,12 +368,29 @@ class DecodingOptions:
     ] = "auto"
     init: Annotated[
         str,
-        _value("NAME", "Where searches start: auto, range, or sample and k++ (from sampled rows)."),
+        _value(
+            "NAME|FILE",
+            (
+                "Where searches start: auto, range, sample or k++ (random and k-means++ are the "
+                "same), from sampled rows; or a file of centroids, .csv or .json."
+            ),
+            callback=_not_empty,
+        ),
     ] = "auto"
     n_init: Annotated[
         int,
         _value("N", "Number of decodings, of which the best is kept.", "--n-init", min=1),
     ] = 1
+    match: Annotated[
+        FileName | None,
+        _file(
+            "FILE",
+            (
+                "Number the clusters as the centroids in this file, .csv or .json, by least total "
+                "distance (default: by descending weight)."
+            ),
+        ),
+    ] = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,8 @@ import typer
 
 import ckm
 from ckm._cli.centroids import solution_record, write_centroids
-from ckm._cli.errors import in_options, usage_errors
+from ckm._cli.earlier import EarlierCentroids, init_file
+from ckm._cli.errors import usage_errors
 from ckm._cli.options import (
     ComputeOptions,
     DecodingOptions,
@@ -33,7 +34,6 @@ from ckm._cli.streams import say
 from ckm._core.laws import find_law
 from ckm._core.sketch import Sketch
 from ckm._decoding.api import require_rows, resolve_decoder
-from ckm._decoding.diagnosis import Status
 from ckm._decoding.solution import Solution
 from ckm._decoding.starts import require_init
 from ckm._display import tables
@@ -87,8 +87,9 @@ def check_decoding(decoding: DecodingOptions, has_rows: bool) -> None:
     """Report, before the pass over the data, what decoding would report after it."""
     with usage_errors("--decoder"):
         resolve_decoder(decoding.decoder)
-    with usage_errors("--init"):
-        require_init(decoding.init, has_rows)
+    if init_file(decoding) is None:
+        with usage_errors("--init"):
+            require_init(decoding.init, has_rows)
 
 
 def check_nan(nan: str) -> str:
@@ -330,26 +331,23 @@ def decode(
     sketch: Sketch,
     clusters: int,
     decoding: DecodingOptions,
+    earlier: EarlierCentroids,
     compute: ComputeOptions,
     report: ReportOptions,
 ) -> Solution:
     """Find centroids from a sketch, with a warning for each problem found with them."""
     with tables.show_status("Decoding", report.quiet):
-        solution = ckm.decode(
+        return ckm.decode(
             sketch,
             clusters,
             decoder=decoding.decoder,
-            init=decoding.init,
+            init=earlier.init,
             n_init=decoding.n_init,
+            match=earlier.match,
             random_state=compute.seed,
             n_jobs=compute.jobs,
             device=compute.device,
         )
-    for finding in solution.findings:
-        # `ckm.decode` itself warns of a sketch that is too small.
-        if finding.status is not Status.SMALL_SKETCH:
-            say(f"Warning: {in_options(finding.sentence)}")
-    return solution
 
 
 def label(

@@ -106,8 +106,8 @@ class BoundedSums(Frozen):
         The number of rows that were beyond the bounds. It is known to the owner of the rows, and
         is no part of a release.
     user_cap : int, optional
-        The largest number of rows that one user has, if the pass has seen to it; zero if there are
-        no rows.
+        The largest number of rows that one user has, if rows beyond were left out; zero for zero
+        rows.
     """
 
     first: IntArray
@@ -158,7 +158,17 @@ class BoundedSums(Frozen):
 
 def _joint_cap(a: BoundedSums, b: BoundedSums) -> int | None:
     """The cap of all rows: a user may have rows in both parts, up to the cap of each."""
-    # Nothing is known of rows without a cap.
+    if a.user_cap == 0:
+        return b.user_cap
+    if b.user_cap == 0:
+        return a.user_cap
+    if (a.user_cap is None) != (b.user_cap is None):
+        raise MismatchError(
+            "One of these sketches holds a limited number of rows of each user, the other any "
+            "number; sketch both with ",
+            Argument("max_rows_per_user", ..., function="ckm.sketch"),
+            ", or both without.",
+        )
     if a.user_cap is None or b.user_cap is None:
         return None
     return a.user_cap + b.user_cap

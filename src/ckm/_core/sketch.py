@@ -480,7 +480,18 @@ class Sketch(Frozen):
         return None
 
     def agreed_columns(self, other: "Sketch") -> tuple[str, ...] | None:
-        """The column names of a combination; MismatchError if the sketches cannot be combined."""
+        """The column names of a combination; MismatchError if the sketches cannot be combined.
+
+        Parameters
+        ----------
+        other : Sketch
+            The sketch to combine this one with.
+
+        Returns
+        -------
+        tuple of str or None
+            The names; None if neither sketch has any.
+        """
         mine = self.frequencies.fingerprint
         theirs = other.frequencies.fingerprint
         if mine != theirs:

@@ -43,7 +43,7 @@ SKETCH = ContainerKind(
 # The types of tensors that are not float64.
 _SUMS = ("<i8", "<f8")
 _DTYPES = {
-    "projection.axes": ("<f4",),
+    "projection.axes": ("<f4", "<i2"),
     "cells.wide": ("<i8", "<f8"),
     "cells.wide_exponents": ("<i8",),
     "turns": ("<f4",),

@@ -4,7 +4,7 @@ rows.
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,25 +17,33 @@ from ckm._core.sketch import Sketch
 from ckm._decoding.candidate import Candidate
 from ckm._decoding.clompr import by_clompr
 from ckm._decoding.density import by_density
-from ckm._decoding.diagnosis import Status, diagnose, diagnose_projection
+from ckm._decoding.diagnosis import Finding, Status, diagnose, diagnose_projection
 from ckm._decoding.lifting import lift_centroids
+from ckm._decoding.numbering import (
+    given_centroids,
+    heaviest_first,
+    numbered_as,
+    require_number,
+)
 from ckm._decoding.problem import Problem
 from ckm._decoding.row_measure import RowMeasure
 from ckm._decoding.sample import SampledRows
 from ckm._decoding.settings import DEFAULT, Settings
 from ckm._decoding.solution import Solution
+from ckm._decoding.starts import Init, is_random, resolve_n_init
 from ckm._messages import Argument, Aside
+from ckm._util.arrays import FloatArray
 from ckm._util.checks import check_whole_number
 from ckm._util.device import current_gpu, resolve_device
 from ckm._util.parallel import one_library_thread, thread_count
 from ckm._util.random import RandomState, seed_of, stream
 from ckm._util.warn import warn_user
-from ckm.errors import DataError, ParameterError, SmallSketchWarning
+from ckm.errors import ClustersWarning, DataError, ParameterError, SmallSketchWarning
 
 _log = logging.getLogger(__name__)
 
 # problem, K, init, sampled rows, random generator, threads -> what was found
-Decoder = Callable[[Problem, int, str, SampledRows | None, np.random.Generator, int], Candidate]
+Decoder = Callable[[Problem, int, Init, SampledRows | None, np.random.Generator, int], Candidate]
 
 DECODERS: dict[str, Decoder] = {"density": by_density, "clompr": by_clompr}
 
@@ -45,8 +53,9 @@ def decode(
     n_clusters: int,
     *,
     decoder: str = "auto",
-    init: str = "auto",
-    n_init: int = 1,
+    init: Any = "auto",
+    n_init: int | str = 1,
+    match: Any = None,
     random_state: RandomState = None,
     rows: ArrayLike | None = None,
     n_jobs: int | None = None,
@@ -65,13 +74,24 @@ def decode(
     decoder : {"auto", "density", "clompr"}, default="auto"
         "density", which "auto" means, recovers a measure that explains the sketch and places
         centroids on it for a small SSE. "clompr" is Algorithm 1 of the paper.
-    init : {"auto", "range", "sample", "k++"}, default="auto"
-        Where searches start. For "clompr": uniformly in the data's box; at a sampled row; at a
+    init : {"auto", "range", "sample", "k++"}, array (K, n) or Solution, default="auto"
+        Where searches start. An array, or the centroids of an earlier solution, is where k-means on
+        the recovered measure starts ("density"), or each search for a centroid ("clompr"); a search
+        replaces them only if its SSE is lower by 0.1 %, and centroids are numbered as with
+        `match`. Names, for "clompr": uniformly in the data's box; at a sampled row; at a
         sampled row, chosen with a probability proportional to its squared distance to the centroids
         so far. "auto" is "sample" if there are sampled rows, else "range". For "density": "range"
-        ignores sampled rows, the others use them if there are some.
-    n_init : int, default=1
-        The number of runs from different starts. The one with the lowest cost is kept.
+        ignores sampled rows, the others use them if there are some. "random" and "k-means++",
+        scikit-learn's names, are "sample" and "k++".
+    n_init : int or "auto", default=1
+        The number of runs from different starts. The one with the lowest cost is kept. "auto" is 10
+        for random starts ("sample" and "random"), else 1.
+    match : array (k, n) or Solution, optional
+        Earlier centroids, by which the new ones are numbered: as those that they are matched with,
+        so that the sum of distances is smallest. New ones that are left over are numbered after
+        these, and if there are fewer than before, they stay in order. Without it, and without
+        centroids for `init`, centroids are numbered in descending order of their weights, those of
+        equal weight by their coordinates.
     random_state : None, int, Generator or RandomState, optional
         The seed of the starts. None draws a new seed each time.
     rows : float64 array (p, n), optional
@@ -96,11 +116,15 @@ def decode(
         fewer than two cells for each, or if `init` needs rows and there are none.
     DataError
         If the sketch has fewer rows than clusters, or if `rows` does not have the data's shape.
+    MismatchError
+        If the solution given as `init` or `match` has other columns.
 
     Warns
     -----
     SmallSketchWarning
         If the sketch has fewer than 2 K n frequencies, and centroids were not placed on cells.
+    ClustersWarning
+        For each other finding of the solution: what may be wrong with the centroids.
 
     See Also
     --------
@@ -115,11 +139,56 @@ def decode(
     >>> solution = ckm.decode(s, 3, random_state=0)
     >>> solution.centroids.shape, round(float(solution.weights.sum()), 6)
     ((3, 2), 1.0)
+
+    The same sketch with another seed, its clusters numbered as before:
+
+    >>> again = ckm.decode(s, 3, match=solution, random_state=1)
+    >>> bool(abs(again.centroids - solution.centroids).max() < 0.1)
+    True
     """
-    K = check_whole_number(n_clusters, "n_clusters", 1)
-    replicates = check_whole_number(n_init, "n_init", 1)
-    name, search = resolve_decoder(decoder)
+    starts: tuple[FloatArray, ...] = ()
+    replicates = resolve_n_init(n_init, is_random(init))
     require_decodable(sketch)
+    n = sketch.frequencies.n_features
+    if not isinstance(init, str):
+        given = given_centroids(init, n, sketch.columns, "init")
+        require_number(given, check_whole_number(n_clusters, "n_clusters", 1), "init")
+        starts = (given,) * replicates
+    solution = find_centroids(
+        sketch,
+        n_clusters,
+        decoder=decoder,
+        init=init if isinstance(init, str) else "auto",
+        starts=starts,
+        replicates=replicates,
+        match=None if match is None else given_centroids(match, n, sketch.columns, "match"),
+        random_state=random_state,
+        rows=SampledRows.of(sketch, rows),
+        n_jobs=n_jobs,
+        device=device,
+    )
+    warn_of_findings(solution.findings)
+    return solution
+
+
+def find_centroids(
+    sketch: Sketch,
+    n_clusters: int,
+    *,
+    decoder: str,
+    init: str,
+    starts: tuple[FloatArray, ...],
+    replicates: int,
+    random_state: RandomState,
+    rows: SampledRows | None,
+    n_jobs: int | None,
+    device: str,
+    match: FloatArray | None = None,
+    settings: Settings = DEFAULT,
+) -> Solution:
+    """`decode` from checked centroids `starts` (see `Run`), and without warnings."""
+    K = check_whole_number(n_clusters, "n_clusters", 1)
+    name, search = resolve_decoder(decoder)
     if sketch.release is not None:
         require_noised_rows(sketch.release, K)
     require_rows(sketch.count, K)
@@ -129,16 +198,21 @@ def decode(
         search=search,
         K=K,
         init=init,
-        rows=SampledRows.of(sketch, rows),
+        rows=rows,
         seed=seed_of(random_state),
         replicates=replicates,
         threads=thread_count(n_jobs),
+        starts=starts,
+        match=match,
     )
-    solution = run.decode(sketch, choose_device(sketch, K, device))
-    for finding in solution.findings:
-        if finding.status is Status.SMALL_SKETCH:
-            warn_user(finding.sentence, SmallSketchWarning)
-    return solution
+    return run.decode(sketch, choose_device(sketch, K, device), settings)
+
+
+def warn_of_findings(findings: Iterable[Finding]) -> None:
+    """Warn of each, at the line of the user's code."""
+    for finding in findings:
+        is_small = finding.status is Status.SMALL_SKETCH
+        warn_user(finding.sentence, SmallSketchWarning if is_small else ClustersWarning)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +237,10 @@ class Run:
         The number of runs, of which the best is kept.
     threads : int
         The number of threads.
+    starts : tuple of float64 arrays (K, n)
+        Centroids, in the data's columns, that each replicate starts from instead of `init`.
+    match : float64 array (k, n) or None
+        Earlier centroids that the new ones are numbered by; the first start, if there is none.
     """
 
     name: str
@@ -173,6 +251,8 @@ class Run:
     seed: int
     replicates: int = 1
     threads: int = 1
+    starts: tuple[FloatArray, ...] = ()
+    match: FloatArray | None = None
 
     def decode(
         self,
@@ -184,10 +264,12 @@ class Run:
         started = time.perf_counter()
         with one_library_thread():
             problem, candidates = self._search_on(sketch, device, settings)
-        best = min(candidates, key=lambda candidate: candidate.rank)
+        chosen = min(range(len(candidates)), key=lambda i: candidates[i].rank)
+        best = candidates[chosen]
+        earlier = self.starts[chosen] if self.match is None and self.starts else self.match
         seconds = time.perf_counter() - started
         _log.info("decoded in %.2f s: cost %.3g, noise %.3g", seconds, best.cost, problem.noise)
-        return make_solution(sketch, problem, best, self.name, _pool_size(self.rows))
+        return make_solution(sketch, problem, best, self.name, _pool_size(self.rows), earlier)
 
     def _search_on(
         self, sketch: Sketch, device: Any, settings: Settings
@@ -195,36 +277,58 @@ class Run:
         """All replicates on this device, or on the CPU if the device has too little memory."""
         problem = Problem.of(sketch, device, settings)
         if device is None:
-            return problem, self._search(problem, self.threads)
+            return problem, self._search(sketch, problem, self.threads)
         try:
-            return problem, self._search(problem, min(self.threads, settings.gpu_threads))
+            return problem, self._search(sketch, problem, min(self.threads, settings.gpu_threads))
         except RuntimeError as error:
             if "out of memory" not in str(error):
                 raise
             _log.warning("There is too little memory left on %s; decoding on the CPU.", device)
             return self._search_on(sketch, None, settings)
 
-    def _search(self, problem: Problem, threads: int) -> list[Candidate]:
-        generators = [stream(self.seed, "decode", i) for i in range(self.replicates)]
+    def _search(self, sketch: Sketch, problem: Problem, threads: int) -> list[Candidate]:
+        starts: list[Init] = [_in_problem(sketch, start) for start in self.starts]
+        inits = starts or [self.init] * self.replicates
+        generators = [stream(self.seed, "decode", i) for i in range(len(inits))]
         return [
-            self.search(problem, self.K, self.init, self.rows, rng, threads) for rng in generators
+            self.search(problem, self.K, init, self.rows, rng, threads)
+            for init, rng in zip(inits, generators, strict=True)
         ]
 
 
+def _in_problem(sketch: Sketch, centroids: FloatArray) -> FloatArray:
+    """Centroids in the coordinates of the problem that a sketch poses."""
+    projection = sketch.frequencies.projection
+    values = centroids if projection is None else projection.reduce(centroids)
+    return np.ascontiguousarray(sketch.frequencies.relative(values))
+
+
 def make_solution(
-    sketch: Sketch, problem: Problem, found: Candidate, decoder: str, pool: int
+    sketch: Sketch,
+    problem: Problem,
+    found: Candidate,
+    decoder: str,
+    pool: int,
+    earlier: FloatArray | None = None,
 ) -> Solution:
     """What a decoder of this name found, in the data's coordinates, with its diagnosis; it had
-    `pool` sampled rows.
+    `pool` sampled rows. Centroids are numbered as `earlier` ones (k, n), else by weight.
     """
-    # The cost of "clompr" is always large, because Diracs have no width: it is not diagnosed.
-    cost = None if decoder == "clompr" else found.cost
+    # The cost of "clompr" is always large, because Diracs have no width: it is not diagnosed. Nor
+    # is that of the few cells of wide rows, which are not round: the sketch certifies them or not.
+    is_wide = sketch.frequencies.projection is not None
+    cost = None if decoder == "clompr" or (is_wide and found.is_counted) else found.cost
     centroids = sketch.frequencies.absolute(found.C)
-    centroids = np.clip(centroids, sketch.lower, sketch.upper)
+    centroids = lift_centroids(sketch, np.clip(centroids, sketch.lower, sketch.upper))
+    units = sketch.frequencies.column_units
+    if earlier is None:
+        order = heaviest_first(centroids, found.weights)
+    else:
+        order = numbered_as(earlier, centroids, found.weights, units)
     return Solution(
-        centroids=lift_centroids(sketch, centroids),
-        weights=found.weights,
-        raw_weights=found.alpha,
+        centroids=centroids[order],
+        weights=found.weights[order],
+        raw_weights=found.alpha[order],
         cost=found.cost,
         noise_floor=problem.noise,
         findings=(
@@ -233,7 +337,7 @@ def make_solution(
         ),
         columns=sketch.columns,
         decoder=decoder,
-        units=sketch.frequencies.column_units,
+        units=units,
         metric=sketch.frequencies.metric,
         distribution=None if found.measure is None else RowMeasure.of(sketch, found.measure),
     )
@@ -311,7 +415,7 @@ def require_noised_rows(release: Release, K: int) -> None:
 def require_rows(count: int, K: int, where: str = "The data", name: str = "n_clusters") -> None:
     """Refuse more clusters than rows; `name` is the argument that asks for K.
 
-    scikit-learn looks for `n_samples` in these messages.
+    scikit-learn looks for `n_samples`, and for its last words, in these messages.
     """
     if not count:
         raise DataError(
@@ -325,5 +429,7 @@ def require_rows(count: int, K: int, where: str = "The data", name: str = "n_clu
             Aside(f" (n_samples={count})"),
             ", too few for ",
             Argument(name, K),
-            f"; ask for at most {count}, or add rows.",
+            f"; ask for at most {count}, or add rows",
+            Aside(f": n_samples should be >= {name}"),
+            ".",
         )

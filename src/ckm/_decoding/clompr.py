@@ -8,14 +8,14 @@ from ckm._decoding.mixture import descend_diracs
 from ckm._decoding.objective import correlation
 from ckm._decoding.problem import Problem
 from ckm._decoding.sample import SampledRows
-from ckm._decoding.starts import Start, make_start
+from ckm._decoding.starts import Init, Start, make_start
 from ckm._util.arrays import ComplexArray, FloatArray
 
 
 def by_clompr(
     problem: Problem,
     K: int,
-    init: str,
+    init: Init,
     rows: SampledRows | None,
     rng: np.random.Generator,
     threads: int,

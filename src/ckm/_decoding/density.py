@@ -11,14 +11,19 @@ from ckm._decoding.candidate import Candidate
 from ckm._decoding.cells import CellMeasure
 from ckm._decoding.doubt import Doubt, compare_measure, compare_members
 from ckm._decoding.mixture import Mixture
-from ckm._decoding.placing import Placement, place_from_few, place_on_atoms
+from ckm._decoding.placing import (
+    Placement,
+    place_from_few,
+    place_from_start,
+    place_on_atoms,
+    place_points,
+)
 from ckm._decoding.problem import Problem
 from ckm._decoding.recovered import Branch, Recovered
 from ckm._decoding.recovery import joined, recover
 from ckm._decoding.sample import SampledRows
-from ckm._decoding.starts import require_init
+from ckm._decoding.starts import Init, require_init
 from ckm._kmeans.assign import Centroids
-from ckm._kmeans.breathing import place
 from ckm._kmeans.lloyd import lloyd
 from ckm._kmeans.points import points_on
 from ckm._sources.arrays import ArraySource
@@ -28,7 +33,7 @@ from ckm._util.arrays import FloatArray
 def by_density(
     problem: Problem,
     K: int,
-    init: str,
+    init: Init,
     rows: SampledRows | None,
     rng: np.random.Generator,
     threads: int,
@@ -36,27 +41,39 @@ def by_density(
     """Recover a measure that explains the sketch, then place K centroids on it so that its SSE is
     small.
     """
-    require_init(init, rows is not None)
-    if init == "range":
-        rows = None
+    start = init if isinstance(init, np.ndarray) else None
+    if not isinstance(init, np.ndarray):
+        require_init(init, rows is not None)
+        rows = None if init == "range" else rows
     recovered = recover(problem, K, rows, rng, threads)
-    return place_centroids(problem, recovered, K, rng)
+    return place_centroids(problem, recovered, K, rng, start)
 
 
 def place_centroids(
-    problem: Problem, recovered: Recovered, K: int, rng: np.random.Generator
+    problem: Problem,
+    recovered: Recovered,
+    K: int,
+    rng: np.random.Generator,
+    start: FloatArray | None = None,
 ) -> Candidate:
-    """K centroids on a measure that was recovered for K clusters or more."""
-    if recovered.branch is Branch.ROWS:
-        found = place(*recovered.many, K, rng, device=problem.device)
-    elif K == 1:
+    """K centroids on a measure that was recovered for K clusters or more. Those that k-means finds
+    from `start` (K, n) are taken, unless a search finds better ones.
+    """
+    if recovered.branch is not Branch.ROWS and K == 1:
         found = (problem.mean[None], np.ones(1), 0.0)
+        return judge_placed(problem, recovered, found, rng)
+    if recovered.branch is Branch.ROWS:
+        found = place_points(problem, *recovered.many, K, rng)
     elif recovered.cells is not None:
-        found = _place_on_cells(problem, recovered, recovered.cells, K, rng)
+        found = place_from_few(problem, recovered.few, recovered.many, K, rng)
     elif recovered.atoms is not None and recovered.K == K:
         found = _place_at_centres(problem, recovered, recovered.atoms, rng)
     else:
         found = place_on_atoms(problem, recovered.few, recovered.many, K, rng)
+    if start is not None:
+        found = place_from_start(problem, recovered.many, start, found, rng)
+    if recovered.cells is not None:
+        found = _refine_on_cells(problem, recovered, recovered.cells, found, rng)
     return judge_placed(problem, recovered, found, rng)
 
 
@@ -118,21 +135,21 @@ def _place_at_centres(
     C = atoms.C
     if atoms.may_split(settings.clear_split_ratio):
         some = points[:: settings.point_thinning]
-        C, _, _ = place(some, None, K, rng, n_init=0, start=C, device=problem.device)
-    return place(points, None, K, rng, n_init=0, start=C, search=False, device=problem.device)
+        C = place_points(problem, some, None, K, rng, 0, C)[0]
+    return place_points(problem, points, None, K, rng, 0, C, search=False)
 
 
-def _place_on_cells(
+def _refine_on_cells(
     problem: Problem,
     recovered: Recovered,
     cells: CellMeasure,
-    K: int,
+    found: Placement,
     rng: np.random.Generator,
 ) -> Placement:
-    """Centroids on the measure of the cells, and on known outliers."""
+    """Centroids on the measure of the cells, and on known outliers, by more points of it."""
     settings = problem.settings
     outliers = recovered.outliers
-    found = place_from_few(problem, recovered.few, recovered.many, K, rng)
+    K = len(found[0])
     refine = _refine_on_draw if settings.many_clusters <= K else _average_draws
     C = refine(problem, cells, outliers, found[0], rng, settings.points_on_cells(K))
     return C, found[1], found[2]

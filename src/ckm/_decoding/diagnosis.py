@@ -182,10 +182,8 @@ def variances_along_and_across(sketch: Sketch, projection: Projection) -> tuple[
 
 def _variance_along(projection: Projection, moment: SecondMoment) -> float:
     """The variance along the axes, in the units of columns."""
-    axes = projection.axes.astype(np.float64)
-    gram = axes @ axes.T
     values = moment.values if moment.is_full else np.diag(moment.values)
-    return float(np.trace(np.linalg.solve(gram, values)))
+    return float(np.trace(np.linalg.solve(projection.gram, values)))
 
 
 def _find_small_sketch(problem: Problem, K: int) -> Finding | None:

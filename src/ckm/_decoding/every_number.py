@@ -13,7 +13,6 @@ import numpy as np
 from ckm._decoding.placing import Placement
 from ckm._decoding.recovered import Branch, Recovered, Weighted
 from ckm._kmeans.breathing import breathe, least_useful
-from ckm._kmeans.init import default_trials, kmeans_plus_plus
 from ckm._kmeans.lloyd import Clustering, lloyd
 from ckm._kmeans.points import Points, WeightedPoints
 from ckm._util.arrays import FloatArray
@@ -23,6 +22,10 @@ _FEW_POINTS = 1200
 # Points that refine the centroids of each number, and steps of Lloyd's algorithm at most.
 _REFINING_POINTS = 4000
 _REFINING_STEPS = 6
+
+# One number in so many is searched for a better minimum; the others start from those. To search all
+# of them takes twice the time, for an SSE that is 0.01 % lower on average over nine sets.
+_SEARCHED_NUMBERS = 5
 
 _error = attrgetter("error")
 
@@ -49,14 +52,15 @@ def place_every_number(
 
 
 def _go_up(points: Points, K_max: int, rng: np.random.Generator) -> list[Clustering]:
-    """One run for each K, from the run before with a point added, and from k-means++."""
+    """One run for each K, from the run before with a point added; every few numbers, out of a local
+    minimum that the others would start from.
+    """
     mean = points.weights @ points.values / points.weights.sum()
     runs = [lloyd(points, mean[None], max_iterations=1)]
     for K in range(2, K_max + 1):
-        seeds = kmeans_plus_plus(points, K, rng, default_trials(K))
-        starts = [*_with_one_more(points, runs[-1]), seeds]
-        best = min((lloyd(points, C) for C in starts), key=_error)
-        runs.append(breathe(points, best, rng) if len(points) > K else best)
+        best = min((lloyd(points, C) for C in _with_one_more(points, runs[-1])), key=_error)
+        is_searched = K % _SEARCHED_NUMBERS == 0 or K_max == K
+        runs.append(breathe(points, best, rng) if is_searched and len(points) > K else best)
     return runs
 
 
@@ -85,7 +89,8 @@ def _with_one_more(points: Points, run: Clustering) -> list[FloatArray]:
         if len(own):
             far = own[np.argmax(weighted[own])]
             starts.append(np.vstack([run.centroids, points.values[far]]))
-    return starts
+    # Where all points are centroids, one more changes nothing.
+    return starts or [np.vstack([run.centroids, run.centroids[:1]])]
 
 
 def _measure(points: Points, C: FloatArray) -> Placement:

@@ -57,6 +57,10 @@ class GaussianMeasure(Frozen):
             np.vstack([self.variances, np.zeros(points.shape)]),
         )
 
+    def divided(self, units: FloatArray) -> "GaussianMeasure":
+        """The measure in other units (n,)."""
+        return GaussianMeasure(self.shares, self.means / units, self.variances / units**2)
+
     @property
     def mean(self) -> FloatArray:
         """The mean (n,)."""

@@ -15,6 +15,32 @@ from ckm._util.arrays import FloatArray
 Placement = tuple[FloatArray, FloatArray, float]
 
 
+def place_points(
+    problem: Problem,
+    points: FloatArray,
+    weights: FloatArray | None,
+    K: int,
+    rng: np.random.Generator,
+    n_init: int = 6,
+    start: FloatArray | None = None,
+    *,
+    search: bool = True,
+    on_cpu: bool = False,
+) -> Placement:
+    """What `place` finds on the problem's device, by as many iterations as its settings allow."""
+    return place(
+        points,
+        weights,
+        K,
+        rng,
+        n_init,
+        start,
+        search=search,
+        device=None if on_cpu else problem.device,
+        max_iterations=problem.settings.placing_iterations,
+    )
+
+
 def place_from_few(
     problem: Problem, few: Weighted, many: Weighted, K: int, rng: np.random.Generator
 ) -> Placement:
@@ -23,12 +49,11 @@ def place_from_few(
     """
     settings = problem.settings
     is_small = len(few[0]) * K < settings.min_gpu_placing_pairs
-    device = None if is_small else problem.device
     runs = list[Placement]()
     while len(runs) < settings.placing_runs(K) and not _have_agreed(runs, K, settings):
-        runs.append(place(*few, K, rng, n_init=2, device=device))
+        runs.append(place_points(problem, *few, K, rng, n_init=2, on_cpu=is_small))
     starts = _best_of(runs, settings.refinements(K, len(few[0])))
-    refine = partial(place, *many, K, rng, 0, search=False, device=problem.device)
+    refine = partial(place_points, problem, *many, K, rng, 0, search=False)
     return min((refine(C) for C in starts), key=itemgetter(2))
 
 
@@ -41,9 +66,22 @@ def place_on_atoms(
     found = place_from_few(problem, few, many, K, rng)
     points, weights = many
     every = problem.settings.point_thinning
-    moved = place(points[::every], weights[::every], K, rng, 0, found[0], device=problem.device)[0]
-    refined = place(*many, K, rng, 0, moved, search=False, device=problem.device)
+    moved = place_points(problem, points[::every], weights[::every], K, rng, 0, found[0])[0]
+    refined = place_points(problem, *many, K, rng, 0, moved, search=False)
     return min(found, refined, key=itemgetter(2))
+
+
+def place_from_start(
+    problem: Problem,
+    many: Weighted,
+    start: FloatArray,
+    found: Placement,
+    rng: np.random.Generator,
+) -> Placement:
+    """Where k-means leads from `start` (K, n); but `found`, if that is clearly better."""
+    started = place_points(problem, *many, len(start), rng, 0, start, search=False)
+    limit = (1 + problem.settings.start_preference) * found[2]
+    return started if started[2] <= limit else found
 
 
 def _best_of(runs: list[Placement], count: int) -> list[FloatArray]:

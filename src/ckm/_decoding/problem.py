@@ -78,6 +78,8 @@ class Problem:
     ) -> "Problem":
         """The problem that a sketch poses."""
         frequencies = sketch.frequencies
+        if frequencies.projection is not None:
+            settings = settings.of_wide_rows()
         lower = frequencies.relative(sketch.lower)
         upper = frequencies.relative(sketch.upper)
         mean, covariance = round_moments(

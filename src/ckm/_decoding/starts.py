@@ -1,4 +1,6 @@
-"""Where step 1 of Algorithm 1 starts: Range, Sample and K++ (Section 4.2 of the paper)."""
+"""Where step 1 of Algorithm 1 starts: Range, Sample and K++ (Section 4.2 of the paper), or at given
+centroids.
+"""
 
 from collections.abc import Callable
 
@@ -9,13 +11,21 @@ from ckm._decoding.sample import SampledRows
 from ckm._kmeans.init import draw_in_proportion
 from ckm._messages import Argument
 from ckm._util.arrays import FloatArray
+from ckm._util.checks import check_whole_number
 from ckm.errors import ParameterError
 
 # A strategy draws one start, given the centroids found so far (k, n).
 Start = Callable[[np.random.Generator, FloatArray], FloatArray]
 
-INITS = ("range", "sample", "k++")
-FROM_ROWS = ("sample", "k++")
+# A strategy by name, or centroids (K, n) in the problem's coordinates to start from.
+Init = str | FloatArray
+
+INITS = ("range", "sample", "k++", "random", "k-means++")
+# scikit-learn's names of two strategies.
+_SYNONYMS = {"random": "sample", "k-means++": "k++"}
+FROM_ROWS = ("sample", "k++", *_SYNONYMS)
+# Runs that n_init="auto" stands for where starts are random, as in scikit-learn.
+_RANDOM_RUNS = 10
 
 
 def range_start(lower: FloatArray, upper: FloatArray) -> Start:
@@ -50,13 +60,38 @@ def plusplus_start(rows: FloatArray, weights: FloatArray) -> Start:
     return start
 
 
-def require_init(init: str, has_rows: bool) -> None:
+def given_start(centroids: FloatArray) -> Start:
+    """The given centroid (of K) that is farthest from those found so far."""
+
+    def start(rng: np.random.Generator, C: FloatArray) -> FloatArray:
+        squares = ((centroids[:, None, :] - C) ** 2).sum(axis=2).min(axis=1, initial=np.inf)
+        farthest: FloatArray = centroids[np.argmax(squares)]
+        return farthest
+
+    return start
+
+
+def resolve_n_init(n_init: int | str, is_random: bool) -> int:
+    """The number of runs; "auto" is several if starts are random, as in scikit-learn."""
+    if isinstance(n_init, str) and n_init == "auto":
+        return _RANDOM_RUNS if is_random else 1
+    return check_whole_number(n_init, "n_init", 1)
+
+
+def is_random(init: object) -> bool:
+    """Whether starts are random rows, or what a function returns."""
+    return callable(init) or (isinstance(init, str) and _SYNONYMS.get(init, init) == "sample")
+
+
+def require_init(init: object, has_rows: bool) -> None:
     """Refuse an unknown strategy, and one that needs rows if there are none."""
     if not isinstance(init, str) or init not in ("auto", *INITS):
         given = " ".join(repr(init).split())
         choices = ", ".join(map(repr, ("auto", *INITS)))
         raise ParameterError(
-            "There is no ", Argument("init"), f" {given}; choose one of {choices}."
+            "There is no ",
+            Argument("init"),
+            f" {given}; choose one of {choices}, or give centroids.",
         )
     if init in FROM_ROWS and not has_rows:
         raise ParameterError(
@@ -69,11 +104,13 @@ def require_init(init: str, has_rows: bool) -> None:
         )
 
 
-def make_start(init: str, lower: FloatArray, upper: FloatArray, rows: SampledRows | None) -> Start:
+def make_start(init: Init, lower: FloatArray, upper: FloatArray, rows: SampledRows | None) -> Start:
     """The strategy called `init`; "auto" is Sample if there are rows, else Range."""
+    if isinstance(init, np.ndarray):
+        return given_start(init)
     require_init(init, rows is not None)
     if rows is None or init == "range":
         return range_start(lower, upper)
-    if init == "k++":
+    if _SYNONYMS.get(init, init) == "k++":
         return plusplus_start(rows.values, rows.weights)
     return sample_start(rows.values, rows.weights)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ckm._kmeans.init import default_trials, kmeans_plus_plus
-from ckm._kmeans.lloyd import Clustering, lloyd
+from ckm._kmeans.lloyd import MAX_ITERATIONS, Clustering, lloyd
 from ckm._kmeans.points import Points, points_on
 from ckm._util.arrays import FloatArray
 
@@ -41,12 +41,13 @@ def place(
     *,
     search: bool = True,
     device: Any = None,
+    max_iterations: int = MAX_ITERATIONS,
 ) -> tuple[FloatArray, FloatArray, float]:
     """Centroids (K, n), the share of each (K,), and the mean squared distance to the nearest.
 
     The result is the best of `n_init` runs from k-means++ and one from `start`, if given. Unless
     `search` is False, the better run of every two is improved by `breathe`. `device` is the
-    torch.device that computes, None for the CPU.
+    torch.device that computes, None for the CPU. A run of k-means has at most `max_iterations`.
     """
     if len(points) <= K:
         return _one_centroid_per_point(points, weights, K)
@@ -55,22 +56,34 @@ def place(
     starts = [kmeans_plus_plus(placed, K, rng, default_trials(K)) for _ in range(n_init)]
     if start is not None:
         starts.append(start)
-    best = min(_improve(placed, starts, rng, search=search and K > 1), key=_error)
+    runs = _improve(placed, starts, rng, max_iterations, search=search and K > 1)
+    best = min(runs, key=_error)
     total = beta.sum()
     shares = np.bincount(best.labels, beta, minlength=K) / total
     return best.centroids, shares, best.error / total
 
 
 def _improve(
-    points: Points, starts: list[FloatArray], rng: np.random.Generator, *, search: bool
+    points: Points,
+    starts: list[FloatArray],
+    rng: np.random.Generator,
+    max_iterations: int,
+    *,
+    search: bool,
 ) -> Iterator[Clustering]:
     """The better run of every two starts, improved by breathing if `search` is true."""
     for i in range(0, len(starts), 2):
-        run = min((lloyd(points, C) for C in starts[i : i + 2]), key=_error)
-        yield breathe(points, run, rng) if search else run
+        pair = starts[i : i + 2]
+        run = min((lloyd(points, C, max_iterations=max_iterations) for C in pair), key=_error)
+        yield breathe(points, run, rng, min(max_iterations, BREATH_ITERATIONS)) if search else run
 
 
-def breathe(points: Points, best: Clustering, rng: np.random.Generator) -> Clustering:
+def breathe(
+    points: Points,
+    best: Clustering,
+    rng: np.random.Generator,
+    max_iterations: int = BREATH_ITERATIONS,
+) -> Clustering:
     """Leave a local minimum of k-means by adding a few centroids where the error is large and
     removing as many where they are least useful (breathing k-means: Fritzke, 2020).
     """
@@ -83,17 +96,18 @@ def breathe(points: Points, best: Clustering, rng: np.random.Generator) -> Clust
         worst = np.argsort(-errors, kind="stable")[:count]
         offset = OFFSET * np.sqrt(best.error / points.weights.sum() / n)
         added = run.centroids[worst] + offset * rng.standard_normal((count, n))
-        more = _run_roughly(points, np.vstack([run.centroids, added])).centroids
-        run = _run_roughly(points, np.delete(more, least_useful(points, more, count), axis=0))
+        more = _run_roughly(points, np.vstack([run.centroids, added]), max_iterations).centroids
+        fewer = np.delete(more, least_useful(points, more, count), axis=0)
+        run = _run_roughly(points, fewer, max_iterations)
         if run.error < best.error * (1 - MIN_GAIN):
             best = run
         else:
             count -= max(1, int(FEWER * count))
-    return lloyd(points, best.centroids, max_iterations=BREATH_ITERATIONS)
+    return lloyd(points, best.centroids, max_iterations=max_iterations)
 
 
-def _run_roughly(points: Points, C: FloatArray) -> Clustering:
-    return lloyd(points, C, tolerance=BREATH_TOLERANCE, max_iterations=BREATH_ITERATIONS)
+def _run_roughly(points: Points, C: FloatArray, max_iterations: int) -> Clustering:
+    return lloyd(points, C, tolerance=BREATH_TOLERANCE, max_iterations=max_iterations)
 
 
 def least_useful(points: Points, C: FloatArray, count: int) -> list[int]:

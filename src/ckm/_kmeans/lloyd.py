@@ -10,6 +10,8 @@ from ckm._util.arrays import FloatArray, LabelArray
 # Squared movement of all centroids, relative to the mean variance of the points, that ends a run:
 # what scikit-learn's KMeans stops at.
 TOLERANCE = 1e-4
+# Iterations of a run at most, as in scikit-learn.
+MAX_ITERATIONS = 300
 EmptyClusters = Literal["move", "stay"]
 
 
@@ -38,7 +40,7 @@ def lloyd(
     C: FloatArray,
     *,
     tolerance: float | None = TOLERANCE,
-    max_iterations: int = 300,
+    max_iterations: int = MAX_ITERATIONS,
     empty: EmptyClusters = "move",
 ) -> Clustering:
     """Move each centroid to the mean of the points nearest to it, until they hardly move.

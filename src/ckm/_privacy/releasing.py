@@ -3,12 +3,11 @@
 import hashlib
 import logging
 from dataclasses import dataclass
-from fractions import Fraction
-from math import ceil
 from os import PathLike
 
 import numpy as np
 
+from ckm._core.accounting import variance_for
 from ckm._core.bounds import BoundedSums
 from ckm._core.budget import ROW, USER, Budget
 from ckm._core.release import Release, Steps, squared_sensitivity
@@ -90,7 +89,7 @@ def release(
     >>> ckm.decode(private, 3, random_state=0).centroids.shape
     (3, 2)
     """
-    bounded = _require_public(sketch)
+    bounded = require_public(sketch)
     budget = Budget.of(epsilon, delta, unit, _user_cap(bounded, unit))
     f = sketch.frequencies
     variance = noise_variance(budget, f.m, f.n)
@@ -119,18 +118,35 @@ class Query:
 
     def with_noise(self, variance: int, budget: Budget) -> Release:
         """The release: independent discrete Gaussian noise on every number."""
-        m = self.sums.shape[1]
-        n = len(self.first)
-        noise = discrete_gaussian(variance, 2 * m + 1 + 2 * n)
-        of_sums, of_count, of_first, of_second = np.split(noise, np.cumsum([2 * m, 1, n]))
+        noise = discrete_gaussian(variance, self.size)
+        of_sums, of_count, of_first, of_second = self._split(noise)
         return Release(
-            self.sums + of_sums.reshape(2, m),
+            self.sums + of_sums.reshape(self.sums.shape),
             self.count + int(of_count[0]),
             self.first + of_first,
             self.second + of_second,
             variance,
             budget,
         )
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are."""
+        return int(self.sums.size + 1 + 2 * len(self.first))
+
+    def as_vector(self) -> IntArray:
+        """All numbers in one int64 vector (size,)."""
+        parts = (self.sums.ravel(), np.array([self.count], np.int64), self.first, self.second)
+        return np.concatenate(parts)
+
+    def released(self, vector: IntArray, variance: int, budget: Budget) -> Release:
+        """The release whose noised numbers are this vector (size,)."""
+        sums, count, first, second = self._split(vector)
+        sums = sums.reshape(self.sums.shape)
+        return Release(sums, int(count[0]), first, second, variance, budget)
+
+    def _split(self, vector: IntArray) -> list[IntArray]:
+        return np.split(vector, np.cumsum([self.sums.size, 1, len(self.first)]))
 
 
 def exact_query(sketch: Sketch, bounded: BoundedSums) -> Query:
@@ -150,10 +166,10 @@ def noise_variance(budget: Budget, m: int, n: int) -> int:
     A user with up to c rows moves the sums by up to c times as much as one row does.
     """
     rows = budget.max_rows_per_user or 1
-    return ceil(Fraction(rows**2 * squared_sensitivity(m, n)) / (2 * Fraction(budget.rho)))
+    return variance_for(budget.rho, rows**2 * squared_sensitivity(m, n))
 
 
-def _require_public(sketch: Sketch) -> BoundedSums:
+def require_public(sketch: Sketch) -> BoundedSums:
     """The sums within public bounds; an error that quotes no row if the sketch has none."""
     if not isinstance(sketch, Sketch):
         raise ParameterError(f"release takes a Sketch; got {type(sketch).__name__}.")
@@ -182,6 +198,13 @@ def _require_public(sketch: Sketch) -> BoundedSums:
 def _user_cap(bounded: BoundedSums, unit: str) -> int | None:
     """The cap on rows of a user, where users are protected."""
     if unit != USER:
+        if bounded.user_cap:
+            raise ParameterError(
+                f"This sketch holds the first {bounded.user_cap} rows of each user: a row more or "
+                "less may let another row in, or keep it out. Release it with ",
+                Argument("unit", USER),
+                ".",
+            )
         return None
     # Of zero rows nobody has any; a pass with a cap has its cap all the same.
     if not bounded.user_cap:

@@ -31,6 +31,9 @@ MAX_LEAST = 24
 # The share of the sum of squares that k-means explains, which is left if rows are assigned by the
 # chosen axes instead of all that are tried.
 KEPT_SHARE = 0.998
+# Where there are too many columns for axes: lines of a random projection, and at most.
+RANDOM_LINES = 128
+MAX_RANDOM_LINES = 2**15 - 1
 # Directions beyond the axes that are asked for, and rounds, of the randomised decomposition: the
 # last of the axes are then right to about a per cent of their variance.
 OVERSAMPLING = 10
@@ -98,14 +101,10 @@ def choose_projection(
     with one_library_thread():
         is_auto = isinstance(wanted, str)
         wanted_axes = max(MIN_TRIED, math.ceil(TRIED_PER_CLUSTER * K))
-        tried = max(1, min(n, p, wanted_axes, MAX_TRIED, MAX_ENTRIES // n))
+        tried = min(n, p, wanted_axes, MAX_TRIED)
         count = tried if is_auto else int(wanted)
         if count * n > MAX_ENTRIES:
-            raise ParameterError(
-                f"{count} axes of {n:,} columns are too many numbers; give a ",
-                Argument("projection", max(1, MAX_ENTRIES // n)),
-                ", or hash the rows to fewer columns.",
-            )
+            return _random_lines(RANDOM_LINES if is_auto else count, n, rng, standardize)
         step = -(-p // MAX_ROWS)
         sample = _Centred(_as_matrix(rows[::step]), mean, units)
         if isinstance(rows, SparseRows):
@@ -121,6 +120,23 @@ def choose_projection(
             along = unseen.times(np.ascontiguousarray(axes.T)).astype(np.float64)
             share = min(1.0, float((along**2).mean(axis=0).sum()) / total)
     return Projection(axes, origin, kept_units, share)
+
+
+def _random_lines(d: int, n: int, rng: np.random.Generator, standardize: bool) -> Projection:
+    """A random projection, for more columns than axes can have."""
+    if standardize:
+        raise ParameterError(
+            f"{n:,} columns are too many for axes, which ",
+            Argument("standardize", True),
+            " needs; leave it out, or hash the rows to fewer columns.",
+        )
+    if d > MAX_RANDOM_LINES:
+        raise ParameterError(
+            f"{d} axes of {n:,} columns are too many numbers; give a ",
+            Argument("projection", RANDOM_LINES),
+            ", or hash the rows to fewer columns.",
+        )
+    return Projection.random(d, n, rng)
 
 
 def column_moments(rows: Any) -> tuple[FloatArray, FloatArray]:

@@ -10,11 +10,11 @@ import numpy as np
 from ckm._core.cells import Anchors, grid_exponents
 from ckm._core.defaults import (
     CELLS_PER_CLUSTER,
+    HALF_WIDE_CELLS,
     MAX_WIDE_SUMS,
     MIN_WIDE_CELLS_PER_CLUSTER,
     USUAL_AXES,
     USUAL_WIDE_CELLS,
-    WIDE_CELLS_PER_CLUSTER,
 )
 from ckm._core.laws import FREQUENCIES_PER_PARAMETER
 from ckm._kernels.cpu.projecting import Projector
@@ -46,7 +46,11 @@ def wide_options(options: SketchOptions, n: int) -> SketchOptions:
     if options.cells != "auto":
         return options
     K = count_clusters(options)
-    cells = max(WIDE_CELLS_PER_CLUSTER * K, min(CELLS_PER_CLUSTER * K, USUAL_WIDE_CELLS))
+    cells = max(
+        min(CELLS_PER_CLUSTER * K, USUAL_WIDE_CELLS),
+        min(CELLS_PER_CLUSTER // 2 * K, HALF_WIDE_CELLS),
+        MIN_WIDE_CELLS_PER_CLUSTER * K,
+    )
     affordable = MAX_WIDE_SUMS // n
     if MIN_WIDE_CELLS_PER_CLUSTER * K <= affordable < cells:
         cells = affordable

@@ -8,7 +8,7 @@ from threading import RLock
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,10 +16,18 @@ from ckm._analysis.every_k import curve
 from ckm._core.defaults import DEFAULT_POOL
 from ckm._core.pool import Pool
 from ckm._core.sketch import Sketch
-from ckm._decoding.api import decode, require_rows, require_size, uses_cells
+from ckm._decoding.api import (
+    find_centroids,
+    require_rows,
+    require_size,
+    uses_cells,
+    warn_of_findings,
+)
 from ckm._decoding.diagnosis import Status
+from ckm._decoding.sample import SampledRows
+from ckm._decoding.settings import DEFAULT
 from ckm._decoding.solution import Solution
-from ckm._decoding.starts import FROM_ROWS, require_init
+from ckm._decoding.starts import FROM_ROWS
 from ckm._kmeans.assign import Centroids
 from ckm._kmeans.polish import polish_centroids
 from ckm._messages import Argument
@@ -27,6 +35,7 @@ from ckm._sketching.api import sketch
 from ckm._sketching.options import SketchOptions, check_cells, resolve_size
 from ckm._sketching.stream import Sketcher
 from ckm._sklearn.rows import ValidatedRows, validate_rows
+from ckm._sklearn.starts import check_init, choose_starts
 from ckm._sources.engines.base import PartitionedSource
 from ckm._util.arrays import Array, FloatArray, read_only
 from ckm._util.checks import check_metric, check_whole_number
@@ -38,9 +47,15 @@ from ckm.errors import ClustersWarning, DataError, ParameterError
 _log = logging.getLogger(__name__)
 
 # What a fit leaves behind, and the part of it that further rows invalidate.
-_STATE = ("_sketcher", "_base", "_pool")
+_STATE = ("_sketcher", "_base", "_pool", "_n_init", "_starts")
 _RESULTS = ("_sketch", "_solution", "_polished", "curve_", "labels_", "inertia_", "n_iter_")
 AUTO = "auto"
+# Findings of clusters that may have no rows.
+_MISSING = (Status.MERGED, Status.STARVED)
+
+
+class FewerClustersWarning(ClustersWarning, ConvergenceWarning):
+    """Some clusters have no rows: our warning, and the one that scikit-learn's KMeans gives."""
 
 
 class FittedAttribute:
@@ -78,8 +93,9 @@ class SketchedEstimator:
     projection: Any
     metric: str
     decoder: str
-    init: str
-    n_init: int
+    init: Any
+    n_init: Any
+    max_iter: int
     cells: int | str
     pool: int
     polish: int
@@ -99,6 +115,9 @@ class SketchedEstimator:
     _base: Sketch | None
     _sketch: Sketch
     _pool: Pool | None
+    # The number of decodings, and the centroids that each starts from, if some are given.
+    _n_init: int
+    _starts: tuple[FloatArray, ...]
     _solution: Solution
     # Centroids and weights that replace those of the solution.
     _polished: tuple[Array, FloatArray]
@@ -176,14 +195,19 @@ class SketchedEstimator:
         """Discard the previous fit, so that a fit that fails leaves no part of it."""
         self._discard(_STATE + _RESULTS)
 
-    def _start(self, dtype: Any) -> None:
-        """Begin a fit of rows of this precision."""
+    def _start(self, dtype: Any, rows: ValidatedRows | None = None) -> None:
+        """Begin a fit in this precision; `rows` are those that it begins with, if it has them."""
         self._reset()
         # None draws from NumPy's global state, as everywhere in scikit-learn.
         random_state = check_random_state(None) if self.random_state is None else self.random_state
         self._seed = seed_of(random_state)
         self._dtype = dtype
         self._base = None
+        self._choose_starts(rows)
+
+    def _choose_starts(self, rows: ValidatedRows | None) -> None:
+        """Decide how often to decode, and from which centroids."""
+        self._n_init, self._starts = choose_starts(self, rows, self._seed)
 
     def _store(self, sketch: Sketch) -> None:
         """Keep a sketch of all rows, and its sampled rows apart from it."""
@@ -194,7 +218,8 @@ class SketchedEstimator:
     def _sketch_rows(self, rows: ValidatedRows) -> None:
         """Sketch all rows at once."""
         # init="sample" and "k++" draw from as many rows as there are by default, if pool=0.
-        pool = self.pool or (DEFAULT_POOL if self.init in FROM_ROWS else 0)
+        needs_rows = isinstance(self.init, str) and self.init in FROM_ROWS
+        pool = self.pool or (DEFAULT_POOL if needs_rows else 0)
         progress = self.verbose > 0
         self._store(sketch(rows.source, progress=progress, **self._sketch_arguments(pool)))
         # Some sources know their number of rows only now.
@@ -203,7 +228,7 @@ class SketchedEstimator:
     def _add_rows(self, rows: ValidatedRows) -> None:
         """Add one batch to the sketch; what was found for fewer rows is discarded."""
         if not self.__sklearn_is_fitted__():
-            self._start(rows.dtype)
+            self._start(rows.dtype, rows)
             self._sketcher = Sketcher(**self._sketch_arguments(self.pool))
         elif self._sketcher is None:
             self._sketcher = self._continue_sketch()
@@ -251,26 +276,45 @@ class SketchedEstimator:
             "random_state": self._seed,
         }
 
-    def _decode(self, rows_device: Any = None) -> None:
+    def _decode(self, rows_device: Any = None, *, warn: bool = True) -> None:
         """Decode the sketch, on the CPU or on the GPU that the rows are on."""
         is_with_rows = self.device == "auto" and rows_device is not None
         whole = replace(self._current_sketch(), pool=self._pool)
         K = self._choose_clusters(whole)
         with use_gpu(rows_device):
-            self._solution = decode(
+            self._solution = find_centroids(
                 whole,
                 K,
                 decoder=self.decoder,
-                init=self.init,
-                n_init=self.n_init,
+                init=self.init if isinstance(self.init, str) else "auto",
+                starts=self._starts,
+                replicates=self._n_init,
+                rows=SampledRows.of(whole),
                 n_jobs=self.n_jobs,
                 device=str(rows_device) if is_with_rows else self.device,
                 random_state=self._seed,
+                settings=replace(DEFAULT, placing_iterations=self.max_iter),
             )
-        for finding in self._solution.findings:
-            # `decode` itself warns of a sketch that is too small.
-            if finding.status is not Status.SMALL_SKETCH:
-                warn_user(finding.sentence, ClustersWarning)
+        if warn:
+            warn_of_findings(self._solution.findings)
+
+    def _warn_after_fit(self) -> None:
+        """Warn of what may be wrong with the centroids. Clusters without rows are counted, and
+        said in scikit-learn's words, where the rows are labelled.
+        """
+        findings = self._solution.findings
+        K = len(self._solution.weights)
+        labels = self.__dict__.get("labels_")
+        if labels is not None and any(finding.status in _MISSING for finding in findings):
+            distinct = len(np.unique(to_host(labels)))
+            if distinct < K:
+                findings = tuple(each for each in findings if each.status not in _MISSING)
+                warn_user(
+                    f"Number of distinct clusters ({distinct}) found smaller than n_clusters "
+                    f"({K}). Possibly due to duplicate points in X; ask for fewer.",
+                    FewerClustersWarning,
+                )
+        warn_of_findings(findings)
 
     def _choose_clusters(self, whole: Sketch) -> int:
         """The number of clusters, chosen by the sketch if it is "auto"."""
@@ -379,7 +423,7 @@ def check_parameters(
     whose frequencies are fixed, and sampled rows (`has_pool`).
     """
     n_clusters = largest_clusters(model.n_clusters, model.max_clusters)
-    check_whole_number(model.n_init, "n_init", 1)
+    check_whole_number(model.max_iter, "max_iter", 1)
     check_whole_number(model.pool, "pool", 0)
     check_cells(model.cells)
     SketchOptions(standardize=model.standardize, metric=model.metric).check_metric()
@@ -394,7 +438,7 @@ def check_parameters(
     cells = model.cells if uses_cells(model.decoder) else 0
     resolve_size(n_clusters, size, 1 if is_open else dimension, cells)
     resolve_device(model.device)
-    require_init(model.init, has_rows=rows is not None or has_pool)
+    check_init(model, has_rows=rows is not None or has_pool)
     if sketch is not None:
         require_size(sketch, n_clusters, model.decoder)
     if rows is None:

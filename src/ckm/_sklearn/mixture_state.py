@@ -90,7 +90,10 @@ class SketchedMixture(SketchedEstimator):
             "random_state": self._seed,
         }
 
-    def _decode(self, rows_device: Any = None) -> None:
+    def _choose_starts(self, rows: ValidatedRows | None) -> None:
+        """Leave it to `fit_mixture` where to start."""
+
+    def _decode(self, rows_device: Any = None, *, warn: bool = True) -> None:
         """Find the mixture in the sketch; always on the CPU."""
         self._solution = fit_mixture(
             replace(self._current_sketch(), pool=self._pool),
@@ -106,7 +109,7 @@ class SketchedMixture(SketchedEstimator):
             # `fit_mixture` itself warns of a sketch that is too small; passes over the rows are the
             # remedy for the last.
             is_polished = finding.status is Status.UNEXPLAINED and self.polish
-            if finding.status is not Status.SMALL_SKETCH and not is_polished:
+            if warn and finding.status is not Status.SMALL_SKETCH and not is_polished:
                 warn_user(finding.sentence, ClustersWarning)
 
     def _validate_for_use(self, X: Any, sample_weight: Any = None) -> ValidatedRows:

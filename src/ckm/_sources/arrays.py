@@ -34,6 +34,11 @@ class ArraySource(RandomAccessSource):
         self.settings = settings
         self.n_rows, self.n_features = array.shape
 
+    @property
+    def values(self) -> Array:
+        """All rows."""
+        return self._array
+
     def rows(self, which: IntArray | slice) -> Array:
         rows: Array = self._array[which]
         return rows

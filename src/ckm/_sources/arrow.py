@@ -16,7 +16,7 @@ from ckm._sources.failures import unreadable
 from ckm._sources.sampling import pick_parts
 from ckm._sources.settings import ReadSettings
 from ckm._sources.streaming import Batch, StreamSource
-from ckm._sources.user_column import numbers_of_text
+from ckm._sources.user_column import UserNames
 from ckm._sources.vectors import describe_vectors, to_sparse, to_vectors, with_width
 from ckm._util.arrays import FloatArray, RowsArray
 from ckm.errors import DataError
@@ -275,7 +275,7 @@ def to_batch(batch: Any, choice: ColumnChoice, where: str, row: int = 0) -> Batc
     """Convert the chosen columns of a record batch or table, whose first row is number `row`."""
     columns = [batch.column(name) for name in choice.names]
     if choice.width is None:
-        rows: Any = to_rows(columns, batch.num_rows)
+        rows: Any = to_rows(columns, batch.num_rows, choice.user_names)
     elif choice.is_sparse:
         rows = to_sparse(columns, choice.width, where, row)
     else:
@@ -286,18 +286,19 @@ def to_batch(batch: Any, choice: ColumnChoice, where: str, row: int = 0) -> Batc
     return Batch(rows, checked_weights(weights, f"Column {choice.weight!r} of {where}", row))
 
 
-def to_rows(columns: Sequence[Any], count: int) -> RowsArray:
-    """Put columns side by side; single precision stays single, nulls become NaN.
+def to_rows(columns: Sequence[Any], count: int, users: UserNames | None = None) -> RowsArray:
+    """Put columns side by side; single precision stays single, nulls become NaN. If there are
+    `users`, they number the last column.
 
     Columns stay contiguous in memory: blocks of them are turned into rows in parallel by the
     threads that compute.
     """
     is_narrow = all(column.type in (pa.float32(), pa.float16()) for column in columns)
     turned = np.empty((len(columns), count), np.float32 if is_narrow else np.float64)
+    if users is not None:
+        turned[-1] = users.number(columns[-1])
+        columns = columns[:-1]
     for i, column in enumerate(columns):
-        if pa.types.is_dictionary(column.type) or describe_type(column.type) == "text":
-            turned[i] = numbers_of_text(column)  # of users: other columns hold numbers
-            continue
         if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
             column = pc.cast(column, pa.float64())
         options = {"zero_copy_only": False} if isinstance(column, pa.Array) else {}

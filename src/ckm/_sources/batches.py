@@ -149,7 +149,7 @@ def _from_frame(frame: Any, choice: ColumnChoice, row: int) -> Batch:
     # Python objects of which there is none do not show that they are vectors.
     if choice.width is None or len(frame):
         found = choose_columns(frame, request_like(choice))
-        require_same_users(choice.user, found.has_text_users, choice.has_text_users, "a batch")
+        require_same_users(choice.user, found.has_named_users, choice.has_named_users, "a batch")
     return frame_batch(frame, choice, row)
 
 

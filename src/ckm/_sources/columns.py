@@ -8,6 +8,7 @@ import numpy as np
 from ckm._messages import Argument, Message
 from ckm._sources.user_column import (
     UserCap,
+    UserNames,
     check_user_column,
     has_text,
     refuse_user_column,
@@ -100,7 +101,8 @@ class ColumnChoice(NamedTuple):
 
     If the only one to cluster holds vectors, `width` is their number of coordinates, or 0 until the
     first vector shows it. If `is_sparse`, two columns hold the column numbers and the values of
-    rows that are mostly zeros. The last name is that of the `user` column, if there is one.
+    rows that are mostly zeros. The last name is that of the `user` column, if there is one, and
+    `user_names` numbers its users if they are text.
     """
 
     names: list[Any]
@@ -108,7 +110,12 @@ class ColumnChoice(NamedTuple):
     width: int | None = None
     is_sparse: bool = False
     user: Any = None
-    has_text_users: bool = False
+    user_names: UserNames | None = None
+
+    @property
+    def has_named_users(self) -> bool:
+        """Whether users are text."""
+        return self.user_names is not None
 
     @property
     def n_features(self) -> int:
@@ -204,7 +211,8 @@ def choose(
     width = None if matrix is None else getattr(contents[matrix], "width", None)
     choice = ColumnChoice(chosen, weight, width)
     if user is not None:
-        choice = ColumnChoice([*chosen, user], weight, user=user, has_text_users=has_text_users)
+        names = UserNames() if has_text_users else None
+        choice = ColumnChoice([*chosen, user], weight, user=user, user_names=names)
     require_numbers(choice, present, where, contents)
     _warn_left_out(left_out, where)
     return choice
@@ -267,7 +275,7 @@ def require_numbers(
             )
         holds = contents[name]
         if choice.user is not None and name == choice.user:
-            require_same_users(name, has_text(name, holds, where), choice.has_text_users, where)
+            require_same_users(name, has_text(name, holds, where), choice.has_named_users, where)
         elif isinstance(holds, Vectors):
             _require_width(choice, name, holds, where)
         elif holds is not None or (choice.width is not None and name != choice.weight):

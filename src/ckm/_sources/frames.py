@@ -11,6 +11,7 @@ from ckm._sources.base import RandomAccessSource, require_table
 from ckm._sources.columns import ColumnChoice, ColumnRequest, Vectors, checked_weights, choose
 from ckm._sources.settings import DEFAULT_SETTINGS, ReadSettings
 from ckm._sources.streaming import Batch
+from ckm._sources.user_column import UserNames
 from ckm._util.arrays import Array, FloatArray, IntArray, float_type
 from ckm.errors import DataError
 
@@ -37,7 +38,7 @@ class FrameSource(RandomAccessSource):
 
     def rows(self, which: IntArray | slice) -> Array:
         if self._choice.width is None:
-            return to_array(self._frame[which])
+            return to_array(self._frame[which], self._choice.user_names)
         numbers = range(self.n_rows)[which] if isinstance(which, slice) else which
         return _to_vectors(self._frame[which], self._choice, numbers)
 
@@ -146,7 +147,7 @@ def frame_batch(frame: nw.DataFrame[Any], choice: ColumnChoice, row: int) -> Bat
     """Convert the chosen columns of a frame whose first row is number `row`."""
     chosen = _select(frame, choice.names)
     if choice.width is None:
-        rows = to_array(chosen)
+        rows = to_array(chosen, choice.user_names)
     else:
         rows = _to_vectors(chosen, choice, range(row, row + len(chosen)))
     return Batch(rows, frame_weights(frame, choice, row))
@@ -224,12 +225,14 @@ def frame_rows(frame: nw.DataFrame[Any]) -> Array:
     return to_array(frame)
 
 
-def to_array(frame: nw.DataFrame[Any]) -> Array:
-    """Convert a frame of numbers; nulls become NaN, which kernels refuse with their place."""
-    array = frame.to_numpy()
-    if array.dtype.kind in "biuf":
+def to_array(frame: nw.DataFrame[Any], users: UserNames | None = None) -> Array:
+    """Convert a frame of numbers; nulls become NaN, which kernels refuse with their place. If there
+    are `users`, they number the last column.
+    """
+    array = frame.to_numpy() if users is None else None
+    if array is not None and array.dtype.kind in "biuf":
         return array
     # Columns of several types, or with nulls, for which NumPy has no type.
     from ckm._sources.arrow import to_rows
 
-    return to_rows([column.to_arrow() for column in frame.iter_columns()], len(frame))
+    return to_rows([column.to_arrow() for column in frame.iter_columns()], len(frame), users)

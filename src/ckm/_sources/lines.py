@@ -196,7 +196,7 @@ def _example(column: Any) -> str:
 def parse(block: bytes, layout: Layout, choice: ColumnChoice, where: str, row: int = 0) -> Batch:
     """Parse the chosen columns of a block of lines, of which the first is row number `row`."""
     types = {name: layout.types[name] for name in choice.all}
-    if choice.has_text_users:
+    if choice.has_named_users:
         types[choice.user] = pa.string()
     convert = {"column_types": types, "include_columns": choice.all}
     try:

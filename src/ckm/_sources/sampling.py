@@ -44,7 +44,7 @@ class _Sample:
         kept = np.argsort(self._keys, kind="stable")[: self._size]
         self._weights = self._weights[kept]
         self._keys = self._keys[kept]
-        self._pieces = [concatenate_rows(self._pieces)[kept]]
+        self._pieces = [_take(self._pieces, kept)]
         if len(kept) == self._size and self._size:
             self.bound = self._keys[-1]
 
@@ -55,6 +55,21 @@ class _Sample:
         """The rows and their weights, sorted by key."""
         self._prune()
         return self._pieces[0], self._weights
+
+
+def _take(pieces: list[Any], which: IntArray) -> Any:
+    """Some rows of all pieces, by their numbers."""
+    if not all(isinstance(piece, np.ndarray) for piece in pieces):
+        return concatenate_rows(pieces)[which]
+    # Without a copy of all rows: wide ones take long.
+    kind = np.result_type(*pieces)
+    rows = np.empty((len(which), pieces[0].shape[1]), kind)
+    start = 0
+    for piece in pieces:
+        own = np.flatnonzero((which >= start) & (which < start + len(piece)))
+        rows[own] = piece[which[own] - start]
+        start += len(piece)
+    return rows
 
 
 def draw_rows(

@@ -42,6 +42,11 @@ class SparseSource(RandomAccessSource):
         self.settings = settings
         self.n_rows, self.n_features = self._matrix.shape
 
+    @property
+    def values(self) -> Any:
+        """All rows, as SciPy's matrix or array."""
+        return self._matrix
+
     def stay_sparse(self) -> bool:
         if self._sparse is None:
             self._sparse = SparseRows.of(self._matrix)

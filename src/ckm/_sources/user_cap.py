@@ -13,17 +13,17 @@ import numpy as np
 from ckm._messages import Argument
 from ckm._sources.adapters import Adapter
 from ckm._sources.base import BEGINNING, Chunk, Place, Source
-from ckm._sources.user_column import require_distinct_users
 from ckm._util.arrays import Array, BoolArray, FloatArray
-from ckm.errors import NonFiniteError, ParameterError
+from ckm.errors import DataError, NonFiniteError, ParameterError
+
+_MAX_NUMBER = 2.0**53
 
 
 class UserCapped(Adapter):
     """The first rows of each user in a source whose last column says whose row it is.
 
-    That column is not among those of this source. `n_rows` is an upper bound. Users are numbers,
-    or hashes of text. No two may be alike in float64: which rows of a user count must not depend on
-    the rows of another.
+    That column is not among those of this source. `n_rows` is an upper bound. Users are whole
+    numbers, below 2**53 so that each is one number in float64.
 
     Parameters
     ----------
@@ -78,7 +78,13 @@ class UserCapped(Adapter):
             row = int(np.argmax(missing))
             error = NonFiniteError(0, self.n_features, np.nan)
             raise chunk.locate_error(error, row, self.inside.columns)
-        require_distinct_users(users, (self.inside.columns or ["users"])[-1])
+        if not ((np.abs(users) < _MAX_NUMBER) & (users == np.rint(users))).all():
+            raise DataError(
+                "Users are whole numbers below 2**53, beyond which float64 cannot tell them apart, "
+                "or text; the column of ",
+                Argument("user_column", ...),
+                " holds others: convert it to text.",
+            )
         return users
 
 

@@ -1,8 +1,7 @@
 """The column of a table that says whose row each row is: what is asked for, and what is refused."""
 
-import os
 from collections.abc import Sequence
-from hashlib import blake2b
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,17 +12,42 @@ from ckm._util.checks import check_whole_number
 from ckm.errors import DataError, MismatchError, ParameterError
 
 
-# Whole numbers that float64 tells apart.
-_MAX_NUMBER = 2**53
-# A new one in each process: nobody can choose a name that has the number of another.
-_KEY = os.urandom(16)
-
-
 class UserCap(NamedTuple):
     """A column that says whose row each row is, and how many rows of a user count."""
 
     column: str
     max_rows: int
+
+
+class UserNames:
+    """A number for each name of a user, in the order in which names are met.
+
+    Every user needs a number of its own: with a counter shared by two, the rows of one would decide
+    which rows of the other count.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._next = count()
+
+    def number(self, column: Any) -> FloatArray:
+        """The numbers of an Arrow column of text; NaN where there is no name."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        if not isinstance(column, pa.DictionaryArray):
+            column = pc.dictionary_encode(column)
+        # Threads that meet a name at the same time agree on one number, and no number is used
+        # twice, though some may not be used.
+        known = [
+            self._numbers.setdefault(name, next(self._next)) if name else np.nan
+            for name in column.dictionary.to_pylist()
+        ]
+        numbers: FloatArray = np.array([*known, np.nan])
+        places = pc.fill_null(pc.cast(column.indices, pa.int64()), len(known))
+        return np.asarray(numbers[places.to_numpy(zero_copy_only=False)])
 
 
 def check_user_cap(column: str | None, max_rows: Any) -> UserCap | None:
@@ -61,39 +85,6 @@ def require_same_users(name: Any, is_text: bool, was_text: bool, where: str) -> 
         raise MismatchError(
             f"Column {name!r} of {where} holds {kinds[is_text]} where other tables hold "
             f"{kinds[was_text]}; write users alike in all tables."
-        )
-
-
-def numbers_of_text(column: Any) -> FloatArray:
-    """A number of 48 bits for each text of an Arrow column, by a keyed hash; NaN for none.
-
-    Two users with the same number count as one: that one user out of U shares a number with another
-    has a probability below U / 2^48, whatever their names are.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if not isinstance(column, pa.DictionaryArray):
-        column = pc.dictionary_encode(column)
-    hashed = [
-        int.from_bytes(blake2b(text.encode(), digest_size=6, key=_KEY).digest(), "big")
-        if text
-        else np.nan
-        for text in column.dictionary.to_pylist()
-    ]
-    numbers: FloatArray = np.array([*hashed, np.nan])
-    places = pc.fill_null(pc.cast(column.indices, pa.int64()), len(hashed))
-    return np.asarray(numbers[places.to_numpy(zero_copy_only=False)])
-
-
-def require_distinct_users(users: FloatArray, name: Any) -> None:
-    """Refuse numbers so large that those of two users may be one in float64."""
-    if (np.abs(users) >= _MAX_NUMBER).any():
-        raise DataError(
-            f"The numbers of users in column {name!r} go beyond 2**53, where float64 cannot tell "
-            "them apart; give users as text."
         )
 
 

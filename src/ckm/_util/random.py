@@ -23,6 +23,8 @@ STREAMS = (
     "mixture",
     "curve",
     "sample",
+    "init",
+    "movement",
 )
 
 

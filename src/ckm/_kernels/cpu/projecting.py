@@ -13,7 +13,7 @@ from ckm._kernels.cpu.llvm import LANES, add_multiple
 from ckm._kernels.cpu.nearest import PANEL, TILE, score_all, transpose_panel
 from ckm._util.arrays import Array, Float32Array, FloatArray, aligned, read_only_view
 from ckm._util.jit import entry
-from ckm._util.sparse import SparseRows
+from ckm._util.sparse import SparseRows, as_sparse
 from ckm.errors import NonFiniteError
 
 _NO_ORIGIN = np.empty(0)
@@ -41,8 +41,11 @@ class Projector:
         origin = self.projection.origin
         if isinstance(rows, SparseRows) and origin is not None:
             rows = np.asarray(rows)
-        y = np.empty((len(rows), self.projection.d), np.float32)
-        if isinstance(rows, SparseRows):
+        y = np.zeros((len(rows), self.projection.d), np.float32)
+        if self.projection.is_signed:
+            table = rows if isinstance(rows, SparseRows) else as_sparse(rows)
+            _project_on_signs(*_arrays_of(table), read_only_view(self.projection.axes), y)
+        elif isinstance(rows, SparseRows):
             self._project_sparse(rows, y)
         else:
             self._project_dense(rows, y)
@@ -64,14 +67,16 @@ class Projector:
             self._by_column[:, :d] = self.projection.coefficients.T
         wide = np.zeros((len(y), self._by_column.shape[1]), np.float32)
         _project_sparse_rows(
-            read_only_view(rows.values),
-            read_only_view(rows.columns),
-            read_only_view(rows.starts),
+            *_arrays_of(rows),
             read_only_view(self._by_column.reshape(-1)),
             wide.reshape(-1),
             wide.shape[1],
         )
         y[:] = wide[:, :d]
+
+
+def _arrays_of(rows: SparseRows) -> tuple[Array, Array, Array]:
+    return read_only_view(rows.values), read_only_view(rows.columns), read_only_view(rows.starts)
 
 
 def first_nonfinite(projection: Projection, rows: Any, y: Float32Array) -> NonFiniteError:
@@ -142,3 +147,16 @@ def _project_sparse_rows(  # type: ignore[no-untyped-def]
         for i in range(starts[r], starts[r + 1]):
             place = np.int64(columns[i]) * width
             add_multiple(np.float32(values[i]), by_column, place, y, r * width, width)
+
+
+@entry
+def _project_on_signs(values, columns, starts, signed, y):  # type: ignore[no-untyped-def]
+    """Each number is added to, or subtracted from, the line of its column."""
+    for r in range(len(starts) - 1):
+        for i in range(starts[r], starts[r + 1]):
+            line = signed[columns[i]]
+            x = np.float32(values[i])
+            if line > 0:
+                y[r, line - 1] += x
+            else:
+                y[r, -line - 1] -= x

@@ -5,8 +5,7 @@ but the projections is kept of it in between.
 """
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,15 +15,18 @@ from ckm._core.projection import Projection
 from ckm._core.tally import ColumnSums
 from ckm._kernels.cpu.cells import tally_cells
 from ckm._kernels.cpu.projecting import Projector
-from ckm._util.arrays import Array, FloatArray, LabelArray, read_only_view
+from ckm._util.arrays import Array, FloatArray, IntArray, LabelArray, read_only_view
 from ckm._util.jit import entry, leaf
 from ckm._util.sparse import SparseRows
 
 # Whole numbers that int64 can add up for a block of rows, and what it holds in all.
 _MAX_FAST = 2.0**46
 _MAX_TOTAL = 2.0**63
-# Numbers of all arrays of `WideSums` together, where one does not have more: 320 MB.
-_MAX_SHARED = 40_000_000
+# A number that rounds what is added to it, and its bits.
+_ROUNDER = 1.5 * 2.0**52
+_ROUNDER_BITS = np.float64(_ROUNDER).view(np.int64)
+# Groups of cells that threads add to one at a time.
+_GROUPS = 16
 
 _NO_WEIGHTS = np.empty(0)
 _NO_ORIGIN = np.empty(0)
@@ -50,55 +52,54 @@ class Reduced(NamedTuple):
     columns: ColumnSums
 
 
-class _Slot:
-    """An array of sums, and a bound of its numbers."""
-
-    def __init__(self, shape: tuple[int, int]) -> None:
-        self.array: Array = np.zeros(shape, np.int64)
-        self.bound = 0.0
-
-    def has_room(self, n_rows: int) -> bool:
-        """Whether int64 holds the sums once so many rows are added."""
-        return self.bound + n_rows * _MAX_FAST <= _MAX_TOTAL
-
-
 class WideSums:
-    """Sums (s, n) of the unweighted rows of each cell, added up in place in a few arrays, one for
-    each thread if they are small.
+    """Sums (s, n) of the unweighted rows of each cell, added up in place in one array.
 
     A block may have fewer numbers than there are sums, so that an array for each block would take
-    more time and memory than its rows. Whole numbers have the same sum in any order.
+    more time and memory than its rows. Cells are in groups, each with a lock, so that threads add
+    to different groups at a time. Whole numbers have the same sum in any order.
     """
 
     def __init__(self, anchors: Anchors) -> None:
         self._shape = (len(anchors), len(anchors.wide_steps))
-        most = max(1, _MAX_SHARED // max(1, self._shape[0] * self._shape[1]))
-        self._permits = threading.Semaphore(most)
-        self._free = list[_Slot]()
+        self._array: Array | None = None
+        self._bound = 0.0
+        self._changing = threading.Lock()
+        self._locks = [threading.Lock() for _ in range(_GROUPS)]
 
-    @contextmanager
-    def borrowed(self) -> Iterator[_Slot]:
-        """An array that no other thread adds to meanwhile; waits if all are in use."""
-        with self._permits:
+    def reserve(self, bound: float) -> Array | None:
+        """The array, if int64 holds its numbers once others of this size are added to them."""
+        with self._changing:
+            if self._bound + bound > _MAX_TOTAL:
+                return None
+            self._bound += bound
+            if self._array is None:
+                self._array = np.zeros(self._shape, np.int64)
+            return self._array
+
+    def for_each_group(self, cells: LabelArray, add: Callable[[slice], object]) -> None:
+        """Call `add` with the part of sorted cells that is in each group, while no other thread
+        adds to it.
+        """
+        edges = np.arange(_GROUPS + 1) * self._shape[0] // _GROUPS
+        ends = np.searchsorted(cells, edges)
+        waiting = [group for group in range(_GROUPS) if ends[group] < ends[group + 1]]
+        while waiting:
+            # Another thread is at most at one of them: wait only if nothing else is left to do.
+            free = (group for group in waiting if self._locks[group].acquire(blocking=False))
+            group = next(free, None)
+            if group is None:
+                group = waiting[0]
+                self._locks[group].acquire()
             try:
-                slot = self._free.pop()
-            except IndexError:
-                slot = _Slot(self._shape)
-            try:
-                yield slot
+                add(slice(ends[group], ends[group + 1]))
             finally:
-                self._free.append(slot)
+                self._locks[group].release()
+            waiting.remove(group)
 
     def added_to(self, cells: Cells) -> Cells:
-        """The cells with all sums, which are empty after that."""
-        while len(self._free) > 1 and self._free[0].bound + self._free[-1].bound <= _MAX_TOTAL:
-            # In place: they may be most of the memory in use.
-            last = self._free.pop()
-            self._free[0].array += last.array
-            self._free[0].bound += last.bound
-        while self._free:
-            cells = cells.plus_wide(self._free.pop().array)
-        return cells
+        """The cells with all sums."""
+        return cells if self._array is None else cells.plus_wide(self._array)
 
 
 def reduce_rows(
@@ -118,9 +119,14 @@ def reduce_rows(
     labels = np.zeros(len(y), np.int32)
     if anchors is not None:
         cells = tally_cells(anchors, frequencies.origin, y, weights, labels)
+    columns, peaks = _sum_columns(projection, rows, weights)
     if cells is None or cells.anchors.wide_exponents is None:
-        return Reduced(y, cells, _sum_columns(projection, rows, weights))
-    wide, columns = _add_up(projection, cells.anchors, rows, weights, labels, sums)
+        return Reduced(y, cells, columns)
+    by_cell = _ByCell.of(projection, cells.anchors, rows, weights, labels)
+    if weights is None:
+        wide = by_cell.add_whole(peaks, sums)
+    else:
+        wide = by_cell.add(by_cell.zeros(np.float64), by_cell.order)
     return Reduced(y, cells if wide is None else cells.plus_wide(wide), columns)
 
 
@@ -132,100 +138,119 @@ def projector_for(projection: Projection) -> Projector:
     return last
 
 
-def _add_up(
-    projection: Projection,
-    anchors: Anchors,
-    rows: Any,
-    weights: FloatArray | None,
-    labels: LabelArray,
-    sums: WideSums | None,
-) -> tuple[Array | None, ColumnSums]:
-    """Sums (s, n) of the rows of each cell, None if they were added to `sums`; and those over all
-    rows.
-    """
-    if sums is not None and weights is None:
-        with sums.borrowed() as slot:
-            if slot.has_room(len(labels)):
-                added = _add_to(slot.array, projection, anchors, rows, None, labels)
-                slot.bound += len(labels) * added.largest
-                return added.beyond, added.columns
-    kind = np.int64 if weights is None else np.float64
-    own = np.zeros((len(anchors), projection.n), kind)
-    added = _add_to(own, projection, anchors, rows, weights, labels)
-    return (own if added.beyond is None else own + added.beyond), added.columns
-
-
-class _Added(NamedTuple):
-    """What was added to wide sums: the sums over all columns, the largest number, and the sums of
-    rows beyond int64, which were left out.
+class _ByCell(NamedTuple):
+    """Rows in the order of their cells, whose sums then stay in the cache; those of one cell in the
+    order that they came in.
     """
 
-    columns: ColumnSums
-    largest: float
-    beyond: Array | None
+    projection: Projection
+    anchors: Anchors
+    rows: Any
+    labels: LabelArray
+    order: IntArray
+    scales: FloatArray
+    weights: FloatArray
+    arrays: tuple[Array, ...]  # the rows, and buffers
+
+    @classmethod
+    def of(
+        cls,
+        projection: Projection,
+        anchors: Anchors,
+        rows: Any,
+        weights: FloatArray | None,
+        labels: LabelArray,
+    ) -> "_ByCell":
+        order = np.argsort(labels, kind="stable")
+        scales = read_only_view(1 / anchors.wide_steps)
+        beta = _NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, np.float64)
+        arrays: tuple[Array, ...]
+        if isinstance(rows, SparseRows):
+            arrays = _sparse_arrays(rows)
+        else:
+            arrays = _dense_arrays(projection, rows)
+        return cls(projection, anchors, rows, labels, order, scales, beta, arrays)
+
+    def zeros(self, kind: type) -> Array:
+        """Sums of nothing (s, n)."""
+        return np.zeros((len(self.anchors), self.projection.n), kind)
+
+    def add(self, wide: Array, order: IntArray) -> Array:
+        """Add rows, in this order, to the sums (s, n) of their cells."""
+        where = (self.scales, self.labels, order, self.weights, wide)
+        if isinstance(self.rows, SparseRows):
+            _add_sparse_rows(*self.arrays, *where)
+        else:
+            numbers = np.empty(self.projection.n)
+            _add_rows(*self.arrays, numbers, numbers.view(np.int64), *where)
+        return wide
+
+    def add_whole(self, peaks: FloatArray, sums: WideSums | None) -> Array | None:
+        """The sums (s, n) of unweighted rows, given the largest |x_c| of each column; what is not
+        added to `sums`.
+        """
+        order = self.order
+        beyond = None
+        largest = float((peaks * self.scales).max(initial=0.0))
+        if largest >= _MAX_FAST:
+            is_far = self._row_peaks() >= _MAX_FAST
+            order = order[~is_far[order]]
+            beyond = self._exact_sums(np.flatnonzero(is_far))
+            largest = _MAX_FAST
+        shared = None if sums is None else sums.reserve(len(order) * largest)
+        if sums is not None and shared is not None:
+            cells = self.labels[order]
+            sums.for_each_group(cells, lambda part: self.add(shared, order[part]))
+            return beyond
+        own = self.add(self.zeros(np.int64), order)
+        return own if beyond is None else own + beyond
+
+    def _row_peaks(self) -> FloatArray:
+        """The largest number of each row."""
+        peaks = np.zeros(len(self.labels))
+        if isinstance(self.rows, SparseRows):
+            nonzeros = self.rows.numbers()
+            x = self.rows.values[nonzeros].astype(np.float32).astype(np.float64)
+            row = np.repeat(np.arange(len(peaks)), np.diff(self.rows.starts))
+            np.maximum.at(peaks, row, np.abs(x) * self.scales[self.rows.columns[nonzeros]])
+            return peaks
+        for r in range(len(peaks)):
+            x = self.projection.centred(self.rows[r]).astype(np.float32).astype(np.float64)
+            peaks[r] = (np.abs(x) * self.scales).max()
+        return peaks
+
+    def _exact_sums(self, which: IntArray) -> Array:
+        """The sums of rows of any size, in Python's integers."""
+        rows = np.asarray(self.rows[which])
+        x = self.projection.centred(rows).astype(np.float32).astype(np.float64)
+        numbers = np.frompyfunc(int, 1, 1)(np.rint(x * self.scales))
+        total = self.zeros(object)
+        np.add.at(total, self.labels[which], numbers)
+        return total
 
 
-def _add_to(
-    wide: Array,
-    projection: Projection,
-    anchors: Anchors,
-    rows: Any,
-    weights: FloatArray | None,
-    labels: LabelArray,
-) -> _Added:
-    """Add rows to the sums (s, n) of their cells."""
-    far = np.zeros(len(labels), np.int64)
-    largest = np.zeros(1)
-    scales = 1 / anchors.wide_steps
-    is_weighted = weights is not None
-    beta = np.ascontiguousarray(weights, np.float64) if is_weighted else _NO_WEIGHTS
-    if isinstance(rows, SparseRows):
-        table = np.zeros((projection.n, 4))
-        table[:, 2] = scales
-        add_sparse = _add_weighted_sparse_rows if is_weighted else _add_sparse_rows
-        n_far = add_sparse(*_sparse_arrays(rows), labels, beta, wide, table, far, largest)
-        first, second = table[:, 0], table[:, 1]
-    else:
-        first = np.zeros(projection.n)
-        second = np.zeros(projection.n)
-        flat = read_only_view(np.ascontiguousarray(rows).reshape(-1))
-        origin = _NO_ORIGIN if projection.origin is None else projection.origin
-        x = np.empty(projection.n, np.float32)
-        totals = (read_only_view(scales), labels, beta, wide, first, second, far, largest)
-        add = _add_weighted_rows if is_weighted else _add_rows
-        n_far = add(flat, origin, x, *totals)
-    beyond = None
-    if n_far:
-        which = far[:n_far]
-        beyond = _exact_sums(projection, anchors, rows[which], labels[which])
-    return _Added(ColumnSums(first, second), float(largest[0]), beyond)
+def _dense_arrays(projection: Projection, rows: Array) -> tuple[Array, Array, Array]:
+    flat = read_only_view(np.ascontiguousarray(rows).reshape(-1))
+    origin = _NO_ORIGIN if projection.origin is None else projection.origin
+    return flat, origin, np.empty(projection.n, np.float32)
 
 
 def _sparse_arrays(rows: SparseRows) -> tuple[Array, Array, Array]:
     return read_only_view(rows.values), read_only_view(rows.columns), read_only_view(rows.starts)
 
 
-def _exact_sums(projection: Projection, anchors: Anchors, rows: Any, labels: LabelArray) -> Array:
-    """The sums of rows of any size, in Python's integers."""
-    x = projection.centred(np.asarray(rows)).astype(np.float32).astype(np.float64)
-    numbers = np.frompyfunc(int, 1, 1)(np.rint(x / anchors.wide_steps))
-    total = np.zeros((len(anchors), projection.n), object)
-    np.add.at(total, labels, numbers)
-    return total
-
-
-def _sum_columns(projection: Projection, rows: Any, weights: FloatArray | None) -> ColumnSums:
-    """Sums over the columns of rows of which no cell keeps wide sums."""
-    first = np.zeros(projection.n)
-    second = np.zeros(projection.n)
+def _sum_columns(
+    projection: Projection, rows: Any, weights: FloatArray | None
+) -> tuple[ColumnSums, FloatArray]:
+    """Sums over the columns of rows, and the largest |x_c| of each."""
     beta = np.ones(len(rows)) if weights is None else np.ascontiguousarray(weights, np.float64)
     if isinstance(rows, SparseRows):
-        _sum_sparse_rows(*_sparse_arrays(rows), beta, first, second)
-    else:
-        flat = read_only_view(np.ascontiguousarray(rows).reshape(-1))
-        origin = _NO_ORIGIN if projection.origin is None else projection.origin
-        _sum_rows(flat, origin, np.empty(projection.n, np.float32), beta, first, second)
-    return ColumnSums(first, second)
+        table = np.zeros((projection.n, 4))
+        _sum_sparse_rows(*_sparse_arrays(rows), beta, table)
+        return ColumnSums(table[:, 0], table[:, 1]), table[:, 2]
+    first, second, peaks = np.zeros((3, projection.n))
+    _sum_rows(*_dense_arrays(projection, rows), beta, first, second, peaks)
+    return ColumnSums(first, second), peaks
 
 
 @leaf
@@ -240,111 +265,63 @@ def _centre(numbers, origin, x):  # type: ignore[no-untyped-def]
 
 @entry
 def _add_rows(  # type: ignore[no-untyped-def]
-    rows, origin, x, scales, labels, beta, wide, first, second, far, largest
+    rows, origin, x, numbers, bits, scales, labels, order, beta, wide
 ):
-    """Add rows to the sums of their cells, and to those over all rows. Returns how many were left
-    out of the former because their numbers are too large; `far` tells which.
-    """
+    """Add rows to the sums of their cells. `numbers` and `bits` are the same memory."""
     n = len(x)
-    n_far = 0
-    for r in range(len(labels)):
-        _centre(rows[r * n : r * n + n], origin, x)
-        longest = 0.0
-        for c in range(n):
-            wide_x = np.float64(x[c])
-            first[c] += wide_x
-            second[c] += wide_x * wide_x
-            number = abs(wide_x * scales[c])
-            longest = number if number > longest else longest
-        if longest >= _MAX_FAST:
-            far[n_far] = r
-            n_far += 1
-            continue
-        largest[0] = max(largest[0], longest)
-        sums = wide[labels[r]]
-        for c in range(n):
-            sums[c] += np.int64(np.rint(np.float64(x[c]) * scales[c]))
-    return n_far
-
-
-@entry
-def _add_weighted_rows(  # type: ignore[no-untyped-def]
-    rows, origin, x, scales, labels, beta, wide, first, second, far, largest
-):
-    n = len(x)
-    for r in range(len(labels)):
+    for j in range(len(order)):
+        r = order[j]
         _centre(rows[r * n : r * n + n], origin, x)
         sums = wide[labels[r]]
-        for c in range(n):
-            wide_x = np.float64(x[c])
-            first[c] += beta[r] * wide_x
-            second[c] += beta[r] * wide_x * wide_x
-            sums[c] += beta[r] * np.rint(wide_x * scales[c])
-    return 0
+        if len(beta):
+            for c in range(n):
+                sums[c] += beta[r] * np.rint(np.float64(x[c]) * scales[c])
+        else:
+            # Few processors turn vectors of float64 into int64. But the last bits of a number plus
+            # 1.5 * 2**52 are those of the nearest whole number.
+            for c in range(n):
+                numbers[c] = np.float64(x[c]) * scales[c] + _ROUNDER
+            for c in range(n):
+                sums[c] += bits[c] - _ROUNDER_BITS
 
 
 @entry
 def _add_sparse_rows(  # type: ignore[no-untyped-def]
-    values, columns, starts, labels, beta, wide, table, far, largest
+    values, columns, starts, scales, labels, order, beta, wide
 ):
-    """The same for sparse rows. `table` (n, 4) holds the first sum, the second and the scale of a
-    column side by side: memory sets the pace, one line of it per nonzero.
-    """
-    n_far = 0
-    for r in range(len(labels)):
+    for j in range(len(order)):
+        r = order[j]
         sums = wide[labels[r]]
-        longest = 0.0
         for i in range(starts[r], starts[r + 1]):
             c = columns[i]
-            wide_x = np.float64(np.float32(values[i]))
-            table[c, 0] += wide_x
-            table[c, 1] += wide_x * wide_x
-            number = np.rint(wide_x * table[c, 2])
-            longest = max(longest, abs(number))
-            sums[c] += np.int64(number) if abs(number) < _MAX_FAST else 0
-        if longest < _MAX_FAST:
-            largest[0] = max(largest[0], longest)
-            continue
-        far[n_far] = r
-        n_far += 1
-        for i in range(starts[r], starts[r + 1]):
-            c = columns[i]
-            number = np.rint(np.float64(np.float32(values[i])) * table[c, 2])
-            sums[c] -= np.int64(number) if abs(number) < _MAX_FAST else 0
-    return n_far
+            number = np.rint(np.float64(np.float32(values[i])) * scales[c])
+            if len(beta):
+                sums[c] += beta[r] * number
+            else:
+                sums[c] += np.int64(number)
 
 
 @entry
-def _add_weighted_sparse_rows(  # type: ignore[no-untyped-def]
-    values, columns, starts, labels, beta, wide, table, far, largest
-):
-    for r in range(len(labels)):
-        sums = wide[labels[r]]
+def _sum_rows(rows, origin, x, beta, first, second, peaks):  # type: ignore[no-untyped-def]
+    n = len(x)
+    for r in range(len(beta)):
+        _centre(rows[r * n : r * n + n], origin, x)
+        for c in range(n):
+            wide_x = np.float64(x[c])
+            first[c] += beta[r] * wide_x
+            second[c] += beta[r] * wide_x * wide_x
+            peaks[c] = abs(wide_x) if abs(wide_x) > peaks[c] else peaks[c]
+
+
+@entry
+def _sum_sparse_rows(values, columns, starts, beta, table):  # type: ignore[no-untyped-def]
+    """`table` (n, 4) holds the first sum, the second and the peak of a column side by side: memory
+    sets the pace, one line of it per nonzero.
+    """
+    for r in range(len(beta)):
         for i in range(starts[r], starts[r + 1]):
             c = columns[i]
             wide_x = np.float64(np.float32(values[i]))
             table[c, 0] += beta[r] * wide_x
             table[c, 1] += beta[r] * wide_x * wide_x
-            sums[c] += beta[r] * np.rint(wide_x * table[c, 2])
-    return 0
-
-
-@entry
-def _sum_rows(rows, origin, x, beta, first, second):  # type: ignore[no-untyped-def]
-    n = len(x)
-    for r in range(len(beta)):
-        _centre(rows[r * n : r * n + n], origin, x)
-        for c in range(n):
-            wide_x = np.float64(x[c])
-            first[c] += beta[r] * wide_x
-            second[c] += beta[r] * wide_x * wide_x
-
-
-@entry
-def _sum_sparse_rows(values, columns, starts, beta, first, second):  # type: ignore[no-untyped-def]
-    for r in range(len(beta)):
-        for i in range(starts[r], starts[r + 1]):
-            c = columns[i]
-            wide_x = np.float64(np.float32(values[i]))
-            first[c] += beta[r] * wide_x
-            second[c] += beta[r] * wide_x * wide_x
+            table[c, 2] = max(table[c, 2], abs(wide_x))
