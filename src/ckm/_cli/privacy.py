@@ -144,7 +144,9 @@ def release(
     file.check_files([file.Input(sketch)], [file.Output(output, file.SKETCHES)])
     check_budget(epsilon, delta, unit)
     if ledger is None and population is not None:
-        raise typer.BadParameter("It is recorded in a --ledger; name one.", param_hint="--population")
+        raise typer.BadParameter(
+            "It is recorded in a --ledger; name one.", param_hint="--population"
+        )
     if ledger is not None and isinstance(ledger, Address):
         raise typer.BadParameter("Name a file of this machine.", param_hint="--ledger")
     exact = ckm.load(sketch)
