@@ -63,7 +63,7 @@ def test_releases_merge_and_decode(folder: Path, tmp_path: Path) -> None:
 
 def test_a_release_says_what_was_clipped_and_spent(folder: Path, tmp_path: Path) -> None:
     far = tmp_path / "far.csv"
-    pd.DataFrame({"east": [99.0] * 20, "north": [0.0] * 20}).to_csv(far, index=False)
+    pd.DataFrame({"east": [98765.4] * 20, "north": [0.0] * 20}).to_csv(far, index=False)
     run("sketch", far, "--like", folder / "design.ckm", "-o", tmp_path / "far.ckm")
     ledger = tmp_path / "spent.json"
     for spent in ("1 release with epsilon = 1 at", "2 releases with epsilon = 1.451 at"):
@@ -72,7 +72,7 @@ def test_a_release_says_what_was_clipped_and_spent(folder: Path, tmp_path: Path)
         assert "20 of 20 rows were beyond the bounds" in err
         assert "Released with epsilon = 1 and delta = 1e-06 for each row" in err
         assert f"Spent on this data in all: {spent}" in err
-        assert "99" not in err
+        assert "98765" not in err
 
 
 def test_users_are_protected_with_a_cap(folder: Path, tmp_path: Path) -> None:

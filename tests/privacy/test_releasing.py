@@ -320,6 +320,23 @@ def test_merged_releases_are_as_good_as_one(best):
 
 
 @pytest.mark.usefixtures("fixed_noise")
+def test_other_questions_know_the_noise():
+    r = ckm.release(EXACT, 1.0, 1e-6)
+    curve = ckm.curve(r, 5, random_state=0)
+    assert curve.suggestion == K
+    assert curve.residual[K - 1] == pytest.approx(1, abs=0.3)
+    means = KMeans(K, n_init=1, random_state=0).fit(ROWS).cluster_centers_
+    found = ckm.fit_mixture(r, K, random_state=0).means
+    np.testing.assert_allclose(
+        found[np.argsort(found[:, 1])], means[np.argsort(means[:, 1])], atol=0.3
+    )
+    quartiles = np.quantile(ROWS, [0.25, 0.75], axis=0).T
+    np.testing.assert_allclose(ckm.marginals(r).quantiles([0.25, 0.75]), quartiles, atol=0.5)
+    with pytest.raises(ParameterError, match="first sketch is a private release"):
+        ckm.compare(r, r)
+
+
+@pytest.mark.usefixtures("fixed_noise")
 def test_too_much_noise_is_said():
     noisy = ckm.release(EXACT, 0.004, 1e-6)
     with pytest.warns(ckm.errors.ClustersWarning, match="noise of this private release"):

@@ -14,7 +14,7 @@ import ckm
 
 UNIT = 2.0**-22
 TOLERANCE = 1e-5
-LAWS = ("gaussian", "folded-gaussian", "adapted-radius", "multiscale", "structured")
+LAWS = ("gaussian", "folded-gaussian", "adapted-radius", "multiscale", "structured", "broad")
 OPTIONS = {
     "n_clusters",
     "sketch_size",

@@ -139,6 +139,11 @@ def _require_comparable(sketch: Sketch, which: str) -> None:
             f"compare takes two sketches; the {which} is {type(sketch).__name__} "
             f"({str(sketch)[:60]!r}); ckm.load reads one from a file."
         )
+    if sketch.release is not None:
+        raise ParameterError(
+            f"The {which} sketch is a private release, and its noise would be taken for a "
+            "difference. Compare exact sketches, or the centroids of both releases."
+        )
     size = sketch.effective_size
     if size is None:
         raise DataError(

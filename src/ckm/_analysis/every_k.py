@@ -264,7 +264,10 @@ class _Curve:
         starts = [one_component(problem)]
         for C, shares, _ in self.placements[1:]:
             starts.append(fit_components(problem, measure, C, shares))
-        return explain_every_number(Chance.of(problem, starts[-1], size), starts)
+        release = self.sketch.release
+        # Half of the noise on a number of z is on its cosine, half on its sine.
+        added = 0.0 if release is None else release.feature_variance / 2
+        return explain_every_number(Chance.of(problem, starts[-1], size, added), starts)
 
 
 def _some(points: FloatArray) -> Weighted:
