@@ -25,7 +25,11 @@ def _polynomial(
     """
     nodes = end / 2 * (np.cos(np.pi * (np.arange(64) + 0.5) / 64) + 1)
     fit = np.polynomial.Chebyshev.fit(nodes, function(nodes), terms - 1, domain=[0, end])
-    return tuple(number(c) for c in fit.convert(kind=np.polynomial.Polynomial).coef)
+    found = fit.convert(kind=np.polynomial.Polynomial).coef
+    # NumPy drops trailing zeros, and the last coefficient is one on some processors.
+    coefficients = np.zeros(terms)
+    coefficients[: len(found)] = found
+    return tuple(number(c) for c in coefficients)
 
 
 def _cosine(q: FloatArray) -> FloatArray:
