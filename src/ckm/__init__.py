@@ -26,11 +26,14 @@ if TYPE_CHECKING:
     from ckm._analysis.mixture_fit import fit_mixture
     from ckm._analysis.mixture_solution import GaussianMixtureSolution
     from ckm._analysis.monitor import Monitor
+    from ckm._analysis.profile import Profile
+    from ckm._analysis.profiling import profile
     from ckm._core.frequencies import Frequencies, draw_frequencies
     from ckm._core.sketch import Sketch, merge
     from ckm._core.storage import load
     from ckm._decoding.api import decode
     from ckm._decoding.solution import Solution
+    from ckm._display.report.api import report
     from ckm._sketching.api import sketch
     from ckm._sketching.stream import Sketcher
     from ckm.estimators import CompressiveKMeans
@@ -50,6 +53,7 @@ _HOMES = {
     "Monitor": "ckm._analysis.monitor",
     "MonitorStatus": "ckm._analysis.change",
     "KCurve": "ckm._analysis.k_curve",
+    "Profile": "ckm._analysis.profile",
     "Sketch": "ckm._core.sketch",
     "Sketcher": "ckm._sketching.stream",
     "Solution": "ckm._decoding.solution",
@@ -64,6 +68,8 @@ _HOMES = {
     "Marginals": "ckm._analysis.marginal",
     "marginals": "ckm._analysis.marginal",
     "merge": "ckm._core.sketch",
+    "profile": "ckm._analysis.profiling",
+    "report": "ckm._display.report.api",
     "sketch": "ckm._sketching.api",
 }
 
@@ -77,6 +83,9 @@ __all__ = [  # noqa: RUF022  (in the order in which users need them)
     "load",
     "compare",
     "Comparison",
+    "profile",
+    "Profile",
+    "report",
     "marginals",
     "Marginals",
     "Sketch",

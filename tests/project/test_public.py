@@ -19,6 +19,7 @@ PUBLIC = {
     "Marginals",
     "Monitor",
     "MonitorStatus",
+    "Profile",
     "Sketch",
     "Sketcher",
     "Solution",
@@ -32,6 +33,8 @@ PUBLIC = {
     "load",
     "marginals",
     "merge",
+    "profile",
+    "report",
     "sketch",
 }
 

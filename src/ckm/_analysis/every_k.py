@@ -102,13 +102,20 @@ def curve(
         return _Curve(sketch, K_max, seed_of(random_state), thread_count(n_jobs)).measure()
 
 
+def largest_number(sketch: Sketch) -> int:
+    """The largest number of clusters that a sketch has frequencies, or cells, for."""
+    m = sketch.frequencies.m
+    largest = 2 * m // (sketch.frequencies.n + 1)
+    if sketch.cells is not None and m >= MIN_JUDGES:
+        largest = max(largest, len(sketch.cells.anchors) // MIN_CELLS_PER_CLUSTER)
+    return largest
+
+
 def _require_size(sketch: Sketch, K: int) -> None:
     """Refuse a sketch with too few frequencies, and too few cells, for K clusters."""
     m = sketch.frequencies.m
     n = sketch.frequencies.n
-    largest = 2 * m // (n + 1)
-    if sketch.cells is not None and m >= MIN_JUDGES:
-        largest = max(largest, len(sketch.cells.anchors) // MIN_CELLS_PER_CLUSTER)
+    largest = largest_number(sketch)
     if largest < K:
         raise ParameterError(
             f"A sketch of m = {m} frequencies in dimension {n} is too small for ",

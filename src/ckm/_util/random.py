@@ -23,6 +23,7 @@ STREAMS = (
     "mixture",
     "curve",
     "sample",
+    "profile",
 )
 
 
