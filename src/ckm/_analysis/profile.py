@@ -132,7 +132,7 @@ class Profile(Frozen, Shown):
         >>> s = ckm.sketch(X, n_clusters=3, random_state=0)
         >>> found = ckm.profile(s, ckm.decode(s, 3, random_state=0))
         >>> [name for name, contrast in found.traits(0)]
-        ['[1]', '[0]']
+        ['[0]']
         """
         contrasts = self.contrasts[cluster]
         if len(self.shares) == 1:

@@ -24,7 +24,7 @@ def silhouettes(distances: FloatArray, labels: IntArray, mass: FloatArray) -> Fl
     values = np.where(b > 0, 1 - a / np.where(b > 0, b, 1.0), 0.0)
     total = np.bincount(labels, mass, minlength=K)
     sums = np.bincount(labels, mass * values, minlength=K)
-    return np.divide(sums, total, out=np.full(K, np.nan), where=total > 0)
+    return np.asarray(np.divide(sums, total, out=np.full(K, np.nan), where=total > 0))
 
 
 def border_gaps(

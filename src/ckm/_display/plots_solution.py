@@ -26,10 +26,15 @@ def draw_solution(
     FigureCanvasAgg(figure)
     plot = figure.add_subplot()
     colors = np.array([LIGHT[k % len(LIGHT)] for k in range(len(solution.weights))])
-    plot.scatter(*found.points.T, s=7, c=colors[found.labels], alpha=0.45, linewidths=0)
-    for k, (x, y) in enumerate(found.centroids):
-        plot.scatter([x], [y], s=190, color=colors[k], edgecolors="white", linewidths=1.4, zorder=3)
-        plot.text(x, y, str(k), color="white", ha="center", va="center", fontsize=9, weight="bold")
+    x, y = found.points.T
+    plot.scatter(x, y, s=7, c=list(colors[found.labels]), alpha=0.45, linewidths=0)
+    for k, (cx, cy) in enumerate(found.centroids):
+        plot.scatter(
+            [cx], [cy], s=190, color=colors[k], edgecolors="white", linewidths=1.4, zorder=3
+        )
+        plot.text(
+            cx, cy, str(k), color="white", ha="center", va="center", fontsize=9, weight="bold"
+        )
     names = [f"{name} ({share:.0%} of the variance)" for name, share in found.axes]
     plot.set(xlabel=names[0], ylabel=names[1] if len(names) > 1 else "")
     K = len(solution.weights)

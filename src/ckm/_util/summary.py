@@ -21,7 +21,7 @@ class Summary:
     Parameters
     ----------
     title : str
-        One line above the table.
+        One line above the table; empty for none.
     header : tuple of str
         The names of the columns.
     rows : tuple of tuples of str
@@ -55,7 +55,7 @@ class Summary:
         people  1e+07
         houses  2e+06
         """
-        blocks = [visible(self.title)]
+        blocks = [visible(self.title)] if self.title else []
         if self.rows:
             blocks.extend("\n".join(_lines(piece)) for piece in self._pieces(width))
         if self.notes:
@@ -75,7 +75,9 @@ class Summary:
 
     def html(self) -> str:
         """The summary as HTML that needs nothing from outside."""
-        parts = [f"<div><p><strong>{escape(self.title)}</strong></p>"]
+        parts = ["<div>"]
+        if self.title:
+            parts.append(f"<p><strong>{escape(self.title)}</strong></p>")
         if self.rows:
             head = "".join(f'<th scope="col">{escape(name)}</th>' for name in self.header)
             body = "".join(f"<tr>{_html_cells(row)}</tr>" for row in self.rows)

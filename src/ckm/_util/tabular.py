@@ -35,6 +35,7 @@ def to_frame(values: Mapping[str, Any], backend: str) -> Any:
     table = pa.table(dict(values))
     if backend == "pyarrow":
         return table
-    import narwhals as nw
+    from narwhals import from_arrow
 
-    return nw.from_arrow(table, backend=backend).to_native()
+    kind: Any = backend
+    return from_arrow(table, backend=kind).to_native()

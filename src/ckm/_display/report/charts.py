@@ -1,7 +1,5 @@
 """The plots of a report, each a piece of SVG."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ckm._analysis.comparison import LEVEL, Comparison
@@ -23,7 +21,7 @@ from ckm._display.report.svg import (
     x_axis,
     y_axis,
 )
-from ckm._util.arrays import BoolArray, FloatArray, LabelArray
+from ckm._util.arrays import BoolArray, FloatArray, IntArray, LabelArray
 
 # Points of a density, and the share of the rows beyond each end of its axis.
 _GRID = 90
@@ -81,8 +79,8 @@ def map_chart(found: ClusterMap, K: int) -> str:
         cy = float(y(found.centroids[k, 1]))
         marks.append(element("circle", cx=cx, cy=cy, r=12, class_="centroid", fill=color(k)))
         marks.append(label(cx, cy + 4.5, k, "number"))
-    frame = element("clipPath", element("rect", x=44, y=6, width=506, height=384), id="map")
-    drawn = element("g", "".join((*dots, *ellipses)), clip_path="url(#map)")
+    frame = element("clipPath", element("rect", x=44, y=6, width=506, height=384), id="map-frame")
+    drawn = element("g", "".join((*dots, *ellipses)), clip_path="url(#map-frame)")
     axes = x_axis(x, _MAP_HEIGHT - 42) + y_axis(y, 44, _MAP_WIDTH - 10)
     words = f"Map of {K} clusters on the two axes along which rows vary most"
     return picture(
@@ -187,7 +185,7 @@ def stability_chart(curve: KCurve, K: int) -> str:
     return picture(width, height, words, "".join(parts))
 
 
-def _whole(numbers: Sequence[int] | FloatArray) -> list[float]:
+def _whole(numbers: IntArray) -> list[float]:
     step = max(1, -(-len(numbers) // 10))
     return [float(k) for k in numbers[::step]]
 
@@ -240,7 +238,7 @@ def _ends(shares: FloatArray, means: FloatArray, deviations: FloatArray) -> tupl
     order = np.argsort(edges)
     mass = np.cumsum(np.concatenate([shares, shares])[order]) / (2 * shares.sum())
     low = edges[order][np.searchsorted(mass, _TAIL)]
-    high = edges[order][min(np.searchsorted(mass, 1 - _TAIL), len(edges) - 1)]
+    high = edges[order][min(int(np.searchsorted(mass, 1 - _TAIL)), len(edges) - 1)]
     if high > low:
         return float(low), float(high)
     pad = abs(low) * 0.1 or 1.0

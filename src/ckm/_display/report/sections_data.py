@@ -1,10 +1,10 @@
 """The sections of a report about the data, an earlier sketch, and how the report was made."""
 
 import platform
+from importlib.metadata import version
 
 import numpy as np
 
-import ckm
 from ckm._analysis.comparison import LEVEL
 from ckm._analysis.profiling import column_deviations
 from ckm._core.projection import Projection
@@ -118,7 +118,8 @@ def making(content: Content) -> Section:
         ("status", content.solution.status.value),
         (
             "versions",
-            f"ckm {ckm.__version__}, Python {platform.python_version()}, NumPy {np.__version__}",
+            f"ckm {version('compressive-kmeans')}, Python {platform.python_version()}, "
+            f"NumPy {np.__version__}",
         ),
     ]
     if f.projection is not None:
