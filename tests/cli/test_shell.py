@@ -142,7 +142,7 @@ def test_warnings_are_one_line(folder: Path) -> None:
         ),
         (
             Message("3 rows", Aside(" (n_samples=3)"), ", too few for ", Argument("n_clusters", 5)),
-            "3 rows, too few for --clusters 5",
+            "3 rows, too few for --n-clusters 5",
         ),
         (
             Message("give ", Argument("scale", ...), " (a variance), or ", Argument("like", ...)),
@@ -154,7 +154,7 @@ def test_warnings_are_one_line(folder: Path) -> None:
         ),
         (
             Message(Argument("n_jobs"), " must be 1; got 0. The scale is 2."),
-            "--jobs must be 1; got 0. The scale is 2.",
+            "--n-jobs must be 1; got 0. The scale is 2.",
         ),
         (Message("continue with ", Argument("resume", True)), "continue with --resume"),
         ("The scale is 2.", "The scale is 2."),

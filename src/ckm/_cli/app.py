@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import ckm
-from ckm._cli import commands, compare, curve, mixture, monitor
+from ckm._cli import commands, compare, curve, mixture, monitor, report
 from ckm._cli.errors import ReportingGroup
 from ckm._cli.options import with_option_groups
 from ckm._cli.streams import say
@@ -24,7 +24,6 @@ def _examples(*lines: str) -> str:
 app = typer.Typer(
     cls=ReportingGroup,
     no_args_is_help=True,
-    add_completion=False,
     # Plain help keeps the line breaks of the examples in every version of typer.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -98,6 +97,11 @@ _COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
         "ckm mixture data.ckm -k 10",
         "ckm mixture data.ckm -k 10 --covariance-type full -o mixture.json",
         "ckm mixture data.ckm -k auto --json | jq .means",
+    ),
+    report.report: (
+        "ckm report data.ckm -o report.html",
+        "ckm report data.ckm -k 6 --data 'events/*.parquet' -o report.html",
+        "ckm report today.ckm --compare yesterday.ckm -o report.html",
     ),
     commands.inspect: ("ckm inspect data.ckm", "ckm inspect data.ckm --json | jq .fingerprint"),
     commands.demo: ("ckm demo", "ckm demo --rows 100000 --folder /tmp/demo --seed 1"),

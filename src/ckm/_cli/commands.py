@@ -32,9 +32,8 @@ def fit(
 
     Memory use is bounded. Without -o the centroids are printed: a table at a terminal, CSV in a
     pipe. The CSV has one line per cluster: cluster,weight,<column names>, where [0],[1],... stand
-    for data without column names. It is all that `ckm predict`
-    needs. With --standardize or --metric cosine, name a .json file instead, which keeps the units
-    or the metric.
+    for data without column names. It is all that `ckm predict` needs. With --standardize, the
+    units of columns follow as further columns, with --metric cosine the metric.
 
     With --polish N the data is read again: at most N passes move each centroid to the mean of its
     rows, and a last one measures the SSE and the shares of rows, which become the weights. Each
@@ -58,9 +57,8 @@ def fit(
         ],
     )
     measure = centroids.Measure(frequencies.standardize, frequencies.metric)
-    centroids.require_space_for_measure(output, measure, report.json)
     source = steps.open_rows(inputs, rows)
-    centroids.require_space_for_names(source.columns, output, report.json)
+    centroids.require_space_for_names(source.columns, measure, output, report.json)
     if polish or sse:
         steps.require_rereadable(source, "--polish" if polish else "--sse")
     is_open = clusters == AUTO
@@ -195,8 +193,7 @@ def decode(
     s = ckm.load(sketch)
     steps.check_decoding(decoding, has_rows=s.pool is not None)
     measure = centroids.Measure(s.frequencies.column_units is not None, s.frequencies.metric)
-    centroids.require_space_for_measure(output, measure, report.json)
-    centroids.require_space_for_names(s.columns, output, report.json)
+    centroids.require_space_for_names(s.columns, measure, output, report.json)
     solution = steps.decode(s, clusters, decoding, compute, report)
     steps.deliver(solution, steps.facts_of(s, compute), output, report)
 

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 ComparedClusters = Annotated[
     int | None,
     typer.Option(
-        "--clusters",
-        "-k",
+        *o.CLUSTERS,
         metavar="K",
         min=1,
         help="Number of clusters to look at (default: what the sketches are large enough for).",

@@ -46,17 +46,17 @@ OPTIONS = {
     "like": "--like",
     "max_components": "--max-components",
     "metric": "--metric",
-    "n_clusters": "--clusters",
+    "n_clusters": "--n-clusters",
     "max_clusters": "--max-clusters",
-    "n_components": "--components",
+    "n_components": "--n-components",
     "n_init": "--n-init",
-    "n_jobs": "--jobs",
+    "n_jobs": "--n-jobs",
     "nan": "--nan",
     "on_change": "--on-change",
     "polish": "--polish",
     "pool": "--pool",
     "projection": "--projection",
-    "random_state": "--seed",
+    "random_state": "--random-state",
     "reference": "--reference",
     "reg_covar": "--reg-covar",
     "resume": "--resume",
@@ -146,7 +146,7 @@ def as_option(argument: Argument) -> str:
     """Return the option, with its value, that stands for an argument of the library.
 
     >>> as_option(Argument("n_clusters")), as_option(Argument("resume", True))
-    ('--clusters', '--resume')
+    ('--n-clusters', '--resume')
     >>> as_option(Argument("standardize", False)), as_option(Argument("sketch_size", None))
     ('no --standardize', 'no --sketch-size')
     >>> as_option(Argument("columns", ["a", "b"])), as_option(Argument("columns", ...))

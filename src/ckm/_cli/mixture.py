@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 Components = Annotated[
     str,
     typer.Option(
+        "--n-components",
         "--components",
         "-k",
         metavar="K|auto",
@@ -89,7 +90,7 @@ def mixture(
     steps.check_compute(jobs)
     file.check_files([file.Input(sketch)], [file.Output(output, (".json",))])
     s = ckm.load(sketch)
-    with tables.show_status("Fitting", report.quiet):
+    with tables.show_stages("Fitting", report.quiet):
         found = ckm.fit_mixture(
             s,
             number,

@@ -31,8 +31,9 @@ from ckm._cli.options import (
 from ckm._cli.streams import say
 from ckm._core.laws import find_law
 from ckm._core.sketch import Sketch
-from ckm._decoding.api import require_rows, resolve_decoder
+from ckm._decoding.api import require_rows, resolve_decoder, uses_cells
 from ckm._decoding.diagnosis import Status
+from ckm._decoding.effort import expected_seconds, warning_before
 from ckm._decoding.solution import Solution
 from ckm._decoding.starts import require_init
 from ckm._display import tables
@@ -98,7 +99,7 @@ def check_nan(nan: str) -> str:
 
 def check_compute(jobs: int | None, device: str = "auto") -> None:
     """Refuse a number of threads or a device that no machine has."""
-    with usage_errors("--jobs"):
+    with usage_errors("--n-jobs"):
         thread_count(jobs)
     with usage_errors("--device"):
         check_device(device)
@@ -323,7 +324,14 @@ def decode(
     report: ReportOptions,
 ) -> Solution:
     """Find centroids from a sketch, with a warning for each problem found with them."""
-    with tables.show_status("Decoding", report.quiet):
+    expected = None
+    if uses_cells(decoding.decoder):
+        threads = thread_count(compute.jobs)
+        warning = warning_before(sketch, clusters, threads)
+        expected = expected_seconds(sketch, clusters) or None
+        if warning is not None:
+            say(in_options(warning), report.quiet)
+    with tables.show_stages("Decoding", report.quiet, expected):
         solution = ckm.decode(
             sketch,
             clusters,

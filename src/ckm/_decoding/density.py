@@ -23,6 +23,7 @@ from ckm._kmeans.lloyd import lloyd
 from ckm._kmeans.points import points_on
 from ckm._sources.arrays import ArraySource
 from ckm._util.arrays import FloatArray
+from ckm._util.stages import enter_stage
 
 
 def by_density(
@@ -47,6 +48,7 @@ def place_centroids(
     problem: Problem, recovered: Recovered, K: int, rng: np.random.Generator
 ) -> Candidate:
     """K centroids on a measure that was recovered for K clusters or more."""
+    enter_stage("placing centroids")
     if recovered.branch is Branch.ROWS:
         found = place(*recovered.many, K, rng, device=problem.device)
     elif K == 1:
@@ -64,6 +66,7 @@ def judge_placed(
     problem: Problem, recovered: Recovered, found: Placement, rng: np.random.Generator
 ) -> Candidate:
     """Centroids that were placed on a measure, with what is known of them and against them."""
+    enter_stage("judging centroids")
     C, alpha, mean_square = found
     if recovered.branch is Branch.ROWS:
         judged = Candidate(C, alpha, recovered.cost, mean_square, known_weights=alpha)

@@ -10,11 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 
 from ckm._core.sketch import Sketch
 from ckm._core.summarising import column_values, summarise_columns
 from ckm._decoding.solution import Solution
 from ckm._kmeans.assign import Labelling
+from ckm._util.checks import EUCLIDEAN
+from ckm._util.stages import follow_stages
 from ckm._util.summary import Summary, terminal_width
 
 # Characters per line in a pipe, where there is no terminal whose width could be used.
@@ -31,14 +34,30 @@ def console(stderr: bool = False) -> Console:
 
 
 @contextmanager
-def show_status(title: str, quiet: bool) -> Iterator[None]:
-    """Show a title and a spinner at a terminal while a long step runs."""
+def show_stages(title: str, quiet: bool, expected: float | None = None) -> Iterator[None]:
+    """Show at a terminal which stage a long step is in, for how long, and about how long it may
+    still take if so many seconds are expected.
+    """
     output = console(stderr=True)
     if quiet or not output.is_terminal:
         yield
         return
-    with output.status(title):
-        yield
+    from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
+
+    class TimeLeft(ProgressColumn):
+        """Counts down, whether or not the work reports anything."""
+
+        def render(self, task: Task) -> Text:
+            passed = task.elapsed or 0.0
+            left = 0.0 if expected is None else expected - passed
+            more = f", up to {left:.0f} s left" if left >= 1 else ""
+            return Text(f"{passed:.0f} s{more}")
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeLeft())
+    with Progress(*columns, console=output, transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        with follow_stages(lambda stage: bar.update(task, description=f"{title}: {stage}")):
+            yield
 
 
 def print_json(record: dict[str, Any]) -> None:
@@ -67,15 +86,33 @@ def coordinate_names(columns: tuple[str, ...] | None, n: int) -> tuple[str, ...]
     return columns or tuple(f"[{i}]" for i in range(n))
 
 
+def centroids_header(
+    names: tuple[str, ...], is_standardized: bool = False, metric: str = EUCLIDEAN
+) -> list[str]:
+    """Return the first line of a CSV of centroids: units of columns and a metric come last, where
+    distances depend on them.
+
+    >>> centroids_header(("east", "north"), is_standardized=True)
+    ['cluster', 'weight', 'east', 'north', 'unit of east', 'unit of north']
+    """
+    units = [f"unit of {name}" for name in names] if is_standardized else []
+    return ["cluster", "weight", *names, *units, *(["metric"] if metric != EUCLIDEAN else [])]
+
+
 def centroids_csv(solution: Solution) -> str:
-    """Return one line per cluster: its number, weight and coordinates, in full precision."""
+    """Return one line per cluster: its number, weight and coordinates, in full precision; then the
+    units of standardised columns, and a metric other than the Euclidean.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     names = coordinate_names(solution.columns, solution.centroids.shape[1])
-    writer.writerow(["cluster", "weight", *names])
+    metric = solution.metric
+    writer.writerow(centroids_header(names, solution.units is not None, metric))
+    units = [] if solution.units is None else solution.units.tolist()
     clusters = zip(solution.weights.tolist(), solution.centroids.tolist(), strict=True)
     for k, (weight, centroid) in enumerate(clusters):
-        writer.writerow([k, weight, *centroid])
+        row = [k, weight, *centroid, *units]
+        writer.writerow(row if metric == EUCLIDEAN else [*row, metric])
     return text.getvalue()
 
 
