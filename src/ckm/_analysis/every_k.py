@@ -96,8 +96,9 @@ def curve(
     3
     """
     require_decodable(sketch, "curve")
-    K_max = min(check_whole_number(max_clusters, "max_clusters", 1), sketch.count)
-    _require_size(sketch, K_max)
+    asked = check_whole_number(max_clusters, "max_clusters", 1)
+    K_max = min(asked, sketch.count)
+    _require_size(sketch, K_max, asked)
     with one_library_thread():
         return _Curve(sketch, K_max, seed_of(random_state), thread_count(n_jobs)).measure()
 
@@ -111,15 +112,17 @@ def largest_number(sketch: Sketch) -> int:
     return largest
 
 
-def _require_size(sketch: Sketch, K: int) -> None:
-    """Refuse a sketch with too few frequencies, and too few cells, for K clusters."""
+def _require_size(sketch: Sketch, K: int, asked: int) -> None:
+    """Refuse a sketch with too few frequencies, and too few cells, for K clusters, the number asked
+    for or that of the rows.
+    """
     m = sketch.frequencies.m
     n = sketch.frequencies.n
     largest = largest_number(sketch)
     if largest < K:
         raise ParameterError(
             f"A sketch of m = {m} frequencies in dimension {n} is too small for ",
-            Argument("max_clusters", K),
+            Argument("max_clusters", asked),
             f"; ask for at most {largest}, or sketch with ",
             Argument("n_clusters", K),
             ".",

@@ -15,7 +15,7 @@ from ckm._analysis.profile import Profile
 from ckm._analysis.separation import border_gaps, silhouettes
 from ckm._core.sketch import Sketch
 from ckm._decoding.api import require_decodable
-from ckm._decoding.solution import Solution
+from ckm._decoding.solution import Solution, centroids_of
 from ckm._kmeans.assign import Centroids
 from ckm._kmeans.search import CpuSearch
 from ckm._sources import Source
@@ -105,7 +105,7 @@ def profile(
     require_decodable(sketch, "profile")
     require_solution(sketch, solution)
     count = check_whole_number(n_examples, "n_examples", 1)
-    centroids = Centroids(solution.centroids, solution.units, solution.columns, solution.metric)
+    centroids = centroids_of(solution)
     measured = _measure_drawn(solution, centroids)
     examples: FloatArray | None = None
     example_rows: IntArray | None = None

@@ -8,6 +8,7 @@ import typer
 import ckm
 from ckm._cli import options as o
 from ckm._cli.curve import AUTO, ClustersOrAuto, MaxClusters, choose_clusters
+from ckm._cli.errors import naming
 from ckm._cli.streams import say
 from ckm._core.defaults import DEFAULT_MAX_CLUSTERS, DEFAULT_POOL
 
@@ -57,7 +58,8 @@ def fit(
         ],
     )
     measure = centroids.Measure(frequencies.standardize, frequencies.metric)
-    source = steps.open_rows(inputs, rows)
+    with naming(*inputs):
+        source = steps.open_rows(inputs, rows)
     centroids.require_space_for_names(source.columns, measure, output, report.json)
     if polish or sse:
         steps.require_rereadable(source, "--polish" if polish else "--sse")
@@ -65,7 +67,8 @@ def fit(
     K = 1 if is_open else int(clusters)
     steps.check_row_count(source.n_rows, K, inputs)
     sized_for = max_clusters if is_open else K
-    s = ckm.sketch(source, n_clusters=sized_for, pool=pool, **sketching)
+    with naming(*inputs):
+        s = ckm.sketch(source, n_clusters=sized_for, pool=pool, **sketching)
     steps.check_row_count(s.count, K, inputs)
     if save_sketch is not None:
         # Sampled rows are written only by `ckm sketch --pool`, where they are requested by name.
@@ -135,8 +138,9 @@ def sketch(
             file.Output(checkpoint, None, "--checkpoint"),
         ],
     )
-    data = steps.data_arguments(inputs, rows, cluster, like)
-    with steps.announce_checkpoint(checkpoint):
+    with naming(*inputs):
+        data = steps.data_arguments(inputs, rows, cluster, like)
+    with steps.announce_checkpoint(checkpoint), naming(*inputs):
         s = ckm.sketch(
             n_clusters=clusters,
             like=like,
@@ -194,7 +198,8 @@ def decode(
     steps.check_decoding(decoding, has_rows=s.pool is not None)
     measure = centroids.Measure(s.frequencies.column_units is not None, s.frequencies.metric)
     centroids.require_space_for_names(s.columns, measure, output, report.json)
-    solution = steps.decode(s, clusters, decoding, compute, report)
+    with naming(sketch):
+        solution = steps.decode(s, clusters, decoding, compute, report)
     steps.deliver(solution, steps.facts_of(s, compute), output, report)
 
 
@@ -227,7 +232,8 @@ def predict(
         [file.Output(output, file.LABELS)],
     )
     found = read_centroids(centroids)
-    source = found.open(inputs, name=str(centroids), data_name=str(inputs[0]))
+    with naming(*inputs):
+        source = found.open(inputs, name=str(centroids), data_name=str(inputs[0]))
     with open_labels(output) as write:
         labelling = steps.label(found, source, jobs, report, on_labels=write, nan=nan)
     if labelling.missing:

@@ -8,6 +8,7 @@ import typer
 
 import ckm
 from ckm._cli import options as o
+from ckm._cli.errors import naming
 from ckm._cli.streams import say
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ def compare(
     """
     from ckm._display import tables
 
-    found = ckm.compare(ckm.load(first), ckm.load(second), n_clusters=clusters)
+    with naming(first, second):
+        found = ckm.compare(ckm.load(first), ckm.load(second), n_clusters=clusters)
     if json:
         tables.print_json(comparison_record(found))
     else:

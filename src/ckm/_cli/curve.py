@@ -9,6 +9,7 @@ import typer
 
 import ckm
 from ckm._cli import options as o
+from ckm._cli.errors import naming
 from ckm._cli.streams import say
 from ckm._core.defaults import DEFAULT_MAX_CLUSTERS
 
@@ -86,7 +87,7 @@ def curve(
     steps.check_compute(jobs)
     file.check_files([file.Input(sketch)], [file.Output(output, (".png",))])
     loaded = ckm.load(sketch)
-    with tables.show_stages("Decoding", report.quiet):
+    with tables.show_stages("Decoding", report.quiet), naming(sketch):
         found = ckm.curve(loaded, max_clusters, random_state=seed, n_jobs=jobs)
     if output is not None:
         found.plot(output)

@@ -7,6 +7,7 @@ import typer
 import ckm
 from ckm._cli import options as o
 from ckm._cli.curve import AUTO, MaxClusters, check_clusters
+from ckm._cli.errors import naming
 from ckm._cli.streams import say
 from ckm._core.defaults import DEFAULT_MAX_CLUSTERS
 
@@ -89,7 +90,8 @@ def report(
     )
     loaded = ckm.load(sketch)
     earlier = None if compare is None else ckm.load(compare)
-    with tables.show_stages("Writing the report", quiet):
+    named = [sketch, *([] if compare is None else [compare])]
+    with tables.show_stages("Writing the report", quiet), naming(*named):
         path = ckm.report(
             loaded,
             path=output,

@@ -395,3 +395,8 @@ class Solution(Frozen, Shown):
             f"Solution(n_clusters={K}, n_features={n}, cost={self.cost:.6g}, "
             f"status={self.status.value!r}, decoder={self.decoder!r})"
         )
+
+
+def centroids_of(solution: Solution) -> Centroids:
+    """The centroids as what labels rows and measures distances as the solution does."""
+    return solution._labeller

@@ -12,12 +12,12 @@ import numpy as np
 from ckm._core.defaults import CHECKPOINT_INTERVAL, DEFAULT_DISTRIBUTION
 from ckm._core.frequencies import Frequencies
 from ckm._core.sketch import Sketch
-from ckm._kernels.spec import MAX_TURNS
-from ckm._messages import Argument, Message
+from ckm._messages import Argument
 from ckm._sketching.accumulate import State
 from ckm._sketching.checkpoint import CheckpointWriter
 from ckm._sketching.choose import choose_design, design_like, resolve_like
 from ckm._sketching.options import PassOptions, SketchOptions
+from ckm._sketching.phases import has_large_phases, warn_of_large_phases
 from ckm._sketching.run import plan_pass
 from ckm._sketching.wide import wide_block_rows
 from ckm._sources import ColumnRequest, Source, open_rows
@@ -27,7 +27,7 @@ from ckm._util.checks import EUCLIDEAN, check_whole_number
 from ckm._util.device import to_host
 from ckm._util.random import RandomState, seed_of
 from ckm._util.warn import warn_user
-from ckm.errors import MissingRowsWarning, ParameterError, PhaseWarning
+from ckm.errors import MissingRowsWarning, ParameterError
 
 
 def sketch(
@@ -368,30 +368,3 @@ def _warn_dropped_rows(state: State, source: Source) -> None:
         f"Left out {state.dropped:,} of {state.rows:,} rows, which have missing values{where}.",
         MissingRowsWarning,
     )
-
-
-def has_large_phases(sketch: Sketch) -> bool:
-    """Whether rows are so far from the origin that float32 cannot represent their phases."""
-    return sketch.count > 0 and _max_turns(sketch) > MAX_TURNS
-
-
-def warn_of_large_phases(sketch: Sketch) -> None:
-    """Warn of rows so far from the origin that float32 cannot represent their phases."""
-    warn_user(
-        Message(
-            f"Some rows are so far from the others ({_max_turns(sketch):.3g} turns of phase) that "
-            "float32 cannot represent their phases: they add noise to the sketch. Remove outliers, "
-            "or give a larger ",
-            Argument("scale", ...),
-            f" (now {sketch.frequencies.scale:.3g}).",
-        ),
-        PhaseWarning,
-    )
-
-
-def _max_turns(sketch: Sketch) -> float:
-    """The largest phase of any point within the bounds of the rows, in turns."""
-    frequencies = sketch.frequencies
-    below = np.abs(sketch.lower - frequencies.origin)
-    above = np.abs(sketch.upper - frequencies.origin)
-    return frequencies.max_turns(np.maximum(below, above), MAX_TURNS)

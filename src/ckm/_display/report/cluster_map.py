@@ -1,17 +1,13 @@
 """Clusters along the two principal axes of their distribution, in the units of distances."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ckm._kmeans.assign import Centroids
+from ckm._decoding.solution import Solution, centroids_of
 from ckm._sources.arrays import ArraySource
 from ckm._util.arrays import FloatArray, IntArray
 from ckm._util.random import stream
-
-if TYPE_CHECKING:
-    from ckm._decoding.solution import Solution
 
 # Points of a map, and rows that its axes are computed from.
 MAP_POINTS = 1500
@@ -60,7 +56,7 @@ class ClusterMap:
         )
 
 
-def map_clusters(solution: "Solution", data: FloatArray | None = None) -> ClusterMap:
+def map_clusters(solution: Solution, data: FloatArray | None = None) -> ClusterMap:
     """Rows of the data, or drawn from the recovered measure, on two principal axes."""
     rng = stream(0, "profile", 1)
     units = np.ones(solution.centroids.shape[1]) if solution.units is None else solution.units
@@ -80,8 +76,7 @@ def map_clusters(solution: "Solution", data: FloatArray | None = None) -> Cluste
         for vector, share in zip(vectors, shares, strict=False)
     )
     shown = rows[:MAP_POINTS]
-    centroids = Centroids(solution.centroids, solution.units, None, solution.metric)
-    labels = np.asarray(centroids.label(ArraySource(shown)), np.int64)
+    labels = np.asarray(centroids_of(solution).label(ArraySource(shown)), np.int64)
     points = _two((scaled[:MAP_POINTS] - mean) @ vectors.T)
     return ClusterMap(
         points,
@@ -92,7 +87,7 @@ def map_clusters(solution: "Solution", data: FloatArray | None = None) -> Cluste
     )
 
 
-def _rows(solution: "Solution", data: FloatArray | None, rng: np.random.Generator) -> FloatArray:
+def _rows(solution: Solution, data: FloatArray | None, rng: np.random.Generator) -> FloatArray:
     if data is not None:
         some = rng.permutation(len(data))[:_AXIS_ROWS]
         return np.asarray(data[some], np.float64)
