@@ -59,10 +59,8 @@ def main() -> None:
                 found.setdefault(name, []).append(measure(X, cells, seed))
         for name, values in found.items():
             coverage, width, separation, gap = np.mean(values, axis=0)
-            rows.append(
-                [name, str(cells), f"{coverage:.2f}", f"{width:.4f}", f"{separation:.2f}"]
-                + [f"{gap:.2f}"]
-            )
+            figures = (f"{coverage:.2f}", f"{width:.4f}", f"{separation:.2f}", f"{gap:.2f}")
+            rows.append([name, str(cells), *figures])
     header = ["data", "cells", "coverage", "width", "separation", "gap"]
     harness.show(f"K = {CLUSTERS}, {len(seeds)} seeds", header, rows)
 

@@ -9,6 +9,7 @@ from ckm._messages import Argument, Message
 # estimate to a factor of about two.
 _SECONDS_PER_MULTIPLY_ADD = 0.8e-9
 _SEARCH_EVALUATIONS = 8
+_CELL_EVALUATIONS = 4
 # Seconds from which on a word is said before the work, and columns from which on rows are better
 # projected.
 LONG_SECONDS = 60.0
@@ -19,13 +20,16 @@ _AXES = 32
 def expected_seconds(sketch: Sketch, K: int, settings: Settings = DEFAULT) -> float:
     """The time on one core that the decoder "density" may need at most.
 
-    Cells that explain the sketch make it a fraction of a second; without them, a search for K atoms
-    may be followed by the descents of an ensemble.
+    Cells that explain the sketch take a few evaluations of their measure; without them, a search
+    for K atoms may be followed by the descents of an ensemble.
     """
     m = sketch.frequencies.m
     n = sketch.frequencies.n
-    if sketch.cells is not None or K == 1:
+    if K == 1:
         return 0.0
+    if sketch.cells is not None:
+        cells = len(sketch.cells.anchors)
+        return _SECONDS_PER_MULTIPLY_ADD * _CELL_EVALUATIONS * cells * m * (n + settings.atom_work)
     Q = settings.atoms_per_cluster * K
     work = Q * m * (n + settings.atom_work)
     members = min(
@@ -42,14 +46,14 @@ def warning_before(sketch: Sketch, K: int, threads: int) -> Message | None:
     if seconds < LONG_SECONDS:
         return None
     f = sketch.frequencies
-    faster: tuple[str | Argument, ...] = (Argument("cells", "auto", function="ckm.sketch"),)
+    beginning = f"m = {f.m:,} frequencies, about {describe_seconds(seconds)}"
     if f.projection is None and f.n >= _WIDE:
-        faster = (Argument("projection", _AXES, function="ckm.sketch"),)
-    return Message(
-        f"m = {f.m:,} frequencies, about {describe_seconds(seconds)}: a sketch made with ",
-        *faster,
-        " takes seconds.",
-    )
+        faster = Argument("projection", _AXES, function="ckm.sketch")
+    elif sketch.cells is None:
+        faster = Argument("cells", "auto", function="ckm.sketch")
+    else:
+        return Message(f"{beginning}.")
+    return Message(f"{beginning}: a sketch made with ", faster, " takes seconds.")
 
 
 def describe_seconds(seconds: float) -> str:
