@@ -301,8 +301,8 @@ class FrequencyOptions:
         _value(
             "NAME",
             (
-                "Distribution of the frequencies: multiscale, structured (for many columns), "
-                "adapted-radius (the paper's), folded-gaussian or gaussian."
+                "Distribution of the frequencies: multiscale, adapted-radius (the paper's), "
+                "structured (for many columns), gaussian or folded-gaussian."
             ),
         ),
     ] = DEFAULT_DISTRIBUTION

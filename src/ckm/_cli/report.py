@@ -7,7 +7,7 @@ import typer
 import ckm
 from ckm._cli import options as o
 from ckm._cli.curve import AUTO, MaxClusters, check_clusters
-from ckm._cli.errors import naming
+from ckm._cli.errors import in_options, naming
 from ckm._cli.streams import say
 from ckm._core.defaults import DEFAULT_MAX_CLUSTERS
 
@@ -77,6 +77,8 @@ def report(
     from ckm._cli import files as file
     from ckm._cli import steps
     from ckm._display import tables
+    from ckm._display.report.api import gather, render
+    from ckm._util.files import write_atomically
 
     steps.check_compute(jobs)
     inputs = file.find_inputs(data) if data else []
@@ -92,15 +94,17 @@ def report(
     earlier = None if compare is None else ckm.load(compare)
     named = [sketch, *([] if compare is None else [compare])]
     with tables.show_stages("Writing the report", quiet), naming(*named):
-        path = ckm.report(
+        content = gather(
             loaded,
-            path=output,
+            None,
             data=inputs or None,
             compare=earlier,
             n_clusters=None if clusters == AUTO else int(clusters),
             max_clusters=max_clusters,
             title=title,
-            random_state=seed,
+            seed=seed,
             n_jobs=jobs,
+            word=in_options,
         )
-    say(f"Wrote the report of {loaded.count:,} rows: {path}", quiet)
+    write_atomically(output, render(content).encode())
+    say(f"Wrote the report of {content.K} clusters in {loaded.count:,} rows: {output}", quiet)

@@ -1,5 +1,6 @@
 """`ckm.report`: everything that a sketch tells about clusters, on one page."""
 
+from collections.abc import Callable
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,7 @@ def gather(
     title: str | None,
     seed: int,
     n_jobs: int | None,
+    word: Callable[[str], str] = str,
 ) -> Content:
     """Everything that the page shows."""
     require_decodable(sketch, "report")
@@ -157,6 +159,7 @@ def gather(
         comparison=comparison,
         is_chosen=is_chosen,
         data_name=_name_of(data),
+        word=word,
     )
 
 

@@ -1,5 +1,6 @@
 """What a report shows, gathered before any of it is written."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,6 +43,9 @@ class Content:
         Whether the number of clusters was chosen by the report, not by its caller.
     data_name : str or None
         What the data is called; None if it was not given.
+    word : callable
+        Words messages of the library for who reads them: `str` names arguments of Python, the
+        command line names options.
     """
 
     title: str
@@ -53,6 +57,7 @@ class Content:
     comparison: Comparison | None = None
     is_chosen: bool = False
     data_name: str | None = None
+    word: Callable[[str], str] = str
 
     @property
     def K(self) -> int:

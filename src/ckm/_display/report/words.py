@@ -80,7 +80,9 @@ def _explained(content: Content) -> Check:
     if solution.findings:
         levels = {_STATUSES[finding.status][0] for finding in solution.findings}
         level = POOR if POOR in levels else CAREFUL
-        sentences = [f"{_STATUSES[f.status][1]} {f.sentence}" for f in solution.findings]
+        sentences = [
+            f"{_STATUSES[f.status][1]} {content.word(f.sentence)}" for f in solution.findings
+        ]
         return Check(question, level, " ".join(sentences))
     if solution.decoder == "clompr":
         return Check(question, GOOD, "Nothing speaks against them.")
