@@ -26,12 +26,15 @@ if TYPE_CHECKING:
     from ckm._analysis.mixture_fit import fit_mixture
     from ckm._analysis.mixture_solution import GaussianMixtureSolution
     from ckm._analysis.monitor import Monitor
+    from ckm._analysis.profile import Profile
+    from ckm._analysis.profiling import profile
     from ckm._core.frequencies import Frequencies, draw_frequencies
     from ckm._core.merging import merge
     from ckm._core.sketch import Sketch
     from ckm._core.storage import load
     from ckm._decoding.api import decode
     from ckm._decoding.solution import Solution
+    from ckm._display.report.api import report
     from ckm._privacy.public import public_frequencies
     from ckm._privacy.releasing import release
     from ckm._privacy.shared import SharedRelease
@@ -54,6 +57,7 @@ _HOMES = {
     "Monitor": "ckm._analysis.monitor",
     "MonitorStatus": "ckm._analysis.change",
     "KCurve": "ckm._analysis.k_curve",
+    "Profile": "ckm._analysis.profile",
     "SharedRelease": "ckm._privacy.shared",
     "Sketch": "ckm._core.sketch",
     "Sketcher": "ckm._sketching.stream",
@@ -69,8 +73,10 @@ _HOMES = {
     "Marginals": "ckm._analysis.marginal",
     "marginals": "ckm._analysis.marginal",
     "merge": "ckm._core.merging",
+    "profile": "ckm._analysis.profiling",
     "public_frequencies": "ckm._privacy.public",
     "release": "ckm._privacy.releasing",
+    "report": "ckm._display.report.api",
     "sketch": "ckm._sketching.api",
 }
 
@@ -84,6 +90,9 @@ __all__ = [  # noqa: RUF022  (in the order in which users need them)
     "load",
     "compare",
     "Comparison",
+    "profile",
+    "Profile",
+    "report",
     "marginals",
     "Marginals",
     "Sketch",

@@ -96,23 +96,33 @@ def curve(
     3
     """
     require_decodable(sketch, "curve")
-    K_max = min(check_whole_number(max_clusters, "max_clusters", 1), sketch.count)
-    _require_size(sketch, K_max)
+    asked = check_whole_number(max_clusters, "max_clusters", 1)
+    K_max = min(asked, sketch.count)
+    _require_size(sketch, K_max, asked)
     with one_library_thread():
         return _Curve(sketch, K_max, seed_of(random_state), thread_count(n_jobs)).measure()
 
 
-def _require_size(sketch: Sketch, K: int) -> None:
-    """Refuse a sketch with too few frequencies, and too few cells, for K clusters."""
+def largest_number(sketch: Sketch) -> int:
+    """The largest number of clusters that a sketch has frequencies, or cells, for."""
     m = sketch.frequencies.m
-    n = sketch.frequencies.n
-    largest = 2 * m // (n + 1)
+    largest = 2 * m // (sketch.frequencies.n + 1)
     if sketch.cells is not None and m >= MIN_JUDGES:
         largest = max(largest, len(sketch.cells.anchors) // MIN_CELLS_PER_CLUSTER)
+    return largest
+
+
+def _require_size(sketch: Sketch, K: int, asked: int) -> None:
+    """Refuse a sketch with too few frequencies, and too few cells, for K clusters, the number asked
+    for or that of the rows.
+    """
+    m = sketch.frequencies.m
+    n = sketch.frequencies.n
+    largest = largest_number(sketch)
     if largest < K:
         raise ParameterError(
             f"A sketch of m = {m} frequencies in dimension {n} is too small for ",
-            Argument("max_clusters", K),
+            Argument("max_clusters", asked),
             f"; ask for at most {largest}, or sketch with ",
             Argument("n_clusters", K),
             ".",

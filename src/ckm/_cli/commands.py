@@ -8,6 +8,7 @@ import typer
 import ckm
 from ckm._cli import options as o
 from ckm._cli.curve import AUTO, ClustersOrAuto, MaxClusters, choose_clusters
+from ckm._cli.errors import naming
 from ckm._cli.streams import say
 from ckm._core.defaults import DEFAULT_MAX_CLUSTERS, DEFAULT_POOL
 
@@ -32,9 +33,8 @@ def fit(
 
     Memory use is bounded. Without -o the centroids are printed: a table at a terminal, CSV in a
     pipe. The CSV has one line per cluster: cluster,weight,<column names>, where [0],[1],... stand
-    for data without column names. It is all that `ckm predict`
-    needs. With --standardize or --metric cosine, name a .json file instead, which keeps the units
-    or the metric.
+    for data without column names. It is all that `ckm predict` needs. With --standardize, the
+    units of columns follow as further columns, with --metric cosine the metric.
 
     With --polish N the data is read again: at most N passes move each centroid to the mean of its
     rows, and a last one measures the SSE and the shares of rows, which become the weights. Each
@@ -59,9 +59,9 @@ def fit(
         ],
     )
     measure = centroids.Measure(frequencies.standardize, frequencies.metric)
-    centroids.require_space_for_measure(output, measure, report.json)
-    source = steps.open_rows(inputs, rows)
-    centroids.require_space_for_names(source.columns, output, report.json)
+    with naming(*inputs):
+        source = steps.open_rows(inputs, rows)
+    centroids.require_space_for_names(source.columns, measure, output, report.json)
     if polish or sse:
         steps.require_rereadable(source, "--polish" if polish else "--sse")
     is_open = clusters == AUTO
@@ -69,7 +69,8 @@ def fit(
     steps.check_row_count(source.n_rows, K, inputs)
     earlier = read_earlier(decoding, source.columns, source.n_features, None if is_open else K)
     sized_for = max_clusters if is_open else K
-    s = ckm.sketch(source, n_clusters=sized_for, pool=pool, **sketching)
+    with naming(*inputs):
+        s = ckm.sketch(source, n_clusters=sized_for, pool=pool, **sketching)
     steps.check_row_count(s.count, K, inputs)
     if save_sketch is not None:
         # Sampled rows are written only by `ckm sketch --pool`, where they are requested by name.
@@ -140,8 +141,9 @@ def sketch(
             file.Output(checkpoint, None, "--checkpoint"),
         ],
     )
-    data = steps.data_arguments(inputs, rows, users, cluster, like)
-    with steps.announce_checkpoint(checkpoint):
+    with naming(*inputs):
+        data = steps.data_arguments(inputs, rows, users, cluster, like)
+    with steps.announce_checkpoint(checkpoint), naming(*inputs):
         s = ckm.sketch(
             n_clusters=clusters,
             like=like,
@@ -207,10 +209,10 @@ def decode(
     s = ckm.load(sketch)
     steps.check_decoding(decoding, has_rows=s.pool is not None)
     measure = centroids.Measure(s.frequencies.column_units is not None, s.frequencies.metric)
-    centroids.require_space_for_measure(output, measure, report.json)
-    centroids.require_space_for_names(s.columns, output, report.json)
+    centroids.require_space_for_names(s.columns, measure, output, report.json)
     earlier = read_earlier(decoding, s.columns, s.frequencies.n_features, clusters)
-    solution = steps.decode(s, clusters, decoding, earlier, compute, report)
+    with naming(sketch):
+        solution = steps.decode(s, clusters, decoding, earlier, compute, report)
     steps.deliver(solution, steps.facts_of(s, compute), output, report)
 
 
@@ -243,7 +245,8 @@ def predict(
         [file.Output(output, file.LABELS)],
     )
     found = read_centroids(centroids)
-    source = found.open(inputs, name=str(centroids), data_name=str(inputs[0]))
+    with naming(*inputs):
+        source = found.open(inputs, name=str(centroids), data_name=str(inputs[0]))
     with open_labels(output) as write:
         labelling = steps.label(found, source, jobs, report, on_labels=write, nan=nan)
     if labelling.missing:

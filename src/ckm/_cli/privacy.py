@@ -164,11 +164,11 @@ def release(
 
 def read_bounds(path: Any) -> tuple[list[str], list[float], list[float]]:
     """Return names, lower and upper bounds of columns from a JSON file."""
-    from ckm._util.stores import read_text
+    from ckm._util.stores import read_bytes
 
     remedy = 'write an object such as {"age": [0, 110], "cm": [50, 250]}.'
     try:
-        content = json_format.loads(read_text(path))
+        content = json_format.loads(read_bytes(path))
     except ValueError as error:
         raise typer.BadParameter(
             f"{path} is not JSON ({error}); {remedy}", param_hint="--bounds"

@@ -20,7 +20,7 @@ import typer
 import ckm
 from ckm._cli.centroids import solution_record, write_centroids
 from ckm._cli.earlier import EarlierCentroids, init_file
-from ckm._cli.errors import usage_errors
+from ckm._cli.errors import in_options, usage_errors
 from ckm._cli.options import (
     ComputeOptions,
     DecodingOptions,
@@ -33,7 +33,8 @@ from ckm._cli.options import (
 from ckm._cli.streams import say
 from ckm._core.laws import find_law
 from ckm._core.sketch import Sketch
-from ckm._decoding.api import require_rows, resolve_decoder
+from ckm._decoding.api import require_rows, resolve_decoder, uses_cells
+from ckm._decoding.effort import expected_seconds, warning_before
 from ckm._decoding.solution import Solution
 from ckm._decoding.starts import require_init
 from ckm._display import tables
@@ -100,7 +101,7 @@ def check_nan(nan: str) -> str:
 
 def check_compute(jobs: int | None, device: str = "auto") -> None:
     """Refuse a number of threads or a device that no machine has."""
-    with usage_errors("--jobs"):
+    with usage_errors("--n-jobs"):
         thread_count(jobs)
     with usage_errors("--device"):
         check_device(device)
@@ -336,7 +337,14 @@ def decode(
     report: ReportOptions,
 ) -> Solution:
     """Find centroids from a sketch, with a warning for each problem found with them."""
-    with tables.show_status("Decoding", report.quiet):
+    expected = None
+    if uses_cells(decoding.decoder):
+        threads = thread_count(compute.jobs)
+        warning = warning_before(sketch, clusters, threads)
+        expected = expected_seconds(sketch, clusters) or None
+        if warning is not None:
+            say(in_options(warning), report.quiet)
+    with tables.show_stages("Decoding", report.quiet, expected):
         return ckm.decode(
             sketch,
             clusters,

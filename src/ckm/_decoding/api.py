@@ -330,7 +330,7 @@ def make_solution(
         noise_floor=problem.noise,
         findings=(
             *diagnose_projection(sketch),
-            *diagnose(problem, found, cost, pool=pool),
+            *diagnose(problem, found, cost, pool=pool, columns=_column_names(sketch)),
         ),
         columns=sketch.columns,
         decoder=decoder,
@@ -338,6 +338,11 @@ def make_solution(
         metric=sketch.frequencies.metric,
         distribution=None if found.measure is None else RowMeasure.of(sketch, found.measure),
     )
+
+
+def _column_names(sketch: Sketch) -> tuple[str, ...] | None:
+    """The names of what is decoded: columns, not the axes that rows are projected to."""
+    return sketch.columns if sketch.frequencies.projection is None else None
 
 
 def _pool_size(rows: SampledRows | None) -> int:

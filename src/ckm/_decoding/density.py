@@ -28,6 +28,7 @@ from ckm._kmeans.lloyd import lloyd
 from ckm._kmeans.points import points_on
 from ckm._sources.arrays import ArraySource
 from ckm._util.arrays import FloatArray
+from ckm._util.stages import enter_stage
 
 
 def by_density(
@@ -59,6 +60,7 @@ def place_centroids(
     """K centroids on a measure that was recovered for K clusters or more. Those that k-means finds
     from `start` (K, n) are taken, unless a search finds better ones.
     """
+    enter_stage("placing centroids")
     if recovered.branch is not Branch.ROWS and K == 1:
         found = (problem.mean[None], np.ones(1), 0.0)
         return judge_placed(problem, recovered, found, rng)
@@ -81,6 +83,7 @@ def judge_placed(
     problem: Problem, recovered: Recovered, found: Placement, rng: np.random.Generator
 ) -> Candidate:
     """Centroids that were placed on a measure, with what is known of them and against them."""
+    enter_stage("judging centroids")
     C, alpha, mean_square = found
     if recovered.branch is Branch.ROWS:
         judged = Candidate(C, alpha, recovered.cost, mean_square, known_weights=alpha)

@@ -87,6 +87,17 @@ class RowMeasure(Frozen):
         rows += np.sqrt(self.rest) * rng.standard_normal(rows.shape)
         return np.asarray(rows)
 
+    def draw_of_each(self, rng: np.random.Generator, count: int) -> FloatArray:
+        """So many rows of every Gaussian (q, count, n)."""
+        g = self.gaussians
+        noise = rng.standard_normal((len(g.shares), count, g.means.shape[1]))
+        y = g.means[:, None] + np.sqrt(g.variances)[:, None] * noise
+        if self.projection is None:
+            return np.asarray(y)
+        flat = self.projection.lift((y - g.mean).reshape(-1, y.shape[2]))
+        flat = self.mean + flat + np.sqrt(self.rest) * rng.standard_normal(flat.shape)
+        return np.asarray(flat.reshape(*y.shape[:2], -1))
+
     def log_density(self, points: Any) -> FloatArray:
         """The logarithm of the density at points (p, n), per unit of each column; at the
         projections of points, per unit of each axis, if rows are projected.

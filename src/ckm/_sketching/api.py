@@ -16,8 +16,8 @@ from ckm._messages import Argument
 from ckm._sketching.accumulate import State
 from ckm._sketching.checkpoint import CheckpointWriter
 from ckm._sketching.choose import choose_design, design_like, resolve_like
-from ckm._sketching.large_phases import has_large_phases, warn_of_large_phases
 from ckm._sketching.options import PassOptions, SketchOptions
+from ckm._sketching.phases import has_large_phases, warn_of_large_phases
 from ckm._sketching.run import plan_pass
 from ckm._sketching.wide import wide_block_rows
 from ckm._sources import ColumnRequest, Source, open_rows

@@ -14,8 +14,8 @@ from ckm._core.sketch import Sketch
 from ckm._messages import Argument, Message
 from ckm._sketching.api import sketch_source
 from ckm._sketching.choose import resolve_like
-from ckm._sketching.large_phases import has_large_phases, warn_of_large_phases
 from ckm._sketching.options import PassOptions, SketchOptions
+from ckm._sketching.phases import has_large_phases, warn_of_large_phases
 from ckm._sources import Chunk, ColumnRequest, open_rows
 from ckm._sources.arrays import ArraySource
 from ckm._sources.settings import BLOCK_ROWS

@@ -45,6 +45,20 @@ class Vectors(str):
         return text
 
 
+class AlmostNumbers(str):
+    """What a column holds, in words, of which few values are text: the first is in this `row`.
+
+    >>> AlmostNumbers(12, "unknown", 1)
+    "numbers but for 1 value ('unknown' in row 12)"
+    """
+
+    def __new__(cls, row: int, text: str, count: int) -> "AlmostNumbers":
+        values = f"{count} value{'s' * (count > 1)}"
+        first = "the first is " if count > 1 else ""
+        shown = f"{first}{text[:20]!r} in row {row}"
+        return super().__new__(cls, f"numbers but for {values} ({shown})")
+
+
 class ColumnRequest(NamedTuple):
     """The columns that a user asks for.
 
@@ -194,7 +208,8 @@ def choose(
         if request.like == ():
             require_order(chosen, request.like_name, where)
         left_out += [_describe_index(name) for name in numbers if name not in chosen]
-        left_out += [(name, holds) for name, holds in present if holds and name != user]
+        left_out += [(name, holds) for name, holds in present if holds is not None and name != user]
+        _refuse_bad_values(left_out, chosen, where)
         left_out += [(name, "a key of folders") for name in extra or {}]
     _check_weight_column(weight, chosen)
     check_user_column(user, weight, chosen)
@@ -292,6 +307,8 @@ def _described(holds: str | None, choice: ColumnChoice) -> str:
     """What a column holds that it should not hold."""
     if holds is None:
         return "numbers where other tables have vectors"
+    if isinstance(holds, AlmostNumbers):
+        return holds
     return f"{holds}, not {'numbers' if choice.width is None else 'vectors'}"
 
 
@@ -434,6 +451,19 @@ def _describe_index(name: Any) -> tuple[Any, str]:
     if name == "":
         return "a column", "numbers without a name, perhaps of rows"
     return name, "a data frame's index"
+
+
+def _refuse_bad_values(left_out: DescribedColumns, chosen: Sequence[Any], where: str) -> None:
+    """Refuse to leave out a column of numbers because of a few values that are none."""
+    for name, holds in left_out:
+        if isinstance(holds, AlmostNumbers):
+            others = [str(other) for other in chosen][:3]
+            raise DataError(
+                f"Column {name!r} of {where} holds {holds}; mend that, leave it empty for a "
+                "missing value, or leave the column out, for example with ",
+                Argument("columns", others or ["a", "b"], function="ckm.sketch"),
+                ".",
+            )
 
 
 def _warn_left_out(left_out: DescribedColumns, where: str) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from ckm._sources.arrow import ERRORS, describe_schema, to_batch
-from ckm._sources.columns import ColumnChoice
+from ckm._sources.columns import AlmostNumbers, ColumnChoice
 from ckm._sources.dialect import (
     DELIMITERS,
     MARK,
@@ -29,6 +29,10 @@ from ckm.errors import ColumnsWarning, InputFileError
 _INFERENCE_BYTES = 2**20
 # Bytes that a thread parses at a time, at least.
 _PARSED_BYTES = 2**20
+# Share of the values of a column that may be text in what is meant to be numbers; letters of such
+# a text that are shown.
+_MAX_TEXT_SHARE = 0.1
+_SHOWN_TEXT = 20
 # Letters of the first line that a warning shows.
 _SHOWN_LETTERS = 40
 
@@ -171,26 +175,31 @@ def _describe(table: Any) -> list[tuple[str, str | None]]:
     described = list[tuple[str, str | None]]()
     for (name, holds), column in zip(describe_schema(table.schema), table.columns, strict=True):
         if holds == "text":
-            holds += _example(column)
+            holds = _describe_text(column)
         if holds is not None and table.num_columns == 1 and " " in name:
             holds += ", without a comma, semicolon, tab or | between fields"
         described.append((name, holds))
     return described
 
 
-def _example(column: Any) -> str:
-    """Quote the first text among what could be numbers, such as `1,000` or `-`.
-
-    Empty for a column of plain text from the first row on.
+def _describe_text(column: Any) -> str:
+    """What a column of text holds: numbers but for a few values, or text, of which the first among
+    what could be numbers is quoted, such as `1,000` or `-`.
     """
-    values = (value for chunk in column.chunks for value in chunk)
-    texts = (
-        (i, str(value))
-        for i, value in enumerate(values)
-        if value.is_valid and not is_number(str(value), ",")
-    )
-    row, text = next(texts, (0, ""))
-    return f", such as {text[:20]!r}" if row or any(map(str.isdigit, text)) else ""
+    values = column.to_pylist()
+    given = sum(value is not None for value in values)
+    texts = [
+        (row, value)
+        for row, value in enumerate(values)
+        if value is not None and not is_number(value, ",")
+    ]
+    if not texts:
+        return "text"
+    row, text = texts[0]
+    if len(texts) <= _MAX_TEXT_SHARE * given:
+        return AlmostNumbers(row, text, len(texts))
+    is_odd = row or any(map(str.isdigit, text))
+    return f"text, such as {text[:_SHOWN_TEXT]!r}" if is_odd else "text"
 
 
 def parse(block: bytes, layout: Layout, choice: ColumnChoice, where: str, row: int = 0) -> Batch:
