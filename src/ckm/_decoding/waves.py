@@ -5,6 +5,7 @@ Each has two versions, for float64 and for float32 numbers, and compiled code ta
 argument's type.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,8 @@ from numba.extending import overload
 
 from ckm._util.arrays import FloatArray
 
+# Chebyshev points that functions are interpolated at: more than terms, so that rounding averages.
+_NODES = 64
 _OPTIONS: Any = {"fastmath": True, "forceinline": True, "nogil": True, "error_model": "numpy"}
 
 
@@ -23,9 +26,23 @@ def _polynomial(
     """Coefficients of the polynomial that interpolates a function on [0, end] at Chebyshev
     points.
     """
-    nodes = end / 2 * (np.cos(np.pi * (np.arange(64) + 0.5) / 64) + 1)
-    fit = np.polynomial.Chebyshev.fit(nodes, function(nodes), terms - 1, domain=[0, end])
-    return tuple(number(c) for c in fit.convert(kind=np.polynomial.Polynomial).coef)
+    angles = np.pi * (np.arange(_NODES) + 0.5) / _NODES
+    values = function(end / 2 * (np.cos(angles) + 1))
+    # A sum for each coefficient: as many terms on every machine, where a least-squares fit may leave
+    # exactly zero of the last one.
+    slope = 2 / end
+    total = np.zeros(terms)
+    previous = np.zeros(terms)
+    chebyshev = np.eye(terms)[0]
+    for k in range(terms):
+        factor = 2 if k else 1
+        total += factor / _NODES * math.fsum(values * np.cos(k * angles)) * chebyshev
+        # T_(k+1) = 2 t T_k - T_(k-1) with t = slope q - 1, from T_0 = 1 and T_1 = t.
+        by_q = np.concatenate([[0.0], chebyshev[:-1]])
+        following = factor * (slope * by_q - chebyshev) - previous
+        previous = chebyshev
+        chebyshev = following
+    return tuple(number(c) for c in total)
 
 
 def _cosine(q: FloatArray) -> FloatArray:
