@@ -264,10 +264,10 @@ def marginals(
         K = max(2, check_whole_number(n_clusters, "n_clusters", 1))
     K = min(K, sketch.count)
     rng = stream(seed_of(random_state), "decode")
-    rows = SampledRows.of(sketch, None)
+    rows = SampledRows.of(sketch)
     with one_library_thread():
         found = recover(problem, K, rows, rng, thread_count(n_jobs))
-    return _on_grids(sketch, RowMeasure.of(sketch, found.gaussians), columns)
+    return _on_grids(sketch, RowMeasure.of(sketch, found.gaussians, problem.coordinates), columns)
 
 
 def _on_grids(

@@ -45,6 +45,7 @@ def fit(
     """
     from ckm._cli import centroids, steps
     from ckm._cli import files as file
+    from ckm._sketching.api import sketch_screened
 
     steps.check_decoding(decoding, has_rows=pool > 0)
     sketching = steps.sketching_arguments(frequencies, compute, report)
@@ -57,7 +58,8 @@ def fit(
             file.Output(save_sketch, file.SKETCHES, "--save-sketch"),
         ],
     )
-    measure = centroids.Measure(frequencies.standardize, frequencies.metric)
+    is_logged = frequencies.log is not None
+    measure = centroids.Measure(steps.is_standardized(frequencies), frequencies.metric, is_logged)
     centroids.require_space_for_measure(output, measure, report.json)
     source = steps.open_rows(inputs, rows)
     centroids.require_space_for_names(source.columns, output, report.json)
@@ -67,8 +69,12 @@ def fit(
     K = 1 if is_open else int(clusters)
     steps.check_row_count(source.n_rows, K, inputs)
     sized_for = max_clusters if is_open else K
-    s = ckm.sketch(source, n_clusters=sized_for, pool=pool, **sketching)
+    screening = steps.screening(rows, report)
+    s = sketch_screened(
+        source, screening, n_clusters=sized_for, pool=pool, nan=rows.nan, **sketching
+    )
     steps.check_row_count(s.count, K, inputs)
+    source = steps.same_rows(source, s, rows.nan)
     if save_sketch is not None:
         # Sampled rows are written only by `ckm sketch --pool`, where they are requested by name.
         s.without_pool().save(save_sketch)
@@ -120,6 +126,7 @@ def sketch(
         )
     from ckm._cli import files as file
     from ckm._cli import steps
+    from ckm._sketching.api import sketch_screened
 
     checkpoint = interruption.checkpoint
     if interruption.resume and checkpoint is None:
@@ -139,7 +146,8 @@ def sketch(
     )
     data = steps.data_arguments(inputs, rows, cluster, like)
     with steps.announce_checkpoint(checkpoint):
-        s = ckm.sketch(
+        s = sketch_screened(
+            screening=steps.screening(rows, report),
             n_clusters=clusters,
             like=like,
             pool=pool,
@@ -194,7 +202,9 @@ def decode(
     file.check_files([file.Input(sketch)], [file.Output(output, file.CENTROIDS)])
     s = ckm.load(sketch)
     steps.check_decoding(decoding, has_rows=s.pool is not None)
-    measure = centroids.Measure(s.frequencies.column_units is not None, s.frequencies.metric)
+    f = s.frequencies
+    is_logged = f.preparation is not None and bool(f.preparation.logged)
+    measure = centroids.Measure(f.column_units is not None, f.metric, is_logged)
     centroids.require_space_for_measure(output, measure, report.json)
     centroids.require_space_for_names(s.columns, output, report.json)
     solution = steps.decode(s, clusters, decoding, compute, report)

@@ -22,6 +22,7 @@ from ckm._util.text import visible
 from ckm.errors import CkmError
 
 _SHOWN_WARNINGS = (
+    library.AdviceWarning,
     library.ColumnsWarning,
     library.HeadWarning,
     library.MissingRowsWarning,
@@ -42,8 +43,10 @@ OPTIONS = {
     "dependence": "--dependence",
     "device": "--device",
     "distribution": "--distribution",
+    "exclude": "--exclude",
     "init": "--init",
     "like": "--like",
+    "log": "--log",
     "max_components": "--max-components",
     "metric": "--metric",
     "n_clusters": "--clusters",
@@ -162,6 +165,8 @@ def as_option(argument: Argument) -> str:
     option = OPTIONS.get(name) or _WORDS.get(name) or name.replace("_", " ")
     if name in _OPTIONS_OF_SKETCH and argument.function == "ckm.sketch":
         option = f"ckm sketch {option}"
+    if name == "standardize" and argument.value == "robust":
+        return "--robust"
     if argument.value is None or argument.value is False:
         return f"no {option}"
     value = _value_in_words(name, argument.value)
@@ -170,7 +175,7 @@ def as_option(argument: Argument) -> str:
 
 def _value_in_words(name: str, value: Any) -> str:
     """Return the value as it is typed after an option; nothing for a flag or an unnamed value."""
-    if value is ... and name == "columns":
+    if value is ... and name in ("columns", "exclude", "log"):
         return "A,B"
     if value is ... or value is NO_VALUE or value is True or name in _WORDS:
         return ""

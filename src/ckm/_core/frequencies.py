@@ -17,6 +17,7 @@ import numpy as np
 from ckm._core import hadamard
 from ckm._core.defaults import DEFAULT_DISTRIBUTION
 from ckm._core.laws import draw_structure, find_law, multiscale
+from ckm._core.preparation import Preparation
 from ckm._core.projection import Projection
 from ckm._messages import Argument
 from ckm._util.arrays import Float32Array, FloatArray, Frozen, SignArray, read_only
@@ -75,6 +76,9 @@ class Frequencies(Frozen):
     metric : {"euclidean", "cosine"}, default="euclidean"
         With "cosine", each row is divided by its length before anything else: all else here is
         about unit rows.
+    preparation : Preparation, optional
+        What is done to columns before anything else, such as logarithms: all else here is about
+        prepared rows.
 
     See Also
     --------
@@ -102,6 +106,7 @@ class Frequencies(Frozen):
     signs: SignArray | None = None
     projection: Projection | None = None
     metric: str = EUCLIDEAN
+    preparation: Preparation | None = None
 
     def __post_init__(self) -> None:
         self._set(
@@ -231,6 +236,13 @@ class Frequencies(Frozen):
         """The unit of each column of the data, if columns were standardised (n_features,)."""
         return self.units if self.projection is None else self.projection.units
 
+    @property
+    def row_origin(self) -> FloatArray:
+        """The origin in the columns of the data, before rows are projected (n_features,)."""
+        if self.projection is None:
+            return self.origin
+        return self.projection.absolute(np.zeros(self.projection.n))
+
     @cached_property
     def step(self) -> FloatArray:
         """One standard deviation of a cluster along each column, in the data's units (n,)."""
@@ -346,6 +358,8 @@ class Frequencies(Frozen):
             digest.update(self.projection.fingerprint.encode())
         if self.metric != EUCLIDEAN:
             digest.update(self.metric.encode())
+        if self.preparation is not None:
+            digest.update(self.preparation.fingerprint.encode())
         return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:

@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ckm._core.laws import require_enough_frequencies
+from ckm._core.preparation import unprepared
 from ckm._core.sketch import Sketch
 from ckm._decoding.candidate import Candidate
 from ckm._decoding.clompr import by_clompr
+from ckm._decoding.coordinates import Coordinates, exact_units
 from ckm._decoding.density import by_density
 from ckm._decoding.diagnosis import Status, diagnose, diagnose_projection
 from ckm._decoding.lifting import lift_centroids
@@ -126,7 +128,7 @@ def decode(
         search=search,
         K=K,
         init=init,
-        rows=SampledRows.of(sketch, rows),
+        rows=SampledRows.of(sketch, rows, Coordinates.exact(sketch)),
         seed=seed_of(random_state),
         replicates=replicates,
         threads=thread_count(n_jobs),
@@ -190,7 +192,7 @@ class Run:
         self, sketch: Sketch, device: Any, settings: Settings
     ) -> tuple[Problem, list[Candidate]]:
         """All replicates on this device, or on the CPU if the device has too little memory."""
-        problem = Problem.of(sketch, device, settings)
+        problem = Problem.of(sketch, device, settings, Coordinates.exact(sketch))
         if device is None:
             return problem, self._search(problem, self.threads)
         try:
@@ -216,10 +218,12 @@ def make_solution(
     """
     # The cost of "clompr" is always large, because Diracs have no width: it is not diagnosed.
     cost = None if decoder == "clompr" else found.cost
-    centroids = sketch.frequencies.absolute(found.C)
+    coordinates = problem.coordinates
+    centroids = coordinates.absolute(found.C)
+    preparation = sketch.frequencies.preparation
     centroids = np.clip(centroids, sketch.lower, sketch.upper)
     return Solution(
-        centroids=lift_centroids(sketch, centroids),
+        centroids=unprepared(lift_centroids(sketch, centroids), preparation),
         weights=found.weights,
         raw_weights=found.alpha,
         cost=found.cost,
@@ -230,9 +234,12 @@ def make_solution(
         ),
         columns=sketch.columns,
         decoder=decoder,
-        units=sketch.frequencies.column_units,
+        units=exact_units(sketch),
         metric=sketch.frequencies.metric,
-        distribution=None if found.measure is None else RowMeasure.of(sketch, found.measure),
+        distribution=(
+            None if found.measure is None else RowMeasure.of(sketch, found.measure, coordinates)
+        ),
+        preparation=preparation,
     )
 
 

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from ckm._core.sketch import Sketch
+from ckm._decoding.coordinates import Coordinates
 from ckm._decoding.objective import Objective
 from ckm._decoding.sample import SampledRows
 from ckm._kmeans.index import CentroidIndex
@@ -42,13 +43,13 @@ class CellMeasure:
     variances : float64 array (c,)
         Their variances along every axis.
     anchors : float64 array (c, n)
-        The anchors of the cells.
+        The anchors of the cells, in steps of the design.
     rows : float64 array (c,)
         The number of rows of each, or their weight.
     expected_variance : float
         The mean variance along an axis within cells, in the sample that the anchors were chosen on.
-    step : float64 array (n,)
-        One unit of these coordinates, in the data's.
+    coordinates : Coordinates
+        What these coordinates are in the data's.
     caps : float64 array (n,)
         The largest variance of a cell along each axis; infinite for axes that take what is left.
     """
@@ -59,12 +60,15 @@ class CellMeasure:
     anchors: FloatArray
     rows: FloatArray
     expected_variance: float
-    step: FloatArray
+    coordinates: Coordinates
     caps: FloatArray
 
     @classmethod
-    def of(cls, sketch: Sketch) -> "CellMeasure | None":
-        """The measure of a sketch's cells, if it has some with rows."""
+    def of(cls, sketch: Sketch, coordinates: Coordinates | None = None) -> "CellMeasure | None":
+        """The measure of a sketch's cells, if it has some with rows; in the units of its design or
+        in other coordinates.
+        """
+        coordinates = coordinates or Coordinates.of_design(sketch)
         cells = sketch.cells
         if cells is None or not (cells.mass > 0).any():
             return None
@@ -78,15 +82,21 @@ class CellMeasure:
         variances = variances * per_axis
         total = sketch.central_moment.scaled(frequencies.step).diagonal
         between = shares @ (means - shares @ means) ** 2
+        caps = find_caps(shares, variances, np.maximum(total - between, 0.0))
+        # Cells have their variances in the units of the design.
+        squared = coordinates.stretch**2
+        stretched = (share_variances(variances, caps) * squared).mean(axis=1)
+        within = float(shares @ variances)
+        widening = float(shares @ stretched) / within if within > 0 else 1.0
         return cls(
             shares,
-            means,
-            variances,
+            means * coordinates.stretch,
+            stretched,
             anchors / frequencies.step,
             mass,
-            cells.anchors.spread * per_axis,
-            frequencies.step,
-            find_caps(shares, variances, np.maximum(total - between, 0.0)),
+            cells.anchors.spread * per_axis * widening,
+            coordinates,
+            caps * squared,
         )
 
     @cached_property
@@ -133,9 +143,11 @@ class CellMeasure:
     def without(self, rows: SampledRows) -> "CellMeasure":
         """The measure of the other rows, once these are known. Shares sum to what is left."""
         # Cells hold rows in float32. For outliers the rounding is larger than a cell is wide.
-        values = (rows.values * self.step).astype(np.float32) / self.step
+        step = self.coordinates.step
+        values = (rows.values * step).astype(np.float32) / step
         owners = np.empty(len(values), np.int32)
-        find_nearest(np.ascontiguousarray(values), CentroidIndex(self.anchors), owners)
+        in_design = np.ascontiguousarray(values / self.coordinates.stretch)
+        find_nearest(in_design, CentroidIndex(self.anchors), owners)
         shares = self.shares - _sums(owners, rows.weights, len(self.shares))
         first = self.shares[:, None] * self.means
         np.subtract.at(first, owners, rows.weights[:, None] * values)
@@ -210,7 +222,7 @@ def share_variances(variances: FloatArray, caps: FloatArray) -> FloatArray:
     # So many axes are at their caps as have a cap below the level.
     k = (levels >= ordered).sum(axis=1)
     level = levels[np.arange(len(levels)), np.minimum(k, n - 1)]
-    return np.minimum(level[:, None], caps)
+    return np.asarray(np.minimum(level[:, None], caps))
 
 
 def find_caps(shares: FloatArray, variances: FloatArray, within: FloatArray) -> FloatArray:

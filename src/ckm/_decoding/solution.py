@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ckm._core.preparation import Preparation, prepared, unprepared
 from ckm._decoding.diagnosis import Finding, Status
 from ckm._decoding.row_measure import RowMeasure
 from ckm._kmeans.assign import Centroids
@@ -42,13 +43,16 @@ class Solution(Frozen):
     decoder : str
         The decoder that was used, "density" or "clompr".
     units : float64 array (n,), optional
-        The unit of each column if columns were standardised. Distances to centroids are then
-        measured in these units.
+        The unit of each column if columns were standardised: its standard deviation over all rows
+        of the sketch. Distances to centroids are then measured in these units.
     metric : {"euclidean", "cosine"}, default="euclidean"
         That of the sketch. With "cosine", distances are those of rows divided by their lengths.
     distribution : RowMeasure, optional
         Where the rows lie, which `sample` and `density` use; None for "clompr", which recovers
         points only.
+    preparation : Preparation, optional
+        What was done to columns before they were sketched, such as logarithms. Centroids are in the
+        columns of the data; distances are measured between prepared rows.
 
     Attributes
     ----------
@@ -83,6 +87,7 @@ class Solution(Frozen):
     units: FloatArray | None = None
     metric: str = EUCLIDEAN
     distribution: RowMeasure | None = None
+    preparation: Preparation | None = None
 
     def __post_init__(self) -> None:
         for name in ("centroids", "weights", "raw_weights"):
@@ -228,7 +233,8 @@ class Solution(Frozen):
         (5, 2)
         """
         count = check_whole_number(n_samples, "n_samples", 1)
-        return self._require_distribution().draw(stream(seed_of(random_state), "sample"), count)
+        drawn = self._require_distribution().draw(stream(seed_of(random_state), "sample"), count)
+        return unprepared(drawn, self.preparation)
 
     def density(self, points: ArrayLike, *, log: bool = False) -> FloatArray:
         """Estimate the density of the rows at given points.
@@ -270,7 +276,9 @@ class Solution(Frozen):
                 f"density takes finite points of {n} columns, as an array (p, {n}); got shape "
                 f"{x.shape}."
             )
-        found = distribution.log_density(x)
+        found = distribution.log_density(prepared(x, self.preparation))
+        if self.preparation is not None:
+            found = found + self.preparation.log_slope(x)
         return found if log else np.exp(found)
 
     def _require_distribution(self) -> RowMeasure:
@@ -284,7 +292,7 @@ class Solution(Frozen):
 
     @property
     def _labeller(self) -> Centroids:
-        return Centroids(self.centroids, self.units, self.columns, self.metric)
+        return Centroids(self.centroids, self.units, self.columns, self.metric, self.preparation)
 
     def __repr__(self) -> str:
         K, n = self.centroids.shape

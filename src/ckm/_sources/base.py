@@ -215,6 +215,13 @@ class Source(ABC):
             About `settings.chunk_bytes` of rows.
         """
 
+    def first_rows(self, size: int) -> Any:
+        """The first rows, at most `size` of them, if they can be read without being used up."""
+        if not self.is_rereadable:
+            return None
+        first = next(iter(self.chunks()), None)
+        return None if first is None else first.rows[:size]
+
     def sample(
         self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
