@@ -11,6 +11,7 @@ import ckm
 PUBLIC = {
     "Change",
     "Comparison",
+    "Description",
     "CompressiveGaussianMixture",
     "CompressiveKMeans",
     "Frequencies",
@@ -26,6 +27,7 @@ PUBLIC = {
     "curve",
     "datasets",
     "decode",
+    "describe",
     "draw_frequencies",
     "errors",
     "fit_mixture",
@@ -36,6 +38,7 @@ PUBLIC = {
 }
 
 ERRORS = {
+    "AdviceWarning",
     "CheckpointError",
     "CellsWarning",
     "ColumnsWarning",

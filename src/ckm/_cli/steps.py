@@ -19,7 +19,7 @@ import typer
 
 import ckm
 from ckm._cli.centroids import solution_record, write_centroids
-from ckm._cli.errors import in_options, usage_errors
+from ckm._cli.errors import as_option, in_options, usage_errors
 from ckm._cli.options import (
     ComputeOptions,
     DecodingOptions,
@@ -38,6 +38,7 @@ from ckm._decoding.starts import require_init
 from ckm._display import tables
 from ckm._kmeans.assign import Centroids, Labelling
 from ckm._kmeans.polish import polish_centroids
+from ckm._messages import Argument
 from ckm._sketching.advice import Advice, sentences
 from ckm._sketching.checkpoint import remove_checkpoint
 from ckm._sketching.options import ROBUST, SketchOptions
@@ -59,6 +60,7 @@ from ckm.errors import MismatchError
 
 __all__ = [
     "announce_checkpoint",
+    "as_options",
     "check_compute",
     "check_decoding",
     "check_engine",
@@ -233,6 +235,11 @@ def same_rows(source: Source, sketch: Sketch, nan: str) -> Source:
     """
     source = with_columns(source, sketch.columns)
     return Imputed(source, sketch.frequencies.row_origin) if nan == "impute" else source
+
+
+def as_options(arguments: dict[str, Any]) -> str:
+    """Return arguments of `ckm.sketch` as they are typed on the command line."""
+    return " ".join(as_option(Argument(name, value)) for name, value in arguments.items())
 
 
 def require_rereadable(source: Source, option: str) -> None:

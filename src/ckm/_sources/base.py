@@ -215,6 +215,12 @@ class Source(ABC):
             About `settings.chunk_bytes` of rows.
         """
 
+    def table_batches(self) -> Iterator[Any] | None:
+        """All columns of a table, those that hold no numbers included, as Arrow record batches or
+        tables in order; None if the source is no table, or cannot give them.
+        """
+        return None
+
     def first_rows(self, size: int) -> Any:
         """The first rows, at most `size` of them, if they can be read without being used up."""
         if not self.is_rereadable:
