@@ -262,6 +262,9 @@ class _Others:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        if _is_text(values.type):
+            # CSV files have no other way to say that a text is missing.
+            values = pc.if_else(pc.equal(values, ""), None, values)
         self.count += len(values) - values.null_count
         is_time = pa.types.is_temporal(values.type)
         self.kind = "dates" if is_time else _kind_of_type(values.type)
@@ -286,6 +289,12 @@ class _Others:
             None if self.upper is None else str(self.upper),
             advice="it holds no numbers",
         )
+
+
+def _is_text(kind: Any) -> bool:
+    from ckm._sources.arrow import describe_type
+
+    return describe_type(kind) == "text"
 
 
 def _kind_of_type(kind: Any) -> str:

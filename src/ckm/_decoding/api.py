@@ -218,7 +218,7 @@ def make_solution(
     """
     # The cost of "clompr" is always large, because Diracs have no width: it is not diagnosed.
     cost = None if decoder == "clompr" else found.cost
-    coordinates = problem.coordinates
+    coordinates = problem.coordinates or Coordinates.of_design(sketch)
     centroids = coordinates.absolute(found.C)
     preparation = sketch.frequencies.preparation
     centroids = np.clip(centroids, sketch.lower, sketch.upper)

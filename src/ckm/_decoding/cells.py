@@ -25,6 +25,8 @@ from ckm._util.arrays import FloatArray, LabelArray
 # Share of the rows in cells that may be wide without the rows having moved. On sets with heavy
 # tails the others were 0.8 to 1.2 times as wide as in the sample, those of moved rows 1.7 and more.
 TAIL_SHARE = 0.02
+# Bits of the variance of a column to which its part within cells is known.
+CAP_BITS = 30
 # Steps in which the caps of axes are found: each moves them to where variances agree, if no others
 # move.
 _CAP_STEPS = 20
@@ -82,12 +84,15 @@ class CellMeasure:
         variances = variances * per_axis
         total = sketch.central_moment.scaled(frequencies.step).diagonal
         between = shares @ (means - shares @ means) ** 2
-        caps = find_caps(shares, variances, np.maximum(total - between, 0.0))
+        # On a grid, because the last bits of moments depend on the order of rows.
+        within = np.maximum(total - between, 0.0)
+        grid = 2.0 ** np.round(np.log2(np.maximum(total, np.finfo(float).tiny)) - CAP_BITS)
+        caps = find_caps(shares, variances, np.rint(within / grid) * grid)
         # Cells have their variances in the units of the design.
         squared = coordinates.stretch**2
         stretched = (share_variances(variances, caps) * squared).mean(axis=1)
-        within = float(shares @ variances)
-        widening = float(shares @ stretched) / within if within > 0 else 1.0
+        before = float(shares @ variances)
+        widening = float(shares @ stretched) / before if before > 0 else 1.0
         return cls(
             shares,
             means * coordinates.stretch,
@@ -238,7 +243,7 @@ def find_caps(shares: FloatArray, variances: FloatArray, within: FloatArray) -> 
         ratio = within / np.where(together > 0, together, 1.0)
         # Axes that the others push above their variance are capped too.
         is_exceeded = ~is_capped & ~widest & (ratio < 1)
-        caps = np.where(is_capped, caps * np.maximum(ratio, 0.0), caps)
+        caps = np.where(is_capped, np.where(is_capped, caps, 0.0) * ratio, caps)
         caps[is_exceeded] = within[is_exceeded]
     return caps
 

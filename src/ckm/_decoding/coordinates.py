@@ -16,6 +16,8 @@ from ckm._util.arrays import FloatArray
 # Largest ratio of the unit of a column to that of the design in these coordinates. Beyond it a few
 # outliers make the standard deviation, and the frequencies would see nothing of the other rows.
 MAX_STRETCH = 30.0
+# Bits of a standard deviation, of the 53 that a number has.
+UNIT_BITS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,5 +78,12 @@ def exact_units(sketch: Sketch) -> FloatArray | None:
         return units
     covariance = sketch.covariance
     variances = covariance if covariance.ndim == 1 else np.diag(covariance)
-    deviations = np.sqrt(np.maximum(variances, 0.0))
+    # The last bits of moments depend on the order of rows.
+    deviations = _rounded(np.sqrt(np.maximum(variances, 0.0)))
     return np.clip(np.where(deviations > 0, deviations, units), MIN_UNIT, MAX_UNIT)
+
+
+def _rounded(values: FloatArray) -> FloatArray:
+    """Positive numbers with their leading bits alone."""
+    mantissas, exponents = np.frexp(values)
+    return np.asarray(np.ldexp(np.rint(np.ldexp(mantissas, UNIT_BITS)), exponents - UNIT_BITS))

@@ -46,14 +46,14 @@ class Problem:
         outliers below the sketch's detection limit.
     pilot_variances : float64 array (n,) or None
         The variance along each axis in the pilot sample, which hardly contains such outliers.
-    coordinates : Coordinates
-        What these coordinates are in the data's.
     device : torch.device or None
         The GPU that evaluates mixtures; None for the CPU.
     settings : Settings
         The decoder's tuned constants.
     cells : CellMeasure or None
         What the sketch's cells say, if it has some.
+    coordinates : Coordinates or None
+        What these coordinates are in the data's; None for a problem that is of no sketch.
     """
 
     omega: Omega
@@ -64,11 +64,11 @@ class Problem:
     covariance: SecondMoment
     size: float
     trusted: BoolArray
-    coordinates: Coordinates
     pilot_variances: FloatArray | None = None
     device: Any = None
     settings: Settings = DEFAULT
     cells: CellMeasure | None = None
+    coordinates: Coordinates | None = None
 
     @classmethod
     def of(
