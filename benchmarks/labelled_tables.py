@@ -1,8 +1,8 @@
 """Thirty tables of many shapes, with what a person who knows them would say of each column, written
 down before there was any advice to compare with.
 
-Each numeric column is an id, a timestamp, a constant, a code (whole numbers that stand for names, or
-for steps too few to measure), a boolean, a copy of another column, or ordinary: something to
+Each numeric column is an id, a timestamp, a constant, a code (whole numbers that stand for names,
+or for steps too few to measure), a boolean, a copy of another column, or ordinary: something to
 measure distances by. Where people would disagree, all their answers are right. `standardize` says
 whether the columns that remain should be standardised before distances are measured (None: as one
 likes).
