@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ckm._core.sketch import Sketch
+from ckm._decoding.coordinates import exact_units
 from ckm._decoding.solution import Solution
 from ckm._kmeans.assign import Labelling
 from ckm._util.arrays import FloatArray
@@ -135,22 +136,28 @@ def sketch_record(sketch: Sketch) -> dict[str, Any]:
         "cells": 0 if sketch.cells is None else len(sketch.cells.anchors),
         "pool": 0 if sketch.pool is None else len(sketch.pool),
         "columns": None if sketch.columns is None else list(sketch.columns),
+        "log": [] if f.preparation is None else list(f.preparation.logged),
+        "standardized": _kind_of_units(sketch),
         **{name: None if values is None else values.tolist() for name, values in columns.items()},
     }
 
 
 def show_sketch(sketch: Sketch) -> None:
     """Print a sketch as two tables: the sketch as a whole, and its columns."""
+    f = sketch.frequencies
     values = _column_values(sketch)
     facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for name, text in _facts(sketch_record(sketch)):
         facts.add_row(name, text)
-    table = _table(["column", *values])
+    has_logs = f.preparation is not None and bool(f.preparation.logged)
+    has_units = f.column_units is not None
+    more = [name for name, given in (("unit", has_units), ("of", has_logs)) if given]
+    table = _table(["column", *values, *more])
     table.columns[0].justify = "left"
     n = sketch.frequencies.n_features
     for i, name in enumerate(coordinate_names(sketch.columns, n)[:_SHOWN_COLUMNS]):
         cells = ("-" if column is None else f"{column[i]:.6g}" for column in values.values())
-        table.add_row(_shown(name), *cells)
+        table.add_row(_shown(name), *cells, *_preparation_cells(sketch, i))
     if n > _SHOWN_COLUMNS:
         table.caption = f"{_SHOWN_COLUMNS} of {n} columns; --json shows them all"
     output = console()
@@ -170,6 +177,7 @@ def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
         ("weight", f"{record['weight']:,.12g}"),
         ("dimension", str(record["dimension"])),
         *_projection_fact(record["projected_to"]),
+        *_units_fact(record["standardized"]),
         ("frequencies", f"{record['sketch_size']:,}"),
         ("bytes", f"{record['bytes']:,} ({'with' if cells else 'without'} cells)"),
         ("metric", record["metric"]),
@@ -187,6 +195,31 @@ def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _projection_fact(axes: int | None) -> list[tuple[str, str]]:
     return [] if axes is None else [("projected to", f"{axes} numbers a row")]
+
+
+def _kind_of_units(sketch: Sketch) -> str | None:
+    """Return what columns are divided by; None if they are as they are."""
+    f = sketch.frequencies
+    if f.column_units is None:
+        return None
+    is_robust = f.preparation is not None and f.preparation.is_robust
+    return "interquartile range of a sample" if is_robust else "standard deviation"
+
+
+def _units_fact(units: str | None) -> list[tuple[str, str]]:
+    return [] if units is None else [("standardized", f"by the {units} of each column")]
+
+
+def _preparation_cells(sketch: Sketch, i: int) -> list[str]:
+    """Return the unit of column `i`, and what all else is said of: the column or its logarithm."""
+    cells = []
+    units = exact_units(sketch)
+    if units is not None:
+        cells.append(f"{units[i]:.6g}")
+    preparation = sketch.frequencies.preparation
+    if preparation is not None and preparation.logged:
+        cells.append("logarithm" if i in preparation.logged else "")
+    return cells
 
 
 def _column_values(sketch: Sketch) -> dict[str, FloatArray | None]:
