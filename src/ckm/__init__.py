@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ckm._analysis.change import Change, MonitorStatus
     from ckm._analysis.comparing import compare
     from ckm._analysis.comparison import Comparison
+    from ckm._analysis.describing import describe
+    from ckm._analysis.description import Description
     from ckm._analysis.every_k import curve
     from ckm._analysis.k_curve import KCurve
     from ckm._analysis.marginal import Marginals, marginals
@@ -52,6 +54,7 @@ _HOMES = {
     "Comparison": "ckm._analysis.comparison",
     "CompressiveGaussianMixture": "ckm.mixture_estimator",
     "CompressiveKMeans": "ckm.estimators",
+    "Description": "ckm._analysis.description",
     "Frequencies": "ckm._core.frequencies",
     "GaussianMixtureSolution": "ckm._analysis.mixture_solution",
     "Monitor": "ckm._analysis.monitor",
@@ -66,6 +69,7 @@ _HOMES = {
     "curve": "ckm._analysis.every_k",
     "datasets": "ckm.datasets",
     "decode": "ckm._decoding.api",
+    "describe": "ckm._analysis.describing",
     "draw_frequencies": "ckm._core.frequencies",
     "errors": "ckm.errors",
     "fit_mixture": "ckm._analysis.mixture_fit",
@@ -88,6 +92,8 @@ __all__ = [  # noqa: RUF022  (in the order in which users need them)
     "curve",
     "merge",
     "load",
+    "describe",
+    "Description",
     "compare",
     "Comparison",
     "profile",

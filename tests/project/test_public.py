@@ -11,6 +11,7 @@ import ckm
 PUBLIC = {
     "Change",
     "Comparison",
+    "Description",
     "CompressiveGaussianMixture",
     "CompressiveKMeans",
     "Frequencies",
@@ -28,6 +29,7 @@ PUBLIC = {
     "curve",
     "datasets",
     "decode",
+    "describe",
     "draw_frequencies",
     "errors",
     "fit_mixture",
@@ -42,6 +44,7 @@ PUBLIC = {
 }
 
 ERRORS = {
+    "AdviceWarning",
     "CheckpointError",
     "CellsWarning",
     "ColumnsWarning",

@@ -14,6 +14,7 @@ from ckm._analysis.verdict import Explanation, Verdict, judge, relative_criteria
 from ckm._core.defaults import DEFAULT_MAX_CLUSTERS, MIN_CELLS_PER_CLUSTER, MIN_JUDGES
 from ckm._core.sketch import Sketch
 from ckm._decoding.api import make_solution, require_decodable
+from ckm._decoding.coordinates import Coordinates
 from ckm._decoding.density import judge_placed
 from ckm._decoding.diagnosis import variances_along_and_across
 from ckm._decoding.every_number import place_every_number
@@ -159,11 +160,11 @@ class _Curve:
 
     @cached_property
     def problem(self) -> Problem:
-        return Problem.of(self.sketch)
+        return Problem.of(self.sketch, coordinates=Coordinates.exact(self.sketch))
 
     @cached_property
     def rows(self) -> SampledRows | None:
-        return SampledRows.of(self.sketch)
+        return SampledRows.of(self.sketch, coordinates=self.problem.coordinates)
 
     @cached_property
     def recovered(self) -> Recovered:

@@ -11,7 +11,17 @@ from typing import Annotated
 import typer
 
 import ckm
-from ckm._cli import commands, compare, curve, mixture, monitor, privacy, report, windows
+from ckm._cli import (
+    commands,
+    compare,
+    curve,
+    describe,
+    mixture,
+    monitor,
+    privacy,
+    report,
+    windows,
+)
 from ckm._cli.errors import ReportingGroup
 from ckm._cli.options import with_option_groups
 from ckm._cli.streams import say
@@ -52,6 +62,10 @@ _COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
         "ckm fit 'events/*.parquet' -k 200 --device cuda -o centroids.csv",
         "ckm fit data.csv -k 5 --json | jq .weights",
         "zcat log.csv.gz | ckm fit - -k 5 --columns lat,lon -o centroids.csv",
+    ),
+    describe.describe: (
+        "ckm describe customers.parquet",
+        "ckm describe 'days/*.csv' --json | jq .arguments",
     ),
     commands.sketch: (
         "ckm sketch data.parquet -k 10 -o data.ckm",

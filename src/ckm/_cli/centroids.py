@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckm._cli.errors import in_options
+from ckm._core.preparation import Preparation
 from ckm._decoding.solution import Solution
 from ckm._display.tables import centroids_csv, centroids_header, coordinate_names
 from ckm._kmeans.assign import Centroids
 from ckm._util.address import Address
-from ckm._util.checks import EUCLIDEAN, check_metric
+from ckm._util.checks import EUCLIDEAN, check_metric, check_whole_number
 from ckm._util.files import write_atomically
 from ckm._util.stores import read_bytes
 from ckm.errors import InputFileError, OutputError
@@ -28,6 +29,7 @@ class Measure(NamedTuple):
 
     is_standardized: bool
     metric: str
+    is_logged: bool = False
 
 
 def require_space_for_names(
@@ -72,6 +74,7 @@ def solution_record(solution: Solution, **facts: Any) -> dict[str, Any]:
         "decoder": solution.decoder,
         "units": None if solution.units is None else solution.units.tolist(),
         "metric": solution.metric,
+        "log": [] if solution.preparation is None else list(solution.preparation.logged),
         **facts,
     }
 
@@ -134,6 +137,7 @@ class _Parsed(NamedTuple):
     columns: tuple[str, ...] | None
     units: list[float] | None
     metric: str
+    logged: tuple[int, ...] = ()
 
 
 class _Header(NamedTuple):
@@ -206,7 +210,8 @@ def _parse_record(record: dict[str, Any]) -> _Parsed:
     names = None if columns is None else tuple(map(str, columns))
     # Files of earlier versions have no metric.
     metric = record.get("metric", EUCLIDEAN)
-    return _Parsed(record["centroids"], names, record.get("units"), metric)
+    logged = tuple(check_whole_number(j, "log", 0) for j in record.get("log", ()))
+    return _Parsed(record["centroids"], names, record.get("units"), metric, logged)
 
 
 def _checked(parsed: _Parsed) -> Centroids:
@@ -219,9 +224,12 @@ def _checked(parsed: _Parsed) -> Centroids:
     if parsed.columns is not None and len(set(parsed.columns)) < n:
         raise ValueError("it has two columns of the same name")
     metric = check_metric(parsed.metric)
+    if any(j >= n for j in parsed.logged):
+        raise ValueError(f"it has logarithms of column {parsed.logged[-1]}, which there is not")
+    preparation = Preparation(parsed.logged) if parsed.logged else None
     if parsed.units is None:
-        return Centroids(values, columns=parsed.columns, metric=metric)
+        return Centroids(values, None, parsed.columns, metric, preparation)
     units = np.array(parsed.units, np.float64)
     if units.shape != (n,) or not np.isfinite(units).all() or not (units > 0).all():
         raise ValueError("its units are not a positive number for each column")
-    return Centroids(values, units, parsed.columns, metric)
+    return Centroids(values, units, parsed.columns, metric, preparation)

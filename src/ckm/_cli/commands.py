@@ -46,6 +46,7 @@ def fit(
     from ckm._cli import centroids, steps
     from ckm._cli import files as file
     from ckm._cli.earlier import earlier_inputs, read_earlier
+    from ckm._sketching.api import sketch_screened
 
     steps.check_decoding(decoding, has_rows=pool > 0)
     sketching = steps.sketching_arguments(frequencies, compute, report)
@@ -58,7 +59,8 @@ def fit(
             file.Output(save_sketch, file.SKETCHES, "--save-sketch"),
         ],
     )
-    measure = centroids.Measure(frequencies.standardize, frequencies.metric)
+    is_logged = frequencies.log is not None
+    measure = centroids.Measure(steps.is_standardized(frequencies), frequencies.metric, is_logged)
     with naming(*inputs):
         source = steps.open_rows(inputs, rows)
     centroids.require_space_for_names(source.columns, measure, output, report.json)
@@ -69,9 +71,13 @@ def fit(
     steps.check_row_count(source.n_rows, K, inputs)
     earlier = read_earlier(decoding, source.columns, source.n_features, None if is_open else K)
     sized_for = max_clusters if is_open else K
+    screening = steps.screening(rows, report)
     with naming(*inputs):
-        s = ckm.sketch(source, n_clusters=sized_for, pool=pool, **sketching)
+        s = sketch_screened(
+            source, screening, n_clusters=sized_for, pool=pool, nan=rows.nan, **sketching
+        )
     steps.check_row_count(s.count, K, inputs)
+    source = steps.same_rows(source, s, rows.nan)
     if save_sketch is not None:
         # Sampled rows are written only by `ckm sketch --pool`, where they are requested by name.
         s.without_pool().save(save_sketch)
@@ -124,6 +130,7 @@ def sketch(
         )
     from ckm._cli import files as file
     from ckm._cli import steps
+    from ckm._sketching.api import sketch_screened
 
     checkpoint = interruption.checkpoint
     if interruption.resume and checkpoint is None:
@@ -144,7 +151,8 @@ def sketch(
     with naming(*inputs):
         data = steps.data_arguments(inputs, rows, users, cluster, like)
     with steps.announce_checkpoint(checkpoint), naming(*inputs):
-        s = ckm.sketch(
+        s = sketch_screened(
+            screening=steps.screening(rows, report),
             n_clusters=clusters,
             like=like,
             pool=pool,
@@ -208,9 +216,11 @@ def decode(
     file.check_files(inputs, [file.Output(output, file.CENTROIDS)])
     s = ckm.load(sketch)
     steps.check_decoding(decoding, has_rows=s.pool is not None)
-    measure = centroids.Measure(s.frequencies.column_units is not None, s.frequencies.metric)
+    f = s.frequencies
+    is_logged = f.preparation is not None and bool(f.preparation.logged)
+    measure = centroids.Measure(f.column_units is not None, f.metric, is_logged)
     centroids.require_space_for_names(s.columns, measure, output, report.json)
-    earlier = read_earlier(decoding, s.columns, s.frequencies.n_features, clusters)
+    earlier = read_earlier(decoding, s.columns, f.n_features, clusters)
     with naming(sketch):
         solution = steps.decode(s, clusters, decoding, earlier, compute, report)
     steps.deliver(solution, steps.facts_of(s, compute), output, report)

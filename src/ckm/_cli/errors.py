@@ -23,6 +23,7 @@ from ckm._util.text import visible
 from ckm.errors import CkmError
 
 _SHOWN_WARNINGS = (
+    library.AdviceWarning,
     library.ClustersWarning,
     library.ColumnsWarning,
     library.HeadWarning,
@@ -51,9 +52,11 @@ OPTIONS = {
     "device": "--device",
     "distribution": "--distribution",
     "epsilon": "--epsilon",
+    "exclude": "--exclude",
     "init": "--init",
     "ledger": "--ledger",
     "like": "--like",
+    "log": "--log",
     "match": "--match",
     "max_components": "--max-components",
     "max_rows_per_user": "--max-rows-per-user",
@@ -200,6 +203,8 @@ def as_option(argument: Argument) -> str:
     """
     name = argument.name
     option = OPTIONS.get(name) or _WORDS.get(name) or name.replace("_", " ")
+    if name == "standardize" and argument.value == "robust":
+        return "--robust"
     if name in OPTIONS:
         option = _command_with(option, argument.function) + option
     if argument.value is None or argument.value is False:
@@ -226,7 +231,7 @@ def _command_with(option: str, function: str | None) -> str:
 
 def _value_in_words(name: str, value: Any) -> str:
     """Return the value as it is typed after an option; nothing for a flag or an unnamed value."""
-    if value is ... and name == "columns":
+    if value is ... and name in ("columns", "exclude", "log"):
         return "A,B"
     if value is ... or value is NO_VALUE or value is True or name in _WORDS:
         return ""

@@ -200,11 +200,18 @@ Columns = Annotated[
         ),
     ),
 ]
+Exclude = Annotated[
+    str | None,
+    _value("A,B,C", "Columns of a table to leave out, such as ids (default: none)."),
+]
 Nan = Annotated[
     str,
     _value(
-        "error|drop",
-        "Rows with missing values: stop with an error, or leave them out and count them.",
+        "error|drop|impute",
+        (
+            "Rows with missing values: stop with an error, leave them out and count them, or fill "
+            "in about the mean of their column."
+        ),
     ),
 ]
 NanLabels = Annotated[
@@ -265,6 +272,7 @@ class RowOptions:
     """Which columns and rows of the files are used."""
 
     columns: Columns = None
+    exclude: Exclude = None
     weight_column: Annotated[
         str | None,
         _value(
@@ -309,6 +317,23 @@ class FrequencyOptions:
             "--standardize",
         ),
     ] = False
+    robust: Annotated[
+        bool,
+        _flag(
+            "Standardise by the interquartile range of sampled rows, which outliers do not change.",
+            "--robust",
+        ),
+    ] = False
+    log: Annotated[
+        str | None,
+        _value(
+            "A,B,C",
+            (
+                "Columns to replace by their logarithms, as heavy-tailed amounts should be; "
+                "centroids keep the data's units (default: none)."
+            ),
+        ),
+    ] = None
     sketch_size: Annotated[
         int | None,
         _value(

@@ -263,8 +263,8 @@ def _rounding(problem: Problem) -> float:
     """A squared distance, or a sum over columns of variances, that may be rounding."""
     total = float(problem.covariance.diagonal.sum())
     # Outliers, which the pilot sample hardly contains, are not what rounding depends on.
-    if problem.pilot_variance is not None:
-        total = min(total, problem.n * problem.pilot_variance)
+    if problem.pilot_variances is not None:
+        total = min(total, float(problem.pilot_variances.sum()))
     return problem.settings.rounding_share * total
 
 
@@ -361,9 +361,9 @@ def _variance_ratio(problem: Problem) -> float:
     one where it is not known.
     """
     # Outliers change the variance too; they have a finding of their own.
-    if problem.pilot_variance is None or not problem.has_trusted_moments:
+    if problem.pilot_variances is None or not problem.has_trusted_moments:
         return 1.0
-    return float(problem.covariance.diagonal.mean()) / problem.pilot_variance
+    return float(problem.covariance.diagonal.mean() / problem.pilot_variances.mean())
 
 
 def _is_within(ratio: float, most: float) -> bool:

@@ -95,7 +95,7 @@ def _recover_from_cells(
     is_certified = _are_certified(problem, cells, cost, K)
     if not is_certified and problem.determines(K):
         return None
-    gaussians = GaussianMeasure.of(cells.shares, cells.means, cells.variances)
+    gaussians = GaussianMeasure.of(cells.shares, cells.means, cells.axis_variances)
     if outliers is not None:
         left = float(cells.shares.sum())
         gaussians = gaussians.beside(outliers.values, outliers.weights, left)

@@ -13,6 +13,7 @@ from scipy.special import logsumexp, ndtr
 
 from ckm._core.projection import Projection
 from ckm._core.sketch import Sketch
+from ckm._decoding.coordinates import Coordinates
 from ckm._decoding.gaussians import GaussianMeasure
 from ckm._util.arrays import FloatArray, Frozen, IntArray
 
@@ -45,17 +46,16 @@ class RowMeasure(Frozen):
     covariance: FloatArray
 
     @classmethod
-    def of(cls, sketch: Sketch, found: GaussianMeasure) -> "RowMeasure":
-        """The distribution of the rows of a sketch, of which `found` was recovered in the
-        coordinates of its problem.
+    def of(cls, sketch: Sketch, found: GaussianMeasure, coordinates: Coordinates) -> "RowMeasure":
+        """The distribution of the rows of a sketch, of which `found` was recovered in these
+        coordinates.
         """
-        frequencies = sketch.frequencies
         gaussians = GaussianMeasure(
             found.shares,
-            frequencies.absolute(found.means),
-            found.variances * frequencies.step**2,
+            coordinates.absolute(found.means),
+            found.variances * coordinates.step**2,
         )
-        return cls(gaussians, frequencies.projection, sketch.mean, sketch.covariance)
+        return cls(gaussians, sketch.frequencies.projection, sketch.mean, sketch.covariance)
 
     @cached_property
     def rest(self) -> FloatArray:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ckm._core.preparation import Preparation, prepared, unprepared
 from ckm._decoding.diagnosis import Finding, Status
 from ckm._decoding.movement import seed_movement
 from ckm._decoding.row_measure import RowMeasure
@@ -51,13 +52,16 @@ class Solution(Frozen, Shown):
     decoder : str
         The decoder that was used, "density" or "clompr".
     units : float64 array (n,), optional
-        The unit of each column if columns were standardised. Distances to centroids are then
-        measured in these units.
+        The unit of each column if columns were standardised: its standard deviation over all rows
+        of the sketch. Distances to centroids are then measured in these units.
     metric : {"euclidean", "cosine"}, default="euclidean"
         That of the sketch. With "cosine", distances are those of rows divided by their lengths.
     distribution : RowMeasure, optional
         Where the rows lie, which `sample` and `density` use; None for "clompr", which recovers
         points only.
+    preparation : Preparation, optional
+        What was done to columns before they were sketched, such as logarithms. Centroids are in the
+        columns of the data; distances are measured between prepared rows.
 
     Attributes
     ----------
@@ -92,6 +96,7 @@ class Solution(Frozen, Shown):
     units: FloatArray | None = None
     metric: str = EUCLIDEAN
     distribution: RowMeasure | None = None
+    preparation: Preparation | None = None
 
     def __post_init__(self) -> None:
         for name in ("centroids", "weights", "raw_weights"):
@@ -237,7 +242,8 @@ class Solution(Frozen, Shown):
         (5, 2)
         """
         count = check_whole_number(n_samples, "n_samples", 1)
-        return self._require_distribution().draw(stream(seed_of(random_state), "sample"), count)
+        drawn = self._require_distribution().draw(stream(seed_of(random_state), "sample"), count)
+        return unprepared(drawn, self.preparation)
 
     def density(self, points: ArrayLike, *, log: bool = False) -> FloatArray:
         """Estimate the density of the rows at given points.
@@ -279,7 +285,9 @@ class Solution(Frozen, Shown):
                 f"density takes finite points of {n} columns, as an array (p, {n}); got shape "
                 f"{x.shape}."
             )
-        found = distribution.log_density(x)
+        found = distribution.log_density(prepared(x, self.preparation))
+        if self.preparation is not None:
+            found = found + self.preparation.log_slope(x)
         return found if log else np.exp(found)
 
     def seed_movement(self, n_searches: int = 4, *, random_state: RandomState = 0) -> FloatArray:
@@ -436,7 +444,7 @@ class Solution(Frozen, Shown):
 
     @property
     def _labeller(self) -> Centroids:
-        return Centroids(self.centroids, self.units, self.columns, self.metric)
+        return Centroids(self.centroids, self.units, self.columns, self.metric, self.preparation)
 
     def __repr__(self) -> str:
         K, n = self.centroids.shape

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from ckm._core.sketch import Sketch
 from ckm._core.summarising import column_values, summarise_columns
+from ckm._decoding.coordinates import exact_units
 from ckm._decoding.solution import Solution
 from ckm._display.reveals import reveals
 from ckm._kmeans.assign import Labelling
@@ -166,18 +167,26 @@ def sketch_record(sketch: Sketch) -> dict[str, Any]:
         "pool": 0 if sketch.pool is None else len(sketch.pool),
         "columns": None if sketch.columns is None else list(sketch.columns),
         "reveals": reveals(sketch),
+        "log": [] if f.preparation is None else list(f.preparation.logged),
+        "standardized": _kind_of_units(sketch),
         **{name: None if values is None else values.tolist() for name, values in columns.items()},
     }
 
 
 def show_sketch(sketch: Sketch) -> None:
     """Print a sketch as two tables: the sketch as a whole, and its columns."""
+    f = sketch.frequencies
     facts = _facts(sketch_record(sketch))
     width = max(len(name) for name, _ in facts)
     for name, text in facts:
         print(f"{name.ljust(width)}  {text}")
     print()
-    _print(summarise_columns(sketch, "--json shows them all"))
+    columns = summarise_columns(sketch, "--json shows them all")
+    has_logs = f.preparation is not None and bool(f.preparation.logged)
+    has_units = f.column_units is not None
+    more = [name for name, given in (("unit", has_units), ("of", has_logs)) if given]
+    rows = ((*row, *_preparation_cells(sketch, i)) for i, row in enumerate(columns.rows))
+    _print(replace(columns, header=(*columns.header, *more), rows=tuple(rows)))
     print()
     print("Whoever has this file can learn:")
     for sentence in reveals(sketch):
@@ -195,6 +204,7 @@ def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
         ("weight", f"{record['weight']:,.12g}"),
         ("dimension", str(record["dimension"])),
         *_projection_fact(record["projected_to"]),
+        *_units_fact(record["standardized"]),
         ("frequencies", f"{record['sketch_size']:,}"),
         ("bytes", f"{record['bytes']:,} ({'with' if cells else 'without'} cells)"),
         ("metric", record["metric"]),
@@ -227,6 +237,31 @@ def _bounds_fact(record: dict[str, Any]) -> str:
 
 def _projection_fact(axes: int | None) -> list[tuple[str, str]]:
     return [] if axes is None else [("projected to", f"{axes} numbers a row")]
+
+
+def _kind_of_units(sketch: Sketch) -> str | None:
+    """Return what columns are divided by; None if they are as they are."""
+    f = sketch.frequencies
+    if f.column_units is None:
+        return None
+    is_robust = f.preparation is not None and f.preparation.is_robust
+    return "interquartile range of a sample" if is_robust else "standard deviation"
+
+
+def _units_fact(units: str | None) -> list[tuple[str, str]]:
+    return [] if units is None else [("standardized", f"by the {units} of each column")]
+
+
+def _preparation_cells(sketch: Sketch, i: int) -> list[str]:
+    """Return the unit of column `i`, and what all else is said of: the column or its logarithm."""
+    cells = []
+    units = exact_units(sketch)
+    if units is not None:
+        cells.append(f"{units[i]:.6g}")
+    preparation = sketch.frequencies.preparation
+    if preparation is not None and preparation.logged:
+        cells.append("logarithm" if i in preparation.logged else "")
+    return cells
 
 
 def readable_bytes(count: int) -> str:

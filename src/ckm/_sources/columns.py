@@ -77,6 +77,8 @@ class ColumnRequest(NamedTuple):
     user : UserCap or None
         The column of users, which is read after those to cluster, as one of them:
         `ckm._sources.user_cap` takes it off again.
+    exclude : sequence of str or None
+        The names of columns that are not clustered.
     """
 
     columns: Sequence[str] | None = None
@@ -84,6 +86,13 @@ class ColumnRequest(NamedTuple):
     like: tuple[str, ...] | None = None
     like_name: str = Message("the sketch given as ", Argument("like", ...))
     user: UserCap | None = None
+    exclude: Sequence[str] | None = None
+
+    @property
+    def excluded(self) -> list[str]:
+        """The names of columns that are not clustered."""
+        names = [self.exclude] if isinstance(self.exclude, str) else list(self.exclude or ())
+        return list(map(str, names))
 
     def refuse_names(self, what: str) -> None:
         """Raise `ParameterError` if columns are named, for data without column names."""
@@ -91,6 +100,12 @@ class ColumnRequest(NamedTuple):
             raise ParameterError(
                 f"{what} has no column names; leave out ",
                 Argument("columns", ...),
+                ", or pass a data frame or a table's file.",
+            )
+        if self.exclude is not None:
+            raise ParameterError(
+                f"{what} has no column names; leave out ",
+                Argument("exclude", ...),
                 ", or pass a data frame or a table's file.",
             )
         if self.weight is not None:
@@ -177,6 +192,8 @@ def choose(
     `extra` columns (keys in the names of folders), and those that are the `index` of a data frame,
     are used only if they are named. With `may_be_sparse`, two columns of lists may be sparse rows.
     """
+    if request.exclude is not None:
+        present, extra = _without_excluded(request, present, extra or {})
     contents = dict(present) | dict(extra or {})
     by_text = _by_text(list(contents), where)
     left_out: list[tuple[Any, str | None]] = []
@@ -231,6 +248,38 @@ def choose(
     require_numbers(choice, present, where, contents)
     _warn_left_out(left_out, where)
     return choice
+
+
+def _without_excluded(
+    request: ColumnRequest, present: DescribedColumns, extra: Mapping[str, str | None]
+) -> tuple[DescribedColumns, Mapping[str, str | None]]:
+    """The columns that are not excluded; raises `ParameterError` for names that make no sense."""
+    excluded = request.excluded
+    names = [str(name) for name, _ in present] + list(map(str, extra))
+    missing = [name for name in excluded if name not in names]
+    if missing:
+        raise ParameterError(
+            f"There is no column {missing[0]!r} to leave out with ",
+            Argument("exclude", ...),
+            f"; the columns are {listed(names)}.",
+        )
+    named = [request.columns] if isinstance(request.columns, str) else request.columns
+    for wanted, what in (
+        (named, Argument("columns", ...)),
+        (request.like, request.like_name),
+        ([request.weight] if request.weight else None, Argument("weight_column", ...)),
+    ):
+        both = [name for name in excluded if name in set(map(str, wanted or ()))]
+        if both:
+            raise ParameterError(
+                Argument("exclude", both), " leaves out what ", what, " asks for; leave out one."
+            )
+    kept = [(name, holds) for name, holds in present if str(name) not in excluded]
+    if not any(holds is None or isinstance(holds, Vectors) for _, holds in kept):
+        raise ParameterError(
+            Argument("exclude", excluded), " leaves nothing to cluster; keep at least one column."
+        )
+    return kept, {name: holds for name, holds in extra.items() if str(name) not in excluded}
 
 
 def choose_matrix(
@@ -294,11 +343,10 @@ def require_numbers(
         elif isinstance(holds, Vectors):
             _require_width(choice, name, holds, where)
         elif holds is not None or (choice.width is not None and name != choice.weight):
-            numeric = [str(other) for other, holds in present if holds is None][:3]
             raise DataError(
                 f"Column {name!r} of {where} holds {_described(holds, choice)}; convert it, "
-                f"or leave it out, for example with ",
-                Argument("columns", numeric or ["a", "b"], function="ckm.sketch"),
+                f"or leave it out of ",
+                Argument("columns", ..., function="ckm.sketch"),
                 ".",
             )
 

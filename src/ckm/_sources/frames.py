@@ -1,6 +1,6 @@
 """Data frames in memory: pandas, polars, PyArrow tables and whatever else narwhals knows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -28,6 +28,7 @@ class FrameSource(RandomAccessSource):
         if frame.shape[1] == 0:
             require_table(frame.shape, "The data frame")
         choice = with_first_width(frame, choose_columns(frame, request))
+        self._whole = frame
         self._frame = _select(frame, choice.names)
         self._choice = choice
         self.columns = choice.columns
@@ -35,6 +36,11 @@ class FrameSource(RandomAccessSource):
         self.n_features = choice.n_features
         self.weights = frame_weights(frame, choice)
         self.settings = settings
+
+    def table_batches(self) -> Iterator[Any]:
+        step = self.settings.rows_per_chunk(max(1, self._whole.shape[1]))
+        for low in range(0, self.n_rows, step):
+            yield self._whole[low : low + step].to_arrow()
 
     def rows(self, which: IntArray | slice) -> Array:
         if self._choice.width is None:

@@ -4,6 +4,7 @@ import csv
 import io
 import logging
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -204,24 +205,39 @@ def _describe_text(column: Any) -> str:
 
 def parse(block: bytes, layout: Layout, choice: ColumnChoice, where: str, row: int = 0) -> Batch:
     """Parse the chosen columns of a block of lines, of which the first is row number `row`."""
-    types = {name: layout.types[name] for name in choice.all}
-    if choice.has_named_users:
-        types[choice.user] = pa.string()
-    convert = {"column_types": types, "include_columns": choice.all}
+    as_text = (choice.user,) if choice.has_named_users else ()
+    table = parse_table(block, layout, choice.all, where, row, as_text)
+    return to_batch(table, choice, where, row)
+
+
+def parse_table(
+    block: bytes,
+    layout: Layout,
+    columns: list[str],
+    where: str,
+    row: int = 0,
+    as_text: Sequence[str] = (),
+) -> Any:
+    """Parse columns of a block of lines, of which the first is row number `row`, as an Arrow table
+    of the types that the first lines have; columns that hold no numbers have their own, and some
+    are read `as_text`.
+    """
+    holds = dict(layout.present)
+    types = {name: layout.types[name] for name in columns if holds[name] is None}
+    types |= dict.fromkeys(as_text, pa.string())
+    convert = {"column_types": types, "include_columns": columns}
     try:
         if block.strip():
-            table = _read(block, layout.names, layout.dialect, convert)
-        else:
-            table = pa.table({name: pa.array([], pa.float64()) for name in choice.all})
+            return _read(block, layout.names, layout.dialect, convert)
+        return pa.table({name: pa.array([], pa.float64()) for name in columns})
     except ERRORS:
         # Again in one thread and one piece, which knows the row, and can hold it however long.
         try:
-            table = _read(block, layout.names, layout.dialect, convert, is_serial=True)
+            return _read(block, layout.names, layout.dialect, convert, is_serial=True)
         except ERRORS as error:
             located = _with_place(error, layout.names, row)
             uneven = _uneven(block, layout.dialect, where, row)
             raise uneven or unreadable(located, where) from error
-    return to_batch(table, choice, where, row)
 
 
 def _read(
