@@ -244,6 +244,27 @@ def test_golden_files_of_cells_and_of_projected_unit_rows(
     assert ckm.sketch(plain_rows(n), like=s) == s, "the same rows have the same bits everywhere"
 
 
+def test_golden_files_of_public_bounds_and_of_a_private_release() -> None:
+    """Version 5 added public bounds, whole-number sums within them, and noised sums."""
+    path = GOLDEN.with_name("v5.ckm")
+    s = ckm.load(path)
+    assert serialise(s) == path.read_bytes()
+    assert metadata_of(path.read_bytes())["version"] == 5
+    assert (
+        s.design.fingerprint == "8a2c3333d5aa2280d8a218abcd08c6b898096ae5f068e2d4f18426f7974b5dc0"
+    )
+    assert ckm.sketch(plain_rows(2), like=s) == s, "the same rows have the same bits everywhere"
+    assert s.tally.bounded.first.tolist() == [-1394383, 887626]
+    assert s.tally.bounded.clipped == 64
+    path = GOLDEN.with_name("v5-release.ckm")
+    r = ckm.load(path)
+    assert serialise(r) == path.read_bytes()
+    assert r.frequencies == s.frequencies
+    assert r.release.sums[:, 0].tolist() == [-327181708, 25842700]
+    assert (r.release.count, r.release.variance) == (677020008, 3181090024436251)
+    assert (r.release.budget.epsilon, r.release.budget.delta) == (1.0, 1e-6)
+
+
 # Other bytes are refused
 
 

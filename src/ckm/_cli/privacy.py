@@ -100,12 +100,16 @@ def frequencies(
     `ckm release` adds the noise that hides each of them.
     """
     from ckm._cli import files as file
+    from ckm._cli.errors import usage_errors
+    from ckm._privacy.public import checked_bounds
 
     inputs = [file.Input(bounds), *([] if pilot is None else [file.Input(pilot)])]
     file.check_files(inputs, [file.Output(output, file.SKETCHES)])
     names, lower, upper = read_bounds(bounds)
+    with usage_errors("--bounds"):
+        limits = checked_bounds((lower, upper))
     design = ckm.public_frequencies(
-        (lower, upper),
+        (limits.lower, limits.upper),
         n_clusters=clusters,
         sketch_size=sketch_size,
         columns=names,
@@ -138,6 +142,11 @@ def release(
     from ckm._privacy.ledger import Ledger, spent_on
 
     file.check_files([file.Input(sketch)], [file.Output(output, file.SKETCHES)])
+    check_budget(epsilon, delta, unit)
+    if ledger is None and population is not None:
+        raise typer.BadParameter(
+            "It is recorded in a --ledger; name one.", param_hint="--population"
+        )
     if ledger is not None and isinstance(ledger, Address):
         raise typer.BadParameter("Name a file of this machine.", param_hint="--ledger")
     exact = ckm.load(sketch)
@@ -162,13 +171,27 @@ def release(
         say(f"Spent on this data in all: {spent_on(entries[-1].keys, entries)}.", quiet)
 
 
+def check_budget(epsilon: float, delta: float, unit: str) -> None:
+    """Refuse values of options that no release can have."""
+    from ckm._cli.errors import usage_errors
+    from ckm._core import accounting
+    from ckm._core.budget import require_unit
+
+    with usage_errors("--epsilon"):
+        accounting.check_epsilon(epsilon)
+    with usage_errors("--delta"):
+        accounting.check_delta(delta)
+    with usage_errors("--unit"):
+        require_unit(unit)
+
+
 def read_bounds(path: Any) -> tuple[list[str], list[float], list[float]]:
     """Return names, lower and upper bounds of columns from a JSON file."""
     from ckm._util.stores import read_bytes
 
     remedy = 'write an object such as {"age": [0, 110], "cm": [50, 250]}.'
     try:
-        content = json_format.loads(read_bytes(path))
+        content = json_format.loads(read_bytes(path), object_pairs_hook=_named_once)
     except ValueError as error:
         raise typer.BadParameter(
             f"{path} is not JSON ({error}); {remedy}", param_hint="--bounds"
@@ -189,3 +212,11 @@ def read_bounds(path: Any) -> tuple[list[str], list[float], list[float]]:
         )
     lower, upper = zip(*content.values(), strict=True)
     return list(content), list(lower), list(upper)
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; ValueError if it says something twice, of which one would be lost."""
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise ValueError("it names a column twice")
+    return content

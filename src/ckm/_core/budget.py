@@ -107,8 +107,7 @@ class Budget:
 
 def check_unit(unit: Any, max_rows_per_user: int | None) -> None:
     """Raise `ParameterError` unless `unit` is known, and a cap is given for users only."""
-    if unit not in (ROW, USER):
-        raise ParameterError(Argument("unit"), f" must be {ROW!r} or {USER!r}; got {unit!r}.")
+    require_unit(unit)
     if unit == ROW and max_rows_per_user is not None:
         raise ParameterError(
             Argument("max_rows_per_user", max_rows_per_user),
@@ -118,3 +117,9 @@ def check_unit(unit: Any, max_rows_per_user: int | None) -> None:
         )
     if unit == USER:
         check_whole_number(max_rows_per_user, "max_rows_per_user", 1)
+
+
+def require_unit(unit: Any) -> None:
+    """Raise `ParameterError` unless `unit` is known."""
+    if unit not in (ROW, USER):
+        raise ParameterError(Argument("unit"), f" must be {ROW!r} or {USER!r}; got {unit!r}.")

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from ckm._core.bounds import GRID
 from ckm._core.cells import MAX_EXPONENT, VARIANCE_BITS, Cells
 from ckm._core.frequencies import Frequencies
 from ckm._core.laws import find_law
@@ -58,6 +59,7 @@ def check_tally(t: Tally, f: Frequencies) -> None:
     if t.exact and t.weight != t.count:
         raise ValueError(f"{t.count} unweighted rows cannot weigh {t.weight}")
     t.require_capacity()
+    _check_bounded(t, f)
     _check_squared_weight(t)
     if t.count == 0:
         _check_empty(t)
@@ -66,6 +68,22 @@ def check_tally(t: Tally, f: Frequencies) -> None:
     if (np.hypot(cosines, sines) > 1 + SUM_TOLERANCE).any():
         raise ValueError("the sums are larger than the number of rows allows")
     _check_moments(t, f.origin)
+
+
+def _check_bounded(t: Tally, f: Frequencies) -> None:
+    """Refuse whole-number sums that rows within public bounds cannot have."""
+    own = t.bounded
+    if own is None:
+        return
+    if f.bounds is None or own.first.shape != (f.n,) or own.second.shape != (f.n,):
+        raise ValueError("sums within bounds do not fit the bounds")
+    most = min(GRID * t.count, np.iinfo(np.int64).max)
+    if (own.first < -most).any() or (own.second < 0).any():
+        raise ValueError("the sums within bounds are too small for the number of rows")
+    if (own.first > most).any() or (own.second > most).any():
+        raise ValueError("the sums within bounds are too large for the number of rows")
+    if own.clipped > t.count or (own.user_cap == 0 and t.count > 0):
+        raise ValueError("the rows that were clipped, or those of a user, do not fit their number")
 
 
 def _check_squared_weight(t: Tally) -> None:

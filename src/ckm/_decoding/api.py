@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from ckm._core.laws import require_enough_frequencies
 from ckm._core.preparation import unprepared
+from ckm._core.release import Release
 from ckm._core.sketch import Sketch
 from ckm._decoding.candidate import Candidate
 from ckm._decoding.clompr import by_clompr
@@ -190,6 +191,8 @@ def find_centroids(
     """`decode` from checked centroids `starts` (see `Run`), and without warnings."""
     K = check_whole_number(n_clusters, "n_clusters", 1)
     name, search = resolve_decoder(decoder)
+    if sketch.release is not None:
+        require_noised_rows(sketch.release, K)
     require_rows(sketch.count, K)
     require_size(sketch, K, name)
     run = Run(
@@ -404,6 +407,20 @@ def require_size(sketch: Sketch, K: int, decoder: str) -> None:
 def uses_cells(decoder: str) -> bool:
     """Whether the decoder of this name places centroids on cells."""
     return resolve_decoder(decoder)[0] == "density"
+
+
+def require_noised_rows(release: Release, K: int) -> None:
+    """Refuse a private release of fewer rows than clusters, as far as the noise lets tell."""
+    rows = release.count / release.steps.count
+    if rows < K:
+        raise DataError(
+            f"This private release is of {rows:.0f} rows, with noise of "
+            f"{release.count_deviation:.3g} on their number: too few for ",
+            Argument("n_clusters", K),
+            ". Merge releases of more rows, or release with a larger ",
+            Argument("epsilon"),
+            ".",
+        )
 
 
 def require_rows(count: int, K: int, where: str = "The data", name: str = "n_clusters") -> None:

@@ -24,6 +24,8 @@ def reveals(sketch: Sketch) -> list[str]:
         ]
     has_public_design = sketch.frequencies.bounds is not None
     if not sketch.count:
+        if has_public_design and sketch.frequencies.spread is not None:
+            return ["Scale and origin of a private release, its pilot, and nothing else of rows."]
         if has_public_design:
             return ["Nothing about rows: it is a design from public bounds."]
         return ["Scale and origin, if they were estimated from rows."]

@@ -100,7 +100,7 @@ def public_frequencies(
     >>> ckm.sketch(people, like=design).count
     5000
     """
-    limits = _checked_bounds(bounds)
+    limits = checked_bounds(bounds)
     n = len(limits.lower)
     m = _size(n_clusters, sketch_size, n)
     names = _checked_names(columns, n)
@@ -183,11 +183,12 @@ def decode_quietly(pilot: Sketch, K: int, seed: int) -> Solution:
         return decode(pilot, K, random_state=seed)
 
 
-def _checked_bounds(bounds: Any) -> Bounds:
+def checked_bounds(bounds: Any) -> Bounds:
+    """Bounds as they were given; ParameterError if they cannot be."""
     try:
         lower, upper = bounds
         return Bounds(np.asarray(lower, np.float64), np.asarray(upper, np.float64))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, ParameterError):
             raise
         raise ParameterError(

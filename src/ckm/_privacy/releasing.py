@@ -206,7 +206,8 @@ def _user_cap(bounded: BoundedSums, unit: str) -> int | None:
                 ".",
             )
         return None
-    if bounded.user_cap is None:
+    # Of zero rows nobody has any; a pass with a cap has its cap all the same.
+    if not bounded.user_cap:
         raise DataError(
             "How many rows one user has is not known. Sketch the rows with ",
             Argument("user_column", ..., function="ckm.sketch"),
