@@ -201,7 +201,7 @@ def test_other_arithmetic_with_releases_is_refused():
     a = small_release()
     exact = ckm.sketch(ROWS[:500], like=SMALL)
     for wrong in (lambda: a + a, lambda: a + exact, lambda: exact + a, lambda: sum([a, a])):
-        with pytest.raises(ParameterError, match="are added by ckm.merge"):
+        with pytest.raises(ParameterError, match=r"are added by ckm\.merge"):
             wrong()
     for wrong in (lambda: a - a, lambda: exact - a, lambda: a - exact):
         with pytest.raises(ParameterError, match="cannot be subtracted"):
@@ -330,5 +330,5 @@ def test_too_much_noise_is_said():
 def test_more_clusters_than_rows_as_far_as_is_known():
     r = small_release(ROWS[:2], epsilon=100.0)
     few = released_sketch(SMALL.frequencies, replace(r.release, count=0), None)
-    with pytest.raises(DataError, match="private release.*noise.*larger epsilon"):
+    with pytest.raises(DataError, match=r"private release.*noise.*larger epsilon"):
         ckm.decode(few, K, random_state=0)

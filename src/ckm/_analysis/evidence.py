@@ -67,6 +67,8 @@ class Chance:
             omega @ components.root, components.shares, components.means, components.widths
         ).matrix
         noise = S / size
+        # Real and imaginary parts share the noise of a private release.
+        noise[np.diag_indices_from(noise)] += problem.noise_variance / 2
         # Rows that are all equal leave no noise at all.
         ridge = max(float(_RIDGE * np.trace(noise) / len(noise)), np.finfo(float).eps)
         noise[np.diag_indices_from(noise)] += ridge

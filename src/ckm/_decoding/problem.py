@@ -52,8 +52,8 @@ class Problem:
         The decoder's tuned constants.
     cells : CellMeasure or None
         What the sketch's cells say, if it has some.
-    is_noised : bool
-        Whether the sketch is a private release, whose noise `size` accounts for.
+    noise_variance : float
+        For a private release, E |noise|^2 of the noise that was added to each number of z.
     coordinates : Coordinates or None
         What these coordinates are in the data's; None for a problem that is of no sketch.
     """
@@ -70,7 +70,7 @@ class Problem:
     device: Any = None
     settings: Settings = DEFAULT
     cells: CellMeasure | None = None
-    is_noised: bool = False
+    noise_variance: float = 0.0
     coordinates: Coordinates | None = None
 
     @classmethod
@@ -98,8 +98,7 @@ class Problem:
         trusted = detectable_columns(lower - mean, upper - mean, covariance, size, m, settings)
         spread = frequencies.spread
         if sketch.release is not None:
-            # Noise counts as if there were fewer rows. Moments say where to start, no more.
-            size = sketch.release.effective_size
+            # Moments say where to start, no more.
             trusted = np.zeros(frequencies.n, bool)
             spread = None
         return cls(
@@ -118,7 +117,7 @@ class Problem:
             device=device,
             settings=settings,
             cells=CellMeasure.of(sketch, within),
-            is_noised=sketch.release is not None,
+            noise_variance=0.0 if sketch.release is None else sketch.release.feature_variance,
         )
 
     @property
@@ -168,11 +167,18 @@ class Problem:
 
     @cached_property
     def noise(self) -> float:
-        """The noise floor sum_j (1 - |z_j|^2) / N: the expected |z - E z|^2 of a sample of N rows.
+        """The noise floor: the expected |z - E z|^2 of a sample of N rows, sum_j (1 - |z_j|^2) / N,
+        and of the noise of a private release.
 
         A cost at this floor leaves nothing to explain.
         """
-        return float(np.maximum(1 - np.abs(self.z) ** 2, 0).sum() / self.size)
+        chance = float(np.maximum(1 - np.abs(self.z) ** 2, 0).sum() / self.size)
+        return chance + self.m * self.noise_variance
+
+    @property
+    def is_noised(self) -> bool:
+        """Whether the sketch is a private release."""
+        return self.noise_variance > 0
 
     @cached_property
     def has_trusted_moments(self) -> bool:
