@@ -46,10 +46,10 @@ def window(
 ) -> None:
     """Merge the last N of some sketches.
 
-    The window moves on as files are added. SKETCHES are in the order of time; the files of a quoted pattern are in the order of their
-    names, as in days/2026-11-18.ckm. Where there are fewer than N, all are merged. The window is
-    made from its sketches each time, so that a command that is repeated counts no day twice, and
-    its result is bit-identical to the sketch of these rows.
+    The window moves on as files are added. SKETCHES are in the order of time; the files of a quoted
+    pattern are in the order of their names, as in days/2026-11-18.ckm. Where there are fewer than
+    N, all are merged. The window is made from its sketches each time, so that a command that is
+    repeated counts no day twice, and its result is bit-identical to the sketch of these rows.
     """
     from ckm._cli import files as file
     from ckm._cli import steps
