@@ -130,6 +130,19 @@ def test_narrow_and_wide_data_without_names(n: int, tmp_path: Path) -> None:
     assert "nan" not in words
 
 
+def test_a_column_that_decides_everything_is_said_first(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = pa.table({"id": np.arange(3000.0), "age": rng.normal(size=3000), "one": np.ones(3000)})
+    sketch = ckm.sketch(table, n_clusters=3, random_state=0)
+    path = ckm.report(sketch, path=tmp_path / "r.html", n_clusters=3, max_clusters=3)
+    words = Page(path.read_text(encoding="utf-8")).words
+    assert "Use the clusters with care. One column, id, decides them. They are slices of" in words
+    assert "one : It is constant." in words
+    profile = ckm.profile(sketch, ckm.decode(sketch, 3, random_state=0))
+    np.testing.assert_allclose(profile.deviations[:, 2], 0.0, atol=1e-6)
+    np.testing.assert_allclose(profile.deviations[:, 1], 1.0, rtol=0.1)
+
+
 def test_data_without_clusters_is_not_cut(tmp_path: Path) -> None:
     X = np.random.default_rng(0).uniform(size=(3000, 2))
     sketch = ckm.sketch(X, n_clusters=6, random_state=0)

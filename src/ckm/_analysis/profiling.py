@@ -106,7 +106,7 @@ def profile(
     require_solution(sketch, solution)
     count = check_whole_number(n_examples, "n_examples", 1)
     centroids = centroids_of(solution)
-    measured = _measure_drawn(solution, centroids)
+    measured = _measure_drawn(sketch, solution, centroids)
     examples: FloatArray | None = None
     example_rows: IntArray | None = None
     if data is not None:
@@ -183,7 +183,7 @@ def _contrasts(sketch: Sketch, centroids: FloatArray, shares: FloatArray) -> Flo
     )
 
 
-def _measure_drawn(solution: Solution, centroids: Centroids) -> _Measured:
+def _measure_drawn(sketch: Sketch, solution: Solution, centroids: Centroids) -> _Measured:
     """What the recovered measure says; nothing but shares if there is none."""
     K, n = centroids.values.shape
     weights = solution.weights
@@ -205,7 +205,7 @@ def _measure_drawn(solution: Solution, centroids: Centroids) -> _Measured:
     return _Measured(
         weights,
         _CUT_ERROR * np.sqrt(cut),
-        _deviations(drawn, labels, mass, K),
+        _matched(sketch, solution, _deviations(drawn, labels, mass, K)),
         silhouettes(distances, labels, mass),
         border_gaps(_scaled(drawn, centroids), distances, mass, centroids.index.centroids),
     )
@@ -214,6 +214,19 @@ def _measure_drawn(solution: Solution, centroids: Centroids) -> _Measured:
 def _scaled(rows: FloatArray, centroids: Centroids) -> FloatArray:
     """Rows in the units of distances."""
     return rows if centroids.units is None else np.asarray(rows / centroids.units)
+
+
+def _matched(sketch: Sketch, solution: Solution, deviations: FloatArray) -> FloatArray:
+    """Deviations whose squares add up to the variance within clusters: that of each column, which
+    is exact, without what is between the centroids. A cell knows its variance over all columns
+    only.
+    """
+    weights = solution.weights
+    between = weights @ (solution.centroids - sketch.mean) ** 2
+    exact = np.maximum(column_deviations(sketch) ** 2 - between, 0.0)
+    drawn = weights @ np.nan_to_num(deviations) ** 2
+    ratios = np.divide(exact, drawn, out=np.zeros(len(exact)), where=drawn > 0)
+    return np.asarray(deviations * np.sqrt(ratios))
 
 
 def _deviations(rows: FloatArray, labels: Any, mass: FloatArray, K: int) -> FloatArray:

@@ -356,8 +356,8 @@ class FrequencyOptions:
         _value(
             "NAME",
             (
-                "Distribution of the frequencies: multiscale, adapted-radius (the paper's), "
-                "structured (for many columns), gaussian or folded-gaussian."
+                "Distribution of the frequencies: multiscale, gaussian, folded-gaussian, "
+                "adapted-radius (the paper's) or structured (for many columns)."
             ),
         ),
     ] = DEFAULT_DISTRIBUTION

@@ -58,7 +58,7 @@ def map_chart(found: ClusterMap, K: int) -> str:
     margin = 0.06 * np.maximum(ends[1] - ends[0], 1e-12)
     low_x, low_y = ends[0] - margin
     high_x, high_y = ends[1] + margin
-    x = Scale(low_x, high_x, 44, _MAP_WIDTH - 10)
+    x = Scale(low_x, high_x, 60, _MAP_WIDTH - 10)
     y = Scale(low_y, high_y, _MAP_HEIGHT - 42, 10)
     is_inside = ((found.points >= ends[0] - margin) & (found.points <= ends[1] + margin)).all(1)
     dots = []
@@ -79,9 +79,9 @@ def map_chart(found: ClusterMap, K: int) -> str:
         cy = float(y(found.centroids[k, 1]))
         marks.append(element("circle", cx=cx, cy=cy, r=12, class_="centroid", fill=color(k)))
         marks.append(label(cx, cy + 4.5, k, "number"))
-    frame = element("clipPath", element("rect", x=44, y=6, width=506, height=384), id="map-frame")
+    frame = element("clipPath", element("rect", x=60, y=6, width=490, height=384), id="map-frame")
     drawn = element("g", "".join((*dots, *ellipses)), clip_path="url(#map-frame)")
-    axes = x_axis(x, _MAP_HEIGHT - 42) + y_axis(y, 44, _MAP_WIDTH - 10)
+    axes = x_axis(x, _MAP_HEIGHT - 42) + y_axis(y, 60, _MAP_WIDTH - 10)
     words = f"Map of {K} clusters on the two axes along which rows vary most"
     return picture(
         _MAP_WIDTH, _MAP_HEIGHT, words, frame + axes + drawn + "".join(marks) + _axis_names(found)
@@ -101,12 +101,12 @@ def _axis_names(found: ClusterMap) -> str:
     ]
     for name, share in others:
         words = f"{name} → ({share:.0%})"
-        turned = "rotate(-90 12 14)"
+        turned = "rotate(-90 10 14)"
         parts.append(
             element(
                 "text",
                 text_of(words),
-                x=12,
+                x=10,
                 y=14,
                 class_="name",
                 text_anchor="end",

@@ -97,6 +97,14 @@ class Content:
         total = variances.sum()
         return np.asarray(variances / total if total > 0 else variances)
 
+    @property
+    def deciding_column(self) -> str | None:
+        """The column that has nearly all of the variance, if there are several and one has."""
+        shares = self.variance_shares
+        if len(shares) < 2 or shares.max() <= _MAX_SHARE_OF_VARIANCE:
+            return None
+        return self.profile.columns[int(np.argmax(shares))]
+
     def _variances(self, units: FloatArray | None) -> FloatArray:
         variances = column_deviations(self.sketch) ** 2
         return variances if units is None else np.asarray(variances / units**2)
@@ -109,14 +117,14 @@ class Content:
         names = self.profile.columns
         deviations = column_deviations(self.sketch)
         notes = [(names[i], "It is constant.") for i in np.flatnonzero(deviations == 0)]
-        shares = self.variance_shares
-        largest = int(np.argmax(shares))
-        if len(shares) > 1 and shares[largest] > _MAX_SHARE_OF_VARIANCE:
+        column = self.deciding_column
+        if column is not None:
             sentence = (
-                f"It has {shares[largest]:.0%} of the variance, so clusters are little else than "
-                "slices of it: standardise the columns, or leave it out if it is an id or a date."
+                f"It has {self.variance_shares.max():.0%} of the variance, so clusters are little "
+                "else than slices of it: standardise the columns, or leave it out if it is an id "
+                "or a date."
             )
-            notes.append((names[largest], sentence))
+            notes.append((column, sentence))
         if self.sketch.frequencies.projection is None:
             mean = self.sketch.mean
             reach = np.maximum(mean - self.sketch.lower, self.sketch.upper - mean)

@@ -68,10 +68,18 @@ def checks(content: Content) -> list[Check]:
 
 
 def verdict(content: Content) -> tuple[str, str]:
-    """The level of the worst answer that concerns the centroids, and a sentence."""
+    """How far to rely on the clusters: the worst of what is wrong with them, and sentences."""
     levels = {check.level for check in (_explained(content), *_stable(content))}
+    reasons = []
+    column = content.deciding_column
+    if column is not None:
+        reasons.append(f"One column, {column}, decides them.")
+    if content.profile.overall_gap < _NO_GAP:
+        reasons.append("They are slices of one cloud.")
+    if reasons:
+        levels.add(CAREFUL)
     level = next(level for level in (POOR, CAREFUL, GOOD) if level in levels)
-    return level, _VERDICTS[level]
+    return level, " ".join([_VERDICTS[level], *reasons])
 
 
 def _explained(content: Content) -> Check:
