@@ -3,7 +3,7 @@
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Self
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from ckm._analysis import monitor_file
 from ckm._analysis.change import MonitorStatus
-from ckm._analysis.monitor_file import NamedBatch, SavedMonitor
+from ckm._analysis.monitor_file import NamedBatch, SavedMonitor, recorded_options
 from ckm._analysis.watching import BATCHES, CONTINUE, RESTART, ROWS, Watch, WatchOptions
 from ckm._core.defaults import (
     DEFAULT_DISTRIBUTION,
@@ -295,7 +295,7 @@ class Monitor:
     @property
     def options(self) -> dict[str, Any]:
         """The arguments that it was made with, without `like`."""
-        options: dict[str, Any] = asdict(self._watch.options)
+        options = recorded_options(self._watch.options)
         sketch = options.pop("sketch")
         del sketch["cells"]
         options["random_state"] = options.pop("seed")

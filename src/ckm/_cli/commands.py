@@ -70,9 +70,9 @@ def fit(
     steps.check_row_count(source.n_rows, K, inputs)
     sized_for = max_clusters if is_open else K
     screening = steps.screening(rows, report)
-    s = sketch_screened(
-        source, screening, n_clusters=sized_for, pool=pool, nan=rows.nan, **sketching
-    )
+    # Rows with missing values were dropped when the source was opened.
+    nan = "impute" if rows.nan == "impute" else "error"
+    s = sketch_screened(source, screening, n_clusters=sized_for, pool=pool, nan=nan, **sketching)
     steps.check_row_count(s.count, K, inputs)
     source = steps.same_rows(source, s, rows.nan)
     if save_sketch is not None:

@@ -37,6 +37,12 @@ class Vectors(str):
         return text
 
 
+class Dates(str):
+    """What a column of dates or times holds, in words. If it is named, it is used: as days since
+    1970.
+    """
+
+
 class ColumnRequest(NamedTuple):
     """The columns that a user asks for.
 
@@ -280,13 +286,22 @@ def require_numbers(
         holds = contents[name]
         if isinstance(holds, Vectors):
             _require_width(choice, name, holds, where)
+        elif isinstance(holds, Dates) and choice.width is None and name != choice.weight:
+            continue
         elif holds is not None or (choice.width is not None and name != choice.weight):
             raise DataError(
                 f"Column {name!r} of {where} holds {_described(holds, choice)}; convert it, "
-                f"or leave it out of ",
-                Argument("columns", ..., function="ckm.sketch"),
+                f"or leave it out, for example with ",
+                Argument("columns", _examples(choice, present), function="ckm.sketch"),
                 ".",
             )
+
+
+def _examples(choice: ColumnChoice, present: DescribedColumns) -> list[str]:
+    """Columns of numbers to name in a message: of those that were named, if there are some."""
+    numeric = [str(name) for name, holds in present if holds is None and name != choice.weight]
+    named = [str(name) for name in choice.names if str(name) in numeric]
+    return named or numeric[:3] or ["a", "b"]
 
 
 def _described(holds: str | None, choice: ColumnChoice) -> str:

@@ -7,8 +7,16 @@ import narwhals as nw
 import numpy as np
 from narwhals.exceptions import DuplicateError
 
+from ckm._messages import Argument
 from ckm._sources.base import RandomAccessSource, require_table
-from ckm._sources.columns import ColumnChoice, ColumnRequest, Vectors, checked_weights, choose
+from ckm._sources.columns import (
+    ColumnChoice,
+    ColumnRequest,
+    Dates,
+    Vectors,
+    checked_weights,
+    choose,
+)
 from ckm._sources.settings import DEFAULT_SETTINGS, ReadSettings
 from ckm._sources.streaming import Batch
 from ckm._util.arrays import Array, FloatArray, IntArray, float_type
@@ -115,7 +123,7 @@ def _describe(dtype: Any) -> str | None:
         return None
     if dtype in (nw.String, nw.Categorical):
         return "text"
-    return "dates" if dtype in (nw.Date, nw.Datetime) else str(dtype)
+    return Dates("dates") if dtype in (nw.Date, nw.Datetime) else str(dtype)
 
 
 def _describe_unknown(frame: nw.DataFrame[Any], i: int) -> str | None:
@@ -222,6 +230,14 @@ def frame_rows(frame: nw.DataFrame[Any]) -> Array:
     """All rows of a frame as one array, after a check that every column holds numbers."""
     require_table(frame.shape, "The data frame")
     choice = choose_columns(frame, ColumnRequest(columns=frame.columns))
+    dates = [name for name, dtype in frame.schema.items() if dtype in (nw.Date, nw.Datetime)]
+    if dates:
+        raise DataError(
+            f"Column {dates[0]!r} of the data frame holds dates, not numbers; convert it, or name "
+            f"the columns to use with ",
+            Argument("columns", ...),
+            ", which takes dates as days since 1970.",
+        )
     if choice.width is not None:
         raise DataError(
             f"Column {choice.names[0]!r} holds vectors; models take them as an array, such as "
@@ -232,10 +248,11 @@ def frame_rows(frame: nw.DataFrame[Any]) -> Array:
 
 def to_array(frame: nw.DataFrame[Any]) -> Array:
     """Convert a frame of numbers; nulls become NaN, which kernels refuse with their place."""
-    array = frame.to_numpy()
-    if array.dtype.kind in "biuf":
-        return array
-    # Columns of several types, or with nulls, for which NumPy has no type.
+    if not any(dtype in (nw.Date, nw.Datetime) for dtype in frame.schema.values()):
+        array = frame.to_numpy()
+        if array.dtype.kind in "biuf":
+            return array
+    # Columns of several types, with nulls, for which NumPy has no type, or of dates.
     from ckm._sources.arrow import to_rows
 
     return to_rows([column.to_arrow() for column in frame.iter_columns()], len(frame))
