@@ -106,7 +106,7 @@ def test_invalid_csv_files(X: np.ndarray, folder: Path) -> None:
     fail(
         DataError,
         "Column 'name' of text.csv holds text",
-        "columns=['a']",
+        "columns=['a', 'b']",
         sketch,
         "text.csv",
         columns=["a", "name"],

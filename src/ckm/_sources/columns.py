@@ -1,5 +1,6 @@
 """Which columns of a table are used: those that are named, otherwise all that hold numbers."""
 
+import re
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +16,12 @@ _MAX_WEIGHT = 1e100
 
 # The columns of lists that are sparse rows, unless others are named.
 SPARSE_NAMES = ("indices", "values")
+
+_ID_NAME = re.compile(
+    r"(^|[_\s.-])(id|ids|uuid|guid|key|pk|idx|index|row|rowid|row_?(number|no|num))$"
+    r"|[a-z]I[dD]$|^unnamed: \d+$|^$",
+    re.IGNORECASE,
+)
 
 # The columns of a table, each with a description of what it holds: None for numbers.
 DescribedColumns = Sequence[tuple[Any, str | None]]
@@ -298,10 +305,19 @@ def require_numbers(
 
 
 def _examples(choice: ColumnChoice, present: DescribedColumns) -> list[str]:
-    """Columns of numbers to name in a message: of those that were named, if there are some."""
+    """Columns of numbers to name in a message, without ids unless there is nothing else."""
     numeric = [str(name) for name, holds in present if holds is None and name != choice.weight]
-    named = [str(name) for name in choice.names if str(name) in numeric]
-    return named or numeric[:3] or ["a", "b"]
+    useful = [name for name in numeric if not has_id_name(name)]
+    return (useful or numeric)[:3] or ["a", "b"]
+
+
+def has_id_name(name: str) -> bool:
+    """Whether a column is named as ids and row numbers are.
+
+    >>> [has_id_name(name) for name in ("id", "customer_id", "orderId", "Unnamed: 0", "width")]
+    [True, True, True, True, False]
+    """
+    return _ID_NAME.search(name) is not None
 
 
 def _described(holds: str | None, choice: ColumnChoice) -> str:
