@@ -150,6 +150,18 @@ def test_a_preparation_travels_with_the_sketch(table: pd.DataFrame, tmp_path: Pa
         ckm.sketch(X, n_clusters=3, log=["nothing"])
 
 
+def test_dates_that_are_named_are_days(table: pd.DataFrame, tmp_path: Path) -> None:
+    days = np.arange(N) % 900
+    times = np.datetime64("2020-01-01T12:00") + days.astype("m8[D]")
+    dated = table[["x"]].assign(time=times)
+    s = ckm.sketch(dated, n_clusters=3, columns=["x", "time"], random_state=0)
+    numbers = table[["x"]].assign(time=18262.5 + days)
+    assert ckm.sketch(numbers, like=s) == s
+    for name, write in (("t.csv", dated.to_csv), ("t.parquet", dated.to_parquet)):
+        write(tmp_path / name, index=False)
+        assert ckm.sketch(tmp_path / name, like=s) == s
+
+
 def test_polish_keeps_logarithms(table: pd.DataFrame) -> None:
     X = table[["x", "amount"]]
     model = ckm.CompressiveKMeans(3, log=["amount"], polish=3, random_state=0).fit(X)

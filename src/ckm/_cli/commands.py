@@ -72,9 +72,11 @@ def fit(
     earlier = read_earlier(decoding, source.columns, source.n_features, None if is_open else K)
     sized_for = max_clusters if is_open else K
     screening = steps.screening(rows, report)
+    # Rows with missing values were dropped when the source was opened.
+    nan = "impute" if rows.nan == "impute" else "error"
     with naming(*inputs):
         s = sketch_screened(
-            source, screening, n_clusters=sized_for, pool=pool, nan=rows.nan, **sketching
+            source, screening, n_clusters=sized_for, pool=pool, nan=nan, **sketching
         )
     steps.check_row_count(s.count, K, inputs)
     source = steps.same_rows(source, s, rows.nan)

@@ -8,11 +8,12 @@ from ckm._cli import options as o
 
 
 def describe(*, files: o.Files, columns: o.Columns = None, json: o.Json = False) -> None:
-    """Say what the columns of FILES hold, and how to use them, in one pass.
+    """Say what the columns of FILES hold, and how to use them.
 
-    For each column: its kind, the share of missing values, the number of different values (about),
-    its range and quartiles, standard deviation, skewness and outliers. Below, what to write after
-    `ckm fit` and `ckm sketch`: columns to leave out, to standardise, and to take logarithms of.
+    One pass, in bounded memory. For each column: its kind, the share of missing values, the number
+    of different values (about), its range and quartiles, standard deviation, skewness and outliers.
+    Below, what to write after `ckm fit` and `ckm sketch`: columns to leave out, to standardise, and
+    to take logarithms of.
     """
     from ckm._cli import files as file
     from ckm._cli import steps

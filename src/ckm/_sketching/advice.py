@@ -2,7 +2,6 @@
 timestamps, constants, codes, booleans or copies, and whether one has most of the variance.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,6 +9,7 @@ from enum import StrEnum
 import numpy as np
 
 from ckm._messages import Argument, Message
+from ckm._sources.columns import has_id_name
 from ckm._util.arrays import Array, BoolArray, FloatArray
 
 # Rows from which on a sample says something.
@@ -38,12 +38,6 @@ DOMINANT_COLUMNS = 0.5
 MIN_DOMINANT_COLUMNS = 1.2
 # Skewness from which on a column has heavy tails, if logarithms have less than half of it.
 HEAVY_SKEWNESS = 3.0
-
-_ID_NAME = re.compile(
-    r"(^|[_\s.-])(id|ids|uuid|guid|key|pk|idx|index|row|rowid|row_?(number|no|num))$"
-    r"|[a-z]I[dD]$|^unnamed: \d+$|^$",
-    re.IGNORECASE,
-)
 
 
 class Kind(StrEnum):
@@ -211,7 +205,7 @@ class _Column:
 
     @property
     def has_id_name(self) -> bool:
-        return _ID_NAME.search(self.name) is not None
+        return has_id_name(self.name)
 
     @property
     def is_consecutive(self) -> bool:

@@ -127,6 +127,7 @@ default="multiscale"
         The columns of a table to use, in this order. By default all numeric columns are used, and
         a warning names the others. A column that is clearly an id (unique whole numbers in order,
         with most of the variance) is then left out, with a warning, unless `like` is given.
+        Columns of dates are used only if they are named: as days since 1970.
     exclude : list of str, optional
         Columns of a table that are not used.
     weight_column : str, optional

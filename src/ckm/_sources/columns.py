@@ -1,5 +1,6 @@
 """Which columns of a table are used: those that are named, otherwise all that hold numbers."""
 
+import re
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -23,6 +24,12 @@ _MAX_WEIGHT = 1e100
 
 # The columns of lists that are sparse rows, unless others are named.
 SPARSE_NAMES = ("indices", "values")
+
+_ID_NAME = re.compile(
+    r"(^|[_\s.-])(id|ids|uuid|guid|key|pk|idx|index|row|rowid|row_?(number|no|num))$"
+    r"|[a-z]I[dD]$|^unnamed: \d+$|^$",
+    re.IGNORECASE,
+)
 
 # The columns of a table, each with a description of what it holds: None for numbers.
 DescribedColumns = Sequence[tuple[Any, str | None]]
@@ -57,6 +64,12 @@ class AlmostNumbers(str):
         first = "the first is " if count > 1 else ""
         shown = f"{first}{text[:20]!r} in row {row}"
         return super().__new__(cls, f"numbers but for {values} ({shown})")
+
+
+class Dates(str):
+    """What a column of dates or times holds, in words. If it is named, it is used: as days since
+    1970.
+    """
 
 
 class ColumnRequest(NamedTuple):
@@ -342,13 +355,31 @@ def require_numbers(
             require_same_users(name, has_text(name, holds, where), choice.has_named_users, where)
         elif isinstance(holds, Vectors):
             _require_width(choice, name, holds, where)
+        elif isinstance(holds, Dates) and choice.width is None and name != choice.weight:
+            continue
         elif holds is not None or (choice.width is not None and name != choice.weight):
             raise DataError(
                 f"Column {name!r} of {where} holds {_described(holds, choice)}; convert it, "
-                f"or leave it out of ",
-                Argument("columns", ..., function="ckm.sketch"),
+                f"or leave it out, for example with ",
+                Argument("columns", _examples(choice, present), function="ckm.sketch"),
                 ".",
             )
+
+
+def _examples(choice: ColumnChoice, present: DescribedColumns) -> list[str]:
+    """Columns of numbers to name in a message, without ids unless there is nothing else."""
+    numeric = [str(name) for name, holds in present if holds is None and name != choice.weight]
+    useful = [name for name in numeric if not has_id_name(name)]
+    return (useful or numeric)[:3] or ["a", "b"]
+
+
+def has_id_name(name: str) -> bool:
+    """Whether a column is named as ids and row numbers are.
+
+    >>> [has_id_name(name) for name in ("id", "customer_id", "orderId", "Unnamed: 0", "width")]
+    [True, True, True, True, False]
+    """
+    return _ID_NAME.search(name) is not None
 
 
 def _described(holds: str | None, choice: ColumnChoice) -> str:

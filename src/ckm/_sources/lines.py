@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from ckm._sources.arrow import ERRORS, describe_schema, to_batch
-from ckm._sources.columns import AlmostNumbers, ColumnChoice
+from ckm._sources.arrow import ERRORS, describe_schema, describe_type, to_batch
+from ckm._sources.columns import AlmostNumbers, ColumnChoice, Dates
 from ckm._sources.dialect import (
     DELIMITERS,
     MARK,
@@ -128,10 +128,7 @@ def layout_of_block(block: bytes, where: str, delimiter: str | None = None) -> L
             dialect.decimal,
         )
     # Columns of integers may turn out to hold fractions further down.
-    types = {
-        field.name: pa.bool_() if pa.types.is_boolean(field.type) else pa.float64()
-        for field in table.schema
-    }
+    types = {field.name: _read_as(field.type) for field in table.schema}
     sizes = [len(line) + 1 for line in body.splitlines() if line]
     mean_bytes = sum(sizes) // max(1, len(sizes))
     min_bytes = min(sizes, default=1)
@@ -165,6 +162,12 @@ def _parse_first_rows(body: bytes, names: list[str], dialect: Dialect) -> tuple[
     return max(parsed, key=lambda pair: _count_numeric(pair[0]))
 
 
+def _read_as(kind: Any) -> Any:
+    """The type that a column of this type in the first lines is read as."""
+    is_kept = pa.types.is_boolean(kind) or isinstance(describe_type(kind), Dates)
+    return kind if is_kept else pa.float64()
+
+
 def _count_numeric(table: Any) -> int:
     return sum(holds is None for _, holds in describe_schema(table.schema))
 
@@ -178,7 +181,7 @@ def _describe(table: Any) -> list[tuple[str, str | None]]:
         if holds == "text":
             holds = _describe_text(column)
         if holds is not None and table.num_columns == 1 and " " in name:
-            holds += ", without a comma, semicolon, tab or | between fields"
+            holds = str(holds) + ", without a comma, semicolon, tab or | between fields"
         described.append((name, holds))
     return described
 
