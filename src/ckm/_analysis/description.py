@@ -107,7 +107,13 @@ class Description(Shown):
         return asdict(self)
 
     def summary(self) -> Summary:
-        """A row for each column, and the advice in sentences."""
+        """What is shown of it: a row for each column, and the advice in sentences.
+
+        Returns
+        -------
+        Summary
+            Title, table and sentences.
+        """
         rows = tuple(_cells(column) for column in self.columns)
         title = f"{self.n_rows:,} rows of {len(self.columns)} columns"
         return Summary(title, _HEADER, rows, self.advice)
