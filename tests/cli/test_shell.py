@@ -195,6 +195,7 @@ ONLY_HERE = {
     "--verbose",
     "--fail-above",
     "--fail-on-change",
+    "--robust",  # standardize="robust"
     "--engine",
     "--scheduler",
     "--master",
@@ -222,7 +223,7 @@ def test_the_shell_can_complete_commands() -> None:
     done = subprocess.run(
         [sys.executable, "-c", "from ckm._cli.app import app; app(prog_name='ckm')"],
         env=os.environ
-        | {"_CKM_COMPLETE": "complete_bash", "COMP_WORDS": "ckm re", "COMP_CWORD": "1"},
+        | {"_CKM_COMPLETE": "complete_bash", "COMP_WORDS": "ckm rep", "COMP_CWORD": "1"},
         capture_output=True,
         text=True,
         timeout=60,

@@ -321,7 +321,9 @@ def test_merged_releases_are_as_good_as_one(best):
 
 @pytest.mark.usefixtures("fixed_noise")
 def test_too_much_noise_is_said():
-    found = ckm.decode(ckm.release(EXACT, 0.004, 1e-6), K, random_state=0)
+    noisy = ckm.release(EXACT, 0.004, 1e-6)
+    with pytest.warns(ckm.errors.ClustersWarning, match="noise of this private release"):
+        found = ckm.decode(noisy, K, random_state=0)
     assert found.status == "uncertain"
     assert "noise of this private release is expected to add" in found.message
     assert "larger epsilon" in found.message

@@ -191,6 +191,26 @@ def test_the_examples_of_mixtures_run() -> None:
         exec(example, names)
 
 
+def test_the_examples_of_privacy_run(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "docs" / "privacy.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for example in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(example, names)
+    assert capsys.readouterr().out.split() == ["1.0", "ok", "0.99", "2"]
+    assert np.abs(names["rest"].mean - names["rows"].mean(axis=0)).max() < 5
+
+
+@pytest.mark.slow
+def test_the_commands_of_privacy_run(tmp_path: Path) -> None:
+    means = np.array([[0.0, 0.0], [15.0, 0.0], [0.0, 15.0]])
+    rows = means[np.arange(5000) % 3] + np.random.default_rng(0).normal(size=(5000, 2))
+    pd.DataFrame(rows, columns=["east", "north"]).to_csv(tmp_path / "rows.csv", index=False)
+    text = (ROOT / "docs" / "privacy.md").read_text(encoding="utf-8")
+    (shell,) = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    run_shell(shell, tmp_path)
+    assert len((tmp_path / "centroids.csv").read_text(encoding="utf-8").splitlines()) == 1 + 3
+
+
 def test_examples_are_short() -> None:
     assert len(EXAMPLES) > 20
     for _, code in EXAMPLES:

@@ -116,9 +116,9 @@ def monitor(
     fail_on_change: FailOnChange = False,
     report: o.ReportOptions,
 ) -> None:
-    """Watch the rows of FILES, in the order of their names, for change.
+    """Watch the rows of FILES for change.
 
-    The first rows are what is normal. After that, the latest rows are compared with all before
+    Files are read in the order of their names. The first rows are what is normal. After that, the latest rows are compared with all before
     them, in windows of every length, and a change is reported with the file and the row where it
     began, about. With --state the same command can run every day: files that were read before are
     left out, and the result is that of one long run. Each file is read once, so give files that

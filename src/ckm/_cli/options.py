@@ -357,7 +357,8 @@ class FrequencyOptions:
             "NAME",
             (
                 "Distribution of the frequencies: multiscale, gaussian, folded-gaussian, "
-                "adapted-radius (the paper's) or structured (for many columns)."
+                "adapted-radius (the paper's), structured (for many columns) or broad (for a "
+                "scale that is a guess)."
             ),
         ),
     ] = DEFAULT_DISTRIBUTION

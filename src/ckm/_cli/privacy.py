@@ -133,7 +133,7 @@ def release(
     population: PopulationName = None,
     quiet: o.Quiet = False,
 ) -> None:
-    """Add noise to a sketch, so that it can be shared without revealing who is in it.
+    """Add noise to a sketch, so that it can be shared.
 
     The sketch must come from `ckm sketch --like design.ckm` with a design of `ckm frequencies`.
     Each release of the same rows reveals a little more: `--ledger` keeps account.

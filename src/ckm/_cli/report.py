@@ -68,7 +68,7 @@ def report(
     jobs: o.Jobs = None,
     quiet: o.Quiet = False,
 ) -> None:
-    """Write a page about the clusters of a sketch, for people to read.
+    """Write a page about the clusters of a sketch.
 
     It says how many clusters there are, how large, what sets each apart and how far to trust them,
     with plots. One file of HTML that needs nothing from outside: open it in a browser, print it,
