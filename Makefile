@@ -1,5 +1,11 @@
 # Every target makes the virtual environment it needs; `make demo` and `make test` work on a bare clone.
-PYTHON ?= python3.11
+# The newest Python from 3.11 on that is here; another one by name: make PYTHON=python3.12 test
+CANDIDATES := python3.14 python3.13 python3.12 python3.11 python3 python
+IS_NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+ifndef PYTHON
+# Found when it is first needed, and once.
+PYTHON = $(eval PYTHON := $(firstword $(foreach name,$(CANDIDATES),$(shell $(name) -c '$(IS_NEW_ENOUGH)' 2>/dev/null && echo $(name)))))$(PYTHON)
+endif
 VENV := .venv
 BIN := $(VENV)/bin
 OLDEST := .venv-oldest
@@ -7,7 +13,7 @@ OLDEST := .venv-oldest
 .PHONY: help demo test test-slow test-slow-sample soak test-oldest test-oldest-engines test-newest test-engines test-engines-slow java test-torch test-gpu lint bench bench-quality bench-gpu reproduce reproduce-full clean
 
 help:
-	@echo "make demo   cluster a million rows and compare with k-means (under a minute once installed)"
+	@echo "make demo   cluster a million rows and compare with k-means (a minute with the installation of what it needs)"
 	@echo "make test   lint, then run the fast tests (four minutes on two cores)"
 	@echo "make test-slow   the slow tests: quality on large data, cold compilation, fuzzing"
 	@echo "make test-oldest   the fast tests with the oldest supported version of every dependency; test-oldest-engines: those of Dask, Spark and Ray"
@@ -25,9 +31,13 @@ help:
 	@echo "make reproduce-full  the same in full (days; it continues where it stopped, and MINUTES=30 stops each figure after half an hour)"
 	@echo "make clean  remove what the other targets made"
 
+define REQUIRE_PYTHON
+	@command -v "$(PYTHON)" >/dev/null || { echo "Python 3.11 or newer with venv is needed$(if $(PYTHON),; $(PYTHON) is not installed). Name one with: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)"; exit 1; }
+endef
+
 # The stamp is older than pyproject.toml when dependencies changed.
 $(VENV)/installed: pyproject.toml
-	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is not installed; name another with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(REQUIRE_PYTHON)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
@@ -42,12 +52,19 @@ $(VENV)/installed-engines: $(VENV)/installed
 
 # What `make reproduce` needs, without the tools of developers.
 $(VENV)/installed-experiments: pyproject.toml
-	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is not installed; name another with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(REQUIRE_PYTHON)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[experiments]'
 	@touch $@
 
-demo: $(VENV)/installed
+# What the demo needs, without the tools of developers.
+$(VENV)/installed-demo: pyproject.toml
+	$(REQUIRE_PYTHON)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[plot]'
+	@touch $@
+
+demo: $(VENV)/installed-demo
 	$(BIN)/ckm demo
 
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
@@ -81,7 +98,7 @@ test-engines-slow: $(VENV)/installed-engines java
 
 # The lower bounds of pyproject.toml, in an environment of its own.
 $(OLDEST)/installed: pyproject.toml tools/oldest.py
-	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is not installed; name another with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(REQUIRE_PYTHON)
 	$(PYTHON) -m venv --clear $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check packaging
 	$(OLDEST)/bin/python tools/oldest.py > $(OLDEST)/constraints.txt

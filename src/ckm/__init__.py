@@ -20,18 +20,23 @@ if TYPE_CHECKING:
     from ckm._analysis.change import Change, MonitorStatus
     from ckm._analysis.comparing import compare
     from ckm._analysis.comparison import Comparison
+    from ckm._analysis.describing import describe
+    from ckm._analysis.description import Description
     from ckm._analysis.every_k import curve
     from ckm._analysis.k_curve import KCurve
     from ckm._analysis.marginal import Marginals, marginals
     from ckm._analysis.mixture_fit import fit_mixture
     from ckm._analysis.mixture_solution import GaussianMixtureSolution
     from ckm._analysis.monitor import Monitor
+    from ckm._analysis.profile import Profile
+    from ckm._analysis.profiling import profile
     from ckm._core.frequencies import Frequencies, draw_frequencies
     from ckm._core.merging import merge
     from ckm._core.sketch import Sketch
     from ckm._core.storage import load
     from ckm._decoding.api import decode
     from ckm._decoding.solution import Solution
+    from ckm._display.report.api import report
     from ckm._privacy.public import public_frequencies
     from ckm._privacy.releasing import release
     from ckm._privacy.shared import SharedRelease
@@ -49,11 +54,13 @@ _HOMES = {
     "Comparison": "ckm._analysis.comparison",
     "CompressiveGaussianMixture": "ckm.mixture_estimator",
     "CompressiveKMeans": "ckm.estimators",
+    "Description": "ckm._analysis.description",
     "Frequencies": "ckm._core.frequencies",
     "GaussianMixtureSolution": "ckm._analysis.mixture_solution",
     "Monitor": "ckm._analysis.monitor",
     "MonitorStatus": "ckm._analysis.change",
     "KCurve": "ckm._analysis.k_curve",
+    "Profile": "ckm._analysis.profile",
     "SharedRelease": "ckm._privacy.shared",
     "Sketch": "ckm._core.sketch",
     "Sketcher": "ckm._sketching.stream",
@@ -62,6 +69,7 @@ _HOMES = {
     "curve": "ckm._analysis.every_k",
     "datasets": "ckm.datasets",
     "decode": "ckm._decoding.api",
+    "describe": "ckm._analysis.describing",
     "draw_frequencies": "ckm._core.frequencies",
     "errors": "ckm.errors",
     "fit_mixture": "ckm._analysis.mixture_fit",
@@ -69,8 +77,10 @@ _HOMES = {
     "Marginals": "ckm._analysis.marginal",
     "marginals": "ckm._analysis.marginal",
     "merge": "ckm._core.merging",
+    "profile": "ckm._analysis.profiling",
     "public_frequencies": "ckm._privacy.public",
     "release": "ckm._privacy.releasing",
+    "report": "ckm._display.report.api",
     "sketch": "ckm._sketching.api",
 }
 
@@ -82,8 +92,13 @@ __all__ = [  # noqa: RUF022  (in the order in which users need them)
     "curve",
     "merge",
     "load",
+    "describe",
+    "Description",
     "compare",
     "Comparison",
+    "profile",
+    "Profile",
+    "report",
     "marginals",
     "Marginals",
     "Sketch",

@@ -342,8 +342,19 @@ class ClustersWarning(UserWarning):
     """
 
 
+class AdviceWarning(UserWarning):
+    """A table has a column that should hardly be clustered, such as an id.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import ckm
+    >>> warnings.simplefilter("ignore", ckm.errors.AdviceWarning)  # it is meant so
+    """
+
+
 class ColumnsWarning(UserWarning):
-    """Columns that are not numeric were left out.
+    """Columns were left out: those that are not numeric, or an id that numbers the rows.
 
     Examples
     --------
@@ -354,7 +365,8 @@ class ColumnsWarning(UserWarning):
 
 
 class MissingRowsWarning(UserWarning):
-    """Rows with missing values were left out, as ``nan="drop"`` requests.
+    """Rows with missing values were left out, as ``nan="drop"`` requests, or their missing values
+    were filled in, as ``nan="impute"`` does.
 
     Examples
     --------

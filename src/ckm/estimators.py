@@ -3,6 +3,7 @@
 It holds parameters and results, no mathematics.
 """
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -64,10 +65,21 @@ class CompressiveKMeans(
     distribution : str, default="multiscale"
         The distribution of the frequencies: "multiscale", "structured" (much faster for data of
         many columns), "adapted-radius" (the paper's), "folded-gaussian" or "gaussian".
-    standardize : bool, default=False
-        Divide each column by its standard deviation, estimated from a sample of the rows.
-        Distances, `inertia_` and `score` are then in these units; `cluster_centers_` stay in the
-        units of the data.
+    standardize : bool or "robust", default=False
+        Divide each column by its standard deviation, or by the interquartile range of a sample
+        ("robust"). Distances, `inertia_` and `score` are then in these units; `cluster_centers_`
+        stay in the units of the data.
+    log : list of str, default=None
+        Columns of a table that are replaced by their logarithms first, sign(x) log(1 + |x|).
+        `cluster_centers_` stay in the units of the data.
+    columns : list of str, default=None
+        The columns of a table to use; by default all of a data frame, which must be numbers, and
+        all numeric ones of a file. `n_features_in_` counts those that are used.
+    exclude : list of str, default=None
+        The columns of a table that are not used.
+    nan : {"error", "drop", "impute"}, default="error"
+        What to do with missing values: raise an error, drop their rows (which have the label -1),
+        or replace them by about the mean of their column.
     projection : "auto", int, array (d, n) or None, default="auto"
         Project rows of many columns to d numbers first, and draw frequencies for these: d axes in
         which a sample of the rows varies most ("auto": as many as k-means needs, for 64 columns
@@ -176,7 +188,11 @@ class CompressiveKMeans(
         sketch_size: int | str = "auto",
         scale: float | str = "auto",
         distribution: str = DEFAULT_DISTRIBUTION,
-        standardize: bool = False,
+        standardize: bool | str = False,
+        log: Sequence[str] | None = None,
+        columns: Sequence[str] | None = None,
+        exclude: Sequence[str] | None = None,
+        nan: str = "error",
         projection: Any = "auto",
         metric: str = EUCLIDEAN,
         decoder: str = "auto",
@@ -197,6 +213,10 @@ class CompressiveKMeans(
         self.scale = scale
         self.distribution = distribution
         self.standardize = standardize
+        self.log = log
+        self.columns = columns
+        self.exclude = exclude
+        self.nan = nan
         self.projection = projection
         self.metric = metric
         self.decoder = decoder
@@ -320,7 +340,7 @@ class CompressiveKMeans(
         array of shape (n_samples,)
             The labels; see `predict` for data on a GPU or on a cluster of machines.
         """
-        X = open_rereadable(X)
+        X = open_rereadable(self, X)
         self.fit(X, sample_weight=sample_weight)
         return self.labels_ if hasattr(self, "labels_") else self.predict(X)
 
@@ -379,7 +399,8 @@ class CompressiveKMeans(
             with a column `cluster`.
         """
         rows = self._validate_for_use(X)
-        return self._centroids.label(rows.source, n_jobs=self.n_jobs)
+        policy = self._label_policy
+        return self._centroids.label(rows.source, nan=policy, n_jobs=self.n_jobs)
 
     def transform(self, X: Any) -> Any:
         """Return the distance from each row to each centroid.
@@ -417,7 +438,8 @@ class CompressiveKMeans(
             Minus the weighted sum of squared distances to the nearest centroid.
         """
         rows = self._validate_for_use(X, sample_weight)
-        return -self._centroids.sse(rows.source, n_jobs=self.n_jobs)
+        policy = self._label_policy
+        return -self._centroids.sse(rows.source, nan=policy, n_jobs=self.n_jobs)
 
     @property
     def sketch_(self) -> Sketch:

@@ -263,7 +263,7 @@ class CompressiveGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         array of shape (n_samples,)
             The labels.
         """
-        X = open_rereadable(X)
+        X = open_rereadable(self, X)
         return self.fit(X, sample_weight=sample_weight).predict(X)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

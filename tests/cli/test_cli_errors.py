@@ -127,11 +127,13 @@ def test_fewer_rows_than_clusters(X: np.ndarray) -> None:
     np.save("few.npy", X[:3])
     message = fail("fit", "few.npy", "-k", 5)
     assert message == (
-        "Error: The data (few.npy) has 3 rows, too few for --clusters 5; ask for at most 3, or "
+        "Error: The data (few.npy) has 3 rows, too few for --n-clusters 5; ask for at most 3, or "
         "add rows."
     )
     Path("few.csv").write_text("a,b\n1,2\n3,5\n")
-    assert "The data (few.csv) has 2 rows, too few for --clusters 3" in fail("fit", "few.csv", *K3)
+    assert "The data (few.csv) has 2 rows, too few for --n-clusters 3" in fail(
+        "fit", "few.csv", *K3
+    )
 
 
 def test_a_header_and_no_rows(X: np.ndarray) -> None:
@@ -158,7 +160,7 @@ def test_invalid_numbers_of_clusters(sketch_file: Path, clusters: str) -> None:
         ("sketch", "data.npy", "-o", "t.ckm"),
         ("decode", sketch_file),
     ):
-        assert "--clusters" in fail(*command, "-k", clusters, status=2)
+        assert "--n-clusters" in fail(*command, "-k", clusters, status=2)
 
 
 def test_sketch_too_small(sketch_file: Path) -> None:
@@ -398,7 +400,7 @@ def test_starting_from_rows_that_were_not_sampled(sketch_file: Path, unreadable:
 
 def test_unknown_distribution_and_threads(X: np.ndarray) -> None:
     assert "'adapted-radius'" in fail("fit", "data.npy", *K3, "--distribution", "magic", status=2)
-    assert "--jobs must be" in fail("fit", "data.npy", *K3, "--jobs", 0, status=2)
+    assert "--n-jobs must be" in fail("fit", "data.npy", *K3, "--jobs", 0, status=2)
 
 
 def test_demo_in_a_folder_that_cannot_be_made(X: np.ndarray) -> None:

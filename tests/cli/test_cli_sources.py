@@ -157,7 +157,7 @@ def test_missing_values(X: np.ndarray) -> None:
         "column 'east'"
     )
     assert "2,999 rows" in err
-    assert "--nan must be 'error' or 'drop'" in fail(
+    assert "--nan must be 'error', 'drop' or 'impute'" in fail(
         "fit", "gaps.csv", "-k", 3, "--nan", "fill", status=2
     )
 

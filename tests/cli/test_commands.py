@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command import example_rows, read_csv, run, write_example_files
@@ -319,19 +320,27 @@ def test_standardised_columns_do_not_depend_on_units(folder: Path) -> None:
     )
 
 
-def test_units_cannot_be_written_as_csv(folder: Path) -> None:
-    for command in (
-        ("fit", "data.parquet", "-k", 3, "--standardize"),
-        ("decode", "s.ckm", "-k", 3),
-    ):
-        if command[0] == "decode":
-            run("sketch", "data.parquet", "-k", 3, "--standardize", "-o", "s.ckm")
-        _, err = run(*command, "-o", "c.csv", expect=1)
-        assert "CSV has no place for the units of standardised columns; name a .json file" in err
-        _, err = run(*command, expect=1)
-        assert "Centroids in a pipe are CSV, which has no place for the units" in err
-        out, _ = run(*command, "--json")
-        assert "units" in json.loads(out)
+@pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
+@pytest.mark.parametrize("options", [["--standardize"], ["--metric", "cosine"], []])
+def test_files_of_centroids_keep_what_distances_depend_on(
+    folder: Path, ending: str, options: list[str]
+) -> None:
+    run("fit", "data.parquet", "-k", 3, *options, "-o", "expected.json")
+    run("fit", "data.parquet", "-k", 3, *options, "-o", f"c.{ending}")
+    found = [
+        json.loads(run("predict", "shuffled.parquet", "-c", file, "--json")[0])
+        for file in ("expected.json", f"c.{ending}")
+    ]
+    assert found[0] == found[1]
+
+
+def test_columns_that_read_like_units_or_a_metric_are_refused_as_csv(folder: Path) -> None:
+    table = pa.table({"a": [1.0, 2.0, 3.0], "unit of a": [1.0, 5.0, 2.0]})
+    pq.write_table(table, "units.parquet")
+    _, err = run("fit", "units.parquet", "-k", 1, "-o", "c.csv", expect=1)
+    assert "Columns named a, unit of a cannot be written as CSV" in err
+    run("fit", "units.parquet", "-k", 1, "-o", "c.parquet")
+    run("predict", "units.parquet", "-c", "c.parquet")
 
 
 # Unit rows
@@ -389,18 +398,6 @@ def test_bad_metrics_are_wrong_usage(folder: Path) -> None:
         assert "must be 'euclidean' or 'cosine'; got 'l1'" in " ".join(err.split())
         _, err = run(*start, "--metric", "cosine", "--standardize", expect=2)
         assert "leave out --standardize" in " ".join(err.split())
-
-
-def test_a_metric_cannot_be_written_as_csv(folder: Path) -> None:
-    run("sketch", "data.npy", "-k", 3, "--metric", "cosine", "-o", "s.ckm")
-    for command in (
-        ("fit", "data.npy", "-k", 3, "--metric", "cosine"),
-        ("decode", "s.ckm", "-k", 3),
-    ):
-        _, err = run(*command, "-o", "c.csv", expect=1)
-        assert "CSV has no place for the metric cosine; name a .json file" in err
-        _, err = run(*command, expect=1)
-        assert "Centroids in a pipe are CSV, which has no place for the metric cosine" in err
 
 
 def test_files_of_centroids_without_a_metric_are_euclidean(folder: Path, X: np.ndarray) -> None:

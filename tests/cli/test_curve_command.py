@@ -68,10 +68,10 @@ def test_fit_takes_the_suggested_number_and_says_why(folder: Path, tmp_path: Pat
 def test_fit_fails_where_there_is_no_clear_number(folder: Path) -> None:
     _, err = run("fit", folder / "cloud.npy", "-k", "auto", "--max-clusters", "8", expect=1)
     assert "No clear number of clusters" in err
-    assert "--clusters" in err
+    assert "--n-clusters" in err
 
 
 @pytest.mark.parametrize("value", ["many", "0", "-1"])
 def test_other_words_are_refused(folder: Path, value: str) -> None:
     _, err = run("fit", folder / "clusters.npy", "-k", value, expect=2)
-    assert "--clusters" in err
+    assert "--n-clusters" in err

@@ -20,7 +20,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ckm.load("play/demo/mixture.ckm").pool is None
     for words in (
         "total time",
-        "8.0 kB",
+        "29.8 kB",
         "800.0 kB",
         "SSE / k-means' SSE",
         "clusters found",

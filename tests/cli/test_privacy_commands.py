@@ -86,7 +86,7 @@ def test_users_are_protected_with_a_cap(folder: Path, tmp_path: Path) -> None:
         *("release", folder / "0.ckm", "--unit", "user", "-o", tmp_path / "no.ckm"),
         *as_options({"epsilon": 1, "delta": 1e-6}),
     )
-    assert "--user-column and --max-rows-per-user" in message
+    assert "ckm sketch --max-rows-per-user" in message
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The command line in a shell: help, exit statuses, pipes, interrupts, warnings and messages."""
 
+import inspect
 import io
 import os
 import re
@@ -22,7 +23,7 @@ from ckm._decoding.api import DECODERS
 from ckm._decoding.starts import INITS
 from ckm._messages import Argument, Aside, Message
 
-COMMANDS = ("fit", "sketch", "merge", "decode", "predict", "inspect", "demo")
+COMMANDS = ("fit", "sketch", "merge", "decode", "predict", "report", "inspect", "demo")
 
 
 @pytest.fixture
@@ -142,7 +143,7 @@ def test_warnings_are_one_line(folder: Path) -> None:
         ),
         (
             Message("3 rows", Aside(" (n_samples=3)"), ", too few for ", Argument("n_clusters", 5)),
-            "3 rows, too few for --clusters 5",
+            "3 rows, too few for --n-clusters 5",
         ),
         (
             Message("give ", Argument("scale", ...), " (a variance), or ", Argument("like", ...)),
@@ -154,7 +155,7 @@ def test_warnings_are_one_line(folder: Path) -> None:
         ),
         (
             Message(Argument("n_jobs"), " must be 1; got 0. The scale is 2."),
-            "--jobs must be 1; got 0. The scale is 2.",
+            "--n-jobs must be 1; got 0. The scale is 2.",
         ),
         (Message("continue with ", Argument("resume", True)), "continue with --resume"),
         ("The scale is 2.", "The scale is 2."),
@@ -169,6 +170,65 @@ def test_every_option_in_messages_exists() -> None:
     commands = get_command(app).commands.values()
     options = {option for command in commands for p in command.params for option in p.opts}
     assert set(errors.OPTIONS.values()) <= options
+
+
+FUNCTIONS = {
+    "fit": (ckm.CompressiveKMeans, ckm.sketch, ckm.decode),
+    "sketch": (ckm.sketch,),
+    "decode": (ckm.decode,),
+    "curve": (ckm.curve,),
+    "predict": (ckm.Solution.predict,),
+    "monitor": (ckm.Monitor, ckm.sketch),
+    "compare": (ckm.compare,),
+    "mixture": (ckm.fit_mixture,),
+    "report": (ckm.report,),
+}
+# Options that have no argument in Python: files, what is printed, clusters of machines.
+ONLY_HERE = {
+    "--output",
+    "--save-sketch",
+    "--state",
+    "--centroids",
+    "--sse",
+    "--json",
+    "--quiet",
+    "--verbose",
+    "--fail-above",
+    "--fail-on-change",
+    "--robust",  # standardize="robust"
+    "--engine",
+    "--scheduler",
+    "--master",
+    "--address",
+}
+
+
+@pytest.mark.parametrize("command", FUNCTIONS)
+def test_options_have_the_names_of_arguments(command: str) -> None:
+    """What exists in both worlds has one name; shorter ones may stand beside it."""
+    arguments = {
+        "--" + name.replace("_", "-")
+        for function in FUNCTIONS[command]
+        for name in inspect.signature(function).parameters
+    }
+    for parameter in get_command(app).commands[command].params:
+        names = {name for name in parameter.opts if name.startswith("--")}
+        assert not names or names & (arguments | ONLY_HERE), names
+    for name, option in errors.OPTIONS.items():
+        assert option == "--" + name.replace("_", "-")
+
+
+def test_the_shell_can_complete_commands() -> None:
+    """What `--install-completion` installs asks for these."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from ckm._cli.app import app; app(prog_name='ckm')"],
+        env=os.environ
+        | {"_CKM_COMPLETE": "complete_bash", "COMP_WORDS": "ckm rep", "COMP_CWORD": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.split() == ["report"]
 
 
 def test_verbose_shows_each_step(folder: Path) -> None:

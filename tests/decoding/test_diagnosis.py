@@ -141,7 +141,7 @@ def test_rows_that_have_moved_are_doubted_sooner(
     """
     problem = Problem.of(sketch)
     variance = float(problem.covariance.diagonal.mean())
-    problem = replace(problem, pilot_variance=variance / ratio)
+    problem = replace(problem, pilot_variances=np.full(problem.n, variance / ratio))
     C = np.array([[0.0, 0.0], [4.0, 0.0], [9.0, 9.0]])
     doubt = Doubt(regret=0.7 * problem.settings.max_regret)
     doubtful = found(C, [0.3, 0.3, 0.4])._replace(mean_square=1.0, is_doubtful=True, doubt=doubt)

@@ -85,7 +85,7 @@ def test_few_wide_cells_leave_centroids_open() -> None:
         cells = CellMeasure.of(ckm.sketch(X, n_clusters=8, cells=count, random_state=0))
         assert cells is not None
         C = ckm.decode(ckm.sketch(X, n_clusters=8, random_state=0), 8, random_state=0).centroids
-        C = (C - X.mean(axis=0)) / cells.step + cells.shares @ cells.means
+        C = (C - X.mean(axis=0)) / cells.coordinates.step + cells.shares @ cells.means
         points, weights = cells.draw_lines(rng, 4000)
         regrets.append(compare_measure(points, weights, C, DEFAULT).regret)
     assert regrets[0] > DEFAULT.max_cell_regret > 3 * regrets[1]

@@ -66,7 +66,7 @@ def test_centroids_are_a_rounded_table_at_a_terminal(clusters: np.ndarray) -> No
 def test_a_terminal_shows_the_first_coordinates_and_says_so(wide: np.ndarray) -> None:
     s = ckm.sketch(wide, sketch_size=400, random_state=0)
     text = at_terminal(tables.show_solution, ckm.decode(s, 2, random_state=0))
-    assert "10 of 60 coordinates; -o centroids.csv writes them all" in text
+    assert "40 of 60 columns; -o centroids.csv writes them all" in text
     text = at_terminal(tables.show_sketch, s)
     assert "40 of 60 columns; --json shows them all" in text
 
@@ -115,3 +115,14 @@ def test_control_characters_in_names_are_shown_escaped() -> None:
         for name in names:
             assert name not in text
             assert name.encode("unicode_escape").decode() in text
+
+
+def test_a_table_fits_the_terminal_and_keeps_its_numbers(wide: np.ndarray) -> None:
+    """Wide tables are transposed; where that does not help, they come in pieces."""
+    solution = solve(wide * 1e-12)
+    for K, width in ((3, 80), (3, 40), (3, 24)):
+        lines = solution.summary().text(width).split("\n\n")[1:-1]
+        text = "\n".join(lines)
+        assert max(map(len, text.splitlines())) <= width, (K, width)
+        for x in solution.centroids[:, :40].ravel():
+            assert f"{x:.4g}" in text

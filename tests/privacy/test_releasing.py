@@ -332,8 +332,9 @@ def test_other_questions_know_the_noise():
     )
     quartiles = np.quantile(ROWS, [0.25, 0.75], axis=0).T
     np.testing.assert_allclose(ckm.marginals(r).quantiles([0.25, 0.75]), quartiles, atol=0.5)
-    with pytest.raises(ParameterError, match="first sketch is a private release"):
-        ckm.compare(r, r)
+    moved = ckm.release(ckm.sketch(FRAME.assign(a=FRAME["a"] + 1), like=DESIGN), 1.0, 1e-6)
+    assert ckm.compare(r, moved).p_value < 1e-3
+    assert ckm.compare(r, ckm.release(EXACT, 1.0, 1e-6)).p_value > 1e-3
 
 
 @pytest.mark.usefixtures("fixed_noise")

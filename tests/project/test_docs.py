@@ -173,6 +173,15 @@ def test_the_examples_of_the_monitor_run(tmp_path: Path, monkeypatch: pytest.Mon
     assert (tmp_path / "days.monitor").exists()
 
 
+def test_the_examples_of_reports_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
+    for example in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(example, "docs/report.md", "exec"), {})
+    assert (tmp_path / "report.html").stat().st_size < 2_000_000
+    assert (tmp_path / "clusters.png").exists()
+
+
 def test_the_examples_of_mixtures_run() -> None:
     text = (ROOT / "docs" / "mixtures.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}

@@ -11,6 +11,7 @@ import ckm
 PUBLIC = {
     "Change",
     "Comparison",
+    "Description",
     "CompressiveGaussianMixture",
     "CompressiveKMeans",
     "Frequencies",
@@ -19,6 +20,7 @@ PUBLIC = {
     "Marginals",
     "Monitor",
     "MonitorStatus",
+    "Profile",
     "SharedRelease",
     "Sketch",
     "Sketcher",
@@ -27,18 +29,22 @@ PUBLIC = {
     "curve",
     "datasets",
     "decode",
+    "describe",
     "draw_frequencies",
     "errors",
     "fit_mixture",
     "load",
     "marginals",
     "merge",
+    "profile",
+    "report",
     "public_frequencies",
     "release",
     "sketch",
 }
 
 ERRORS = {
+    "AdviceWarning",
     "CheckpointError",
     "CellsWarning",
     "ColumnsWarning",

@@ -592,7 +592,7 @@ def test_progress_that_no_pass_can_have_made_is_refused(
         ({"columns": "ab"}, "'ab' cannot be the option columns"),
         ({"columns": ["a", "b"]}, r"the columns are None, and \['a', 'b'\] were asked for"),
         ({"weight_column": 3}, "3 cannot be the option weight_column"),
-        ({"nan": "keep"}, "nan must be 'error' or 'drop'"),
+        ({"nan": "keep"}, "nan must be 'error', 'drop' or 'impute'"),
         ({"nan": "error"}, "1 of 9 rows cannot have been dropped"),
         ({"device": "tpu"}, "no device 'tpu'"),
         ({"random_state": -1}, "random_state must be"),

@@ -107,7 +107,7 @@ def test_weights_are_not_clustered_and_must_be_weights(tmp_path: Path) -> None:
         ckm.sketch(path, weight_column="w", sample_weight=np.ones(50), like=LIKE)
     with pytest.raises(ParameterError, match=r"no column names, so none is 'w'"):
         ckm.sketch(values(50), weight_column="w", like=LIKE)
-    with pytest.raises(ParameterError, match="nan must be 'error' or 'drop'; got 'fill'"):
+    with pytest.raises(ParameterError, match="nan must be 'error', 'drop' or 'impute'; got 'fill'"):
         ckm.sketch(values(50), nan="fill", like=LIKE)
 
 

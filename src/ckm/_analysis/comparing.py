@@ -11,6 +11,7 @@ from ckm._analysis.cluster_changes import (
     clusters_of_gaussians,
 )
 from ckm._analysis.column_changes import ColumnEvidence, find_evidence, log_two_sided
+from ckm._analysis.comparing_releases import compare_releases
 from ckm._analysis.comparison import (
     CENTROID,
     MEAN,
@@ -82,7 +83,8 @@ def compare(a: Sketch, b: Sketch, *, n_clusters: int | None = None) -> Compariso
     Returns
     -------
     Comparison
-        Statistic, p-value and effect; columns and clusters, those with most evidence first.
+        Statistic, p-value and effect; columns and clusters, those with most evidence first (none
+        for private releases).
 
     Raises
     ------
@@ -118,6 +120,8 @@ def compare(a: Sketch, b: Sketch, *, n_clusters: int | None = None) -> Compariso
         n_clusters = check_whole_number(n_clusters, "n_clusters", 1)
         cells = 0 if a.cells is None else len(a.cells.anchors)
         require_enough_frequencies(a.frequencies.m, n_clusters, a.frequencies.n, cells)
+    if a.release is not None or b.release is not None:
+        return compare_releases(a, b, n_clusters)
     pair = _pair(a, b)
     both = _together(a, b, pair)
     problem = replace(Problem.of(both), size=pair.size_a + pair.size_b)
@@ -138,11 +142,6 @@ def _require_comparable(sketch: Sketch, which: str) -> None:
         raise ParameterError(
             f"compare takes two sketches; the {which} is {type(sketch).__name__} "
             f"({str(sketch)[:60]!r}); ckm.load reads one from a file."
-        )
-    if sketch.release is not None:
-        raise ParameterError(
-            f"The {which} sketch is a private release, and its noise would be taken for a "
-            "difference. Compare exact sketches, or the centroids of both releases."
         )
     size = sketch.effective_size
     if size is None:

@@ -120,8 +120,9 @@ class Comparison(Shown):
         combines the six that follow, with most weight on the first.
     p_features : float
         That of the statistic.
-    p_means : float
-        That of the column whose mean moved most, for the number of columns.
+    p_means : float or None
+        That of the column whose mean moved most, for the number of columns; None for private
+        releases.
     p_variances : float or None
         The same for variances; None for rows that are projected.
     p_shares : float or None
@@ -170,7 +171,7 @@ class Comparison(Shown):
 
     p_value: float
     p_features: float
-    p_means: float
+    p_means: float | None
     p_variances: float | None
     p_shares: float | None
     p_centroids: float | None

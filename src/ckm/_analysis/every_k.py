@@ -14,6 +14,7 @@ from ckm._analysis.verdict import Explanation, Verdict, judge, relative_criteria
 from ckm._core.defaults import DEFAULT_MAX_CLUSTERS, MIN_CELLS_PER_CLUSTER, MIN_JUDGES
 from ckm._core.sketch import Sketch
 from ckm._decoding.api import make_solution, require_decodable
+from ckm._decoding.coordinates import Coordinates
 from ckm._decoding.density import judge_placed
 from ckm._decoding.diagnosis import variances_along_and_across
 from ckm._decoding.every_number import place_every_number
@@ -96,23 +97,33 @@ def curve(
     3
     """
     require_decodable(sketch, "curve")
-    K_max = min(check_whole_number(max_clusters, "max_clusters", 1), sketch.count)
-    _require_size(sketch, K_max)
+    asked = check_whole_number(max_clusters, "max_clusters", 1)
+    K_max = min(asked, sketch.count)
+    _require_size(sketch, K_max, asked)
     with one_library_thread():
         return _Curve(sketch, K_max, seed_of(random_state), thread_count(n_jobs)).measure()
 
 
-def _require_size(sketch: Sketch, K: int) -> None:
-    """Refuse a sketch with too few frequencies, and too few cells, for K clusters."""
+def largest_number(sketch: Sketch) -> int:
+    """The largest number of clusters that a sketch has frequencies, or cells, for."""
     m = sketch.frequencies.m
-    n = sketch.frequencies.n
-    largest = 2 * m // (n + 1)
+    largest = 2 * m // (sketch.frequencies.n + 1)
     if sketch.cells is not None and m >= MIN_JUDGES:
         largest = max(largest, len(sketch.cells.anchors) // MIN_CELLS_PER_CLUSTER)
+    return largest
+
+
+def _require_size(sketch: Sketch, K: int, asked: int) -> None:
+    """Refuse a sketch with too few frequencies, and too few cells, for K clusters, the number asked
+    for or that of the rows.
+    """
+    m = sketch.frequencies.m
+    n = sketch.frequencies.n
+    largest = largest_number(sketch)
     if largest < K:
         raise ParameterError(
             f"A sketch of m = {m} frequencies in dimension {n} is too small for ",
-            Argument("max_clusters", K),
+            Argument("max_clusters", asked),
             f"; ask for at most {largest}, or sketch with ",
             Argument("n_clusters", K),
             ".",
@@ -149,11 +160,11 @@ class _Curve:
 
     @cached_property
     def problem(self) -> Problem:
-        return Problem.of(self.sketch)
+        return Problem.of(self.sketch, coordinates=Coordinates.exact(self.sketch))
 
     @cached_property
     def rows(self) -> SampledRows | None:
-        return SampledRows.of(self.sketch)
+        return SampledRows.of(self.sketch, coordinates=self.problem.coordinates)
 
     @cached_property
     def recovered(self) -> Recovered:
@@ -264,10 +275,7 @@ class _Curve:
         starts = [one_component(problem)]
         for C, shares, _ in self.placements[1:]:
             starts.append(fit_components(problem, measure, C, shares))
-        release = self.sketch.release
-        # Half of the noise on a number of z is on its cosine, half on its sine.
-        added = 0.0 if release is None else release.feature_variance / 2
-        return explain_every_number(Chance.of(problem, starts[-1], size, added), starts)
+        return explain_every_number(Chance.of(problem, starts[-1], size), starts)
 
 
 def _some(points: FloatArray) -> Weighted:

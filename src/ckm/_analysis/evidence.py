@@ -55,12 +55,8 @@ class Chance:
     size: float
 
     @classmethod
-    def of(
-        cls, problem: Problem, components: OneShapeMixture, size: float, added: float = 0.0
-    ) -> "Chance":
-        """Chance for rows from the largest number of components that is asked about; `added` is the
-        variance of the noise of a private release on each feature.
-        """
+    def of(cls, problem: Problem, components: OneShapeMixture, size: float) -> "Chance":
+        """Chance for rows from the largest number of components that is asked about."""
         K, n = components.means.shape
         parameters = K * (n + 2)
         wanted = int(_FREQUENCIES_PER_PARAMETER * parameters)
@@ -70,7 +66,9 @@ class Chance:
         S = mixture_covariance(
             omega @ components.root, components.shares, components.means, components.widths
         ).matrix
-        noise = S / size + added * np.eye(len(S))
+        noise = S / size
+        # Real and imaginary parts share the noise of a private release.
+        noise[np.diag_indices_from(noise)] += problem.noise_variance / 2
         # Rows that are all equal leave no noise at all.
         ridge = max(float(_RIDGE * np.trace(noise) / len(noise)), np.finfo(float).eps)
         noise[np.diag_indices_from(noise)] += ridge

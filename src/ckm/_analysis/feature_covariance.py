@@ -40,6 +40,12 @@ class FeatureCovariance:
     matrix: FloatArray
     m: int
 
+    def plus_diagonal(self, variance: float) -> "FeatureCovariance":
+        """The covariance with independent noise of this variance on each feature."""
+        if not variance:
+            return self
+        return FeatureCovariance(self.matrix + variance * np.eye(len(self.matrix)), self.m)
+
     @property
     def eigenvalues(self) -> FloatArray:
         """The eigenvalues of S at the s frequencies, in descending order; none is negative."""

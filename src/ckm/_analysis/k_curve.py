@@ -9,8 +9,7 @@ import numpy as np
 
 from ckm._decoding.solution import Solution
 from ckm._util.arrays import FloatArray, Frozen, IntArray, read_only
-from ckm._util.summary import Shown, Summary
-from ckm.errors import MissingPackageError
+from ckm._util.summary import Shown, Summary, missing_plots
 
 
 class Solutions(Mapping[int, Solution]):
@@ -143,10 +142,7 @@ class KCurve(Frozen, Shown):
         try:
             from ckm._display.plots_curve import draw_curve
         except ModuleNotFoundError as error:
-            raise MissingPackageError(
-                f"A plot needs {error.name}, which is not installed: "
-                "pip install 'compressive-kmeans[plot]'"
-            ) from None
+            raise missing_plots(error) from None
         return draw_curve(self, path)
 
     def _row(self, i: int) -> tuple[str, ...]:

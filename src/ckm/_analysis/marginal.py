@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from ckm._analysis.explanation import usual_clusters
 from ckm._core.sketch import Sketch
 from ckm._decoding.api import require_decodable
+from ckm._decoding.coordinates import Coordinates
 from ckm._decoding.problem import Problem
 from ckm._decoding.recovery import recover
 from ckm._decoding.row_measure import RowMeasure, cumulative, log_density
@@ -264,10 +265,12 @@ def marginals(
         K = max(2, check_whole_number(n_clusters, "n_clusters", 1))
     K = min(K, sketch.count)
     rng = stream(seed_of(random_state), "decode")
-    rows = SampledRows.of(sketch, None)
+    rows = SampledRows.of(sketch)
     with one_library_thread():
         found = recover(problem, K, rows, rng, thread_count(n_jobs))
-    return _on_grids(sketch, RowMeasure.of(sketch, found.gaussians), columns)
+    return _on_grids(
+        sketch, RowMeasure.of(sketch, found.gaussians, Coordinates.of_design(sketch)), columns
+    )
 
 
 def _on_grids(

@@ -70,6 +70,8 @@ class Target:
         The number N of rows.
     lower, upper : float64 arrays (n,)
         The box that the means stay in.
+    noise_variance : float
+        E |noise|^2 of the noise of a private release on each number of z.
     """
 
     omega: FloatArray
@@ -77,6 +79,7 @@ class Target:
     size: float
     lower: FloatArray
     upper: FloatArray
+    noise_variance: float = 0.0
 
     @property
     def m(self) -> int:
@@ -86,7 +89,8 @@ class Target:
     @cached_property
     def precision(self) -> FloatArray:
         """u_j, one over the variance of z_j (m,)."""
-        return np.asarray(self.size / np.maximum(1 - np.abs(self.z) ** 2, MIN_VARIANCE))
+        chance = np.maximum(1 - np.abs(self.z) ** 2, MIN_VARIANCE) / self.size
+        return np.asarray(1 / (chance + self.noise_variance))
 
     def atoms(self, components: Components) -> ComplexArray:
         """psi_k(omega_j), complex (m, K)."""

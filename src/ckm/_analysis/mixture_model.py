@@ -110,7 +110,9 @@ def fit_problem(
     that sketch.
     """
     omega = np.ascontiguousarray(2 * np.pi * problem.omega.turns.T)
-    target = Target(omega, problem.z, problem.size, problem.lower, problem.upper)
+    target = Target(
+        omega, problem.z, problem.size, problem.lower, problem.upper, problem.noise_variance
+    )
     if rows is not None and rows.is_complete:
         return _fit_rows(target, rows, K, shape, rng, starts)
     if K == 1 and (problem.covariance.is_full or not shape.has_matrices):

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Self
 
@@ -16,7 +16,7 @@ from ckm._analysis.monitor_checks import (
     check_width,
     require_unweighted,
 )
-from ckm._analysis.monitor_file import NamedBatch, SavedMonitor
+from ckm._analysis.monitor_file import NamedBatch, SavedMonitor, recorded_options
 from ckm._analysis.watching import BATCHES, CONTINUE, RESTART, ROWS, Watch, WatchOptions
 from ckm._core.defaults import (
     DEFAULT_DISTRIBUTION,
@@ -298,7 +298,7 @@ class Monitor:
     @property
     def options(self) -> dict[str, Any]:
         """The arguments that it was made with, without `like`."""
-        options: dict[str, Any] = asdict(self._watch.options)
+        options = recorded_options(self._watch.options)
         sketch = options.pop("sketch")
         del sketch["cells"]
         options["random_state"] = options.pop("seed")

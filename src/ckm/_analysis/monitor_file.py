@@ -89,6 +89,13 @@ def save(saved: SavedMonitor, path: str | PathLike[str]) -> None:
     write_atomically(path, to_bytes(saved))
 
 
+def recorded_options(options: WatchOptions) -> dict[str, Any]:
+    """The options of a monitor as plain values. It takes no logarithms."""
+    record = asdict(options)
+    del record["sketch"]["log"]
+    return record
+
+
 def load(path: str | PathLike[str]) -> SavedMonitor:
     """Read a state."""
     check_name(path)
@@ -102,7 +109,7 @@ def to_bytes(saved: SavedMonitor) -> bytes:
     open_parts = [] if watch.unfinished is None else [watch.unfinished]
     parts = [*watch.units, *(bucket.tally for bucket in watch.buckets), *open_parts]
     metadata: Metadata = {
-        "options": asdict(watch.options),
+        "options": recorded_options(watch.options),
         "names": None if watch.columns is None else list(watch.columns),
         "columns": saved.columns,
         "nan": saved.nan,

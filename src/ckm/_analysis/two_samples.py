@@ -33,12 +33,21 @@ Z_INTERVAL = float(ndtri((1 + CONFIDENCE) / 2))
 
 @dataclass(frozen=True)
 class Pair:
-    """Two sketches (m,) of the same frequencies, and the sizes of their samples."""
+    """Two sketches (m,) of the same frequencies, the sizes of their samples, and, for private
+    releases, E |noise|^2 of the noise that was added to each number.
+    """
 
     z_a: ComplexArray
     z_b: ComplexArray
     size_a: float
     size_b: float
+    noise_a: float = 0.0
+    noise_b: float = 0.0
+
+    @property
+    def added_noise(self) -> float:
+        """E |noise|^2 on each number of z_a - z_b, of private releases."""
+        return self.noise_a + self.noise_b
 
     @property
     def joint_size(self) -> float:
@@ -58,12 +67,12 @@ class Pair:
     @property
     def variance_a(self) -> float:
         """The unbiased estimate of sum_j (1 - |psi_j|^2) from the first sketch."""
-        return _feature_variance(self.z_a, self.size_a)
+        return _feature_variance(self.z_a, self.size_a, self.noise_a)
 
     @property
     def variance_b(self) -> float:
         """The same from the second sketch."""
-        return _feature_variance(self.z_b, self.size_b)
+        return _feature_variance(self.z_b, self.size_b, self.noise_b)
 
     @property
     def variance_within(self) -> float:
@@ -77,11 +86,12 @@ class Pair:
     def excess(self) -> float:
         """The unbiased estimate of |psi_a - psi_b|^2; below zero by chance."""
         noise = self.variance_a / self.size_a + self.variance_b / self.size_b
-        return self.squared_distance - noise
+        return self.squared_distance - noise - len(self.z_a) * self.added_noise
 
 
-def _feature_variance(z: ComplexArray, size: float) -> float:
-    return float(np.maximum(1 - np.abs(z) ** 2, 0).sum()) * size / (size - 1)
+def _feature_variance(z: ComplexArray, size: float, noise: float) -> float:
+    # Noise makes |z|^2 larger.
+    return float(max(0.0, (1 + noise - np.abs(z) ** 2).sum())) * size / (size - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +115,13 @@ class Null:
         shares, means, variances, _ = explanation
         frequencies = 2 * np.pi * omega.turns.T
         covariance = mixture_covariance(frequencies, shares, means, variances)
+        added = pair.joint_size * pair.added_noise
+        # Real and imaginary parts share the noise of private releases.
+        covariance = covariance.plus_diagonal(added / 2)
         first, second, third = covariance.traces
         # The sketches know the mean exactly. The shape of the law is the mixture's.
-        factor = pair.variance_within / first if first > 0 else 0.0
+        mean = pair.variance_within + len(pair.z_a) * added
+        factor = mean / first if first > 0 else 0.0
         law = QuadraticForm(factor * first, factor**2 * second, factor**3 * third)
         return cls(law, covariance)
 

@@ -11,7 +11,17 @@ from typing import Annotated
 import typer
 
 import ckm
-from ckm._cli import commands, compare, curve, mixture, monitor, privacy, windows
+from ckm._cli import (
+    commands,
+    compare,
+    curve,
+    describe,
+    mixture,
+    monitor,
+    privacy,
+    report,
+    windows,
+)
 from ckm._cli.errors import ReportingGroup
 from ckm._cli.options import with_option_groups
 from ckm._cli.streams import say
@@ -24,7 +34,6 @@ def _examples(*lines: str) -> str:
 app = typer.Typer(
     cls=ReportingGroup,
     no_args_is_help=True,
-    add_completion=False,
     # Plain help keeps the line breaks of the examples in every version of typer.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -53,6 +62,10 @@ _COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
         "ckm fit 'events/*.parquet' -k 200 --device cuda -o centroids.csv",
         "ckm fit data.csv -k 5 --json | jq .weights",
         "zcat log.csv.gz | ckm fit - -k 5 --columns lat,lon -o centroids.csv",
+    ),
+    describe.describe: (
+        "ckm describe customers.parquet",
+        "ckm describe 'days/*.csv' --json | jq .arguments",
     ),
     commands.sketch: (
         "ckm sketch data.parquet -k 10 -o data.ckm",
@@ -116,6 +129,11 @@ _COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
         "ckm release exact.ckm --epsilon 1 --delta 1e-6 -o private.ckm",
         "ckm release exact.ckm --epsilon 1 --delta 1e-6 --ledger spent.json -o private.ckm",
         "ckm merge clinic-*.private.ckm --population disjoint -o all.ckm",
+    ),
+    report.report: (
+        "ckm report data.ckm -o report.html",
+        "ckm report data.ckm -k 6 --data 'events/*.parquet' -o report.html",
+        "ckm report today.ckm --compare yesterday.ckm -o report.html",
     ),
     commands.inspect: ("ckm inspect data.ckm", "ckm inspect data.ckm --json | jq .fingerprint"),
     commands.demo: ("ckm demo", "ckm demo --rows 100000 --folder /tmp/demo --seed 1"),

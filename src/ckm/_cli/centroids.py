@@ -1,4 +1,4 @@
-"""Files of centroids: CSV or JSON."""
+"""Files of centroids: CSV, JSON or Parquet."""
 
 import csv
 import io
@@ -10,14 +10,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckm._cli.errors import in_options
+from ckm._core.preparation import Preparation
 from ckm._decoding.solution import Solution
-from ckm._display.tables import centroids_csv, coordinate_names
+from ckm._display.tables import centroids_csv, centroids_header, coordinate_names
 from ckm._kmeans.assign import Centroids
 from ckm._util.address import Address
-from ckm._util.checks import EUCLIDEAN, check_metric
+from ckm._util.checks import EUCLIDEAN, check_metric, check_whole_number
 from ckm._util.files import write_atomically
-from ckm._util.stores import read_text
+from ckm._util.stores import read_bytes
 from ckm.errors import InputFileError, OutputError
+
+# What a Parquet file of centroids has in its metadata: the rest of the record, as JSON.
+_METADATA = b"ckm"
 
 
 class Measure(NamedTuple):
@@ -25,29 +29,17 @@ class Measure(NamedTuple):
 
     is_standardized: bool
     metric: str
-
-
-def require_space_for_measure(path: Path | Address | None, measure: Measure, as_json: bool) -> None:
-    """Refuse to write centroids as CSV, which can hold neither units of columns nor a metric, where
-    distances would be others without them.
-    """
-    is_piped = path is None and not as_json and not sys.stdout.isatty()
-    is_csv = path is not None and path.suffix.lower() == ".csv"
-    what = "the units of standardised columns" if measure.is_standardized else ""
-    if measure.metric != EUCLIDEAN:
-        what = f"the metric {measure.metric}"
-    if not what or not (is_piped or is_csv):
-        return
-    place = "Centroids in a pipe are CSV, which" if is_piped else f"Cannot write {path}: CSV"
-    remedy = "name a .json file (-o), or give --json" if is_piped else "name a .json file"
-    raise OutputError(f"{place} has no place for {what}; {remedy}.")
+    is_logged: bool = False
 
 
 def require_space_for_names(
-    columns: tuple[str, ...] | None, path: Path | Address | None, as_json: bool
+    columns: tuple[str, ...] | None,
+    measure: Measure,
+    path: Path | Address | None,
+    as_json: bool,
 ) -> None:
-    """Refuse names that the CSV cannot have: [0], [1], ..., which mean no names, and characters
-    that standard output lacks.
+    """Refuse names that the CSV cannot have: those that mean something else there, such as [0],
+    [1], ... for no names, and characters that standard output lacks.
     """
     if columns is None:
         return
@@ -55,10 +47,13 @@ def require_space_for_names(
     if path is None and is_csv and not sys.stdout.isatty():
         # Standard output raises the same error, but after the pass over the data.
         "".join(columns).encode(sys.stdout.encoding or "utf-8", sys.stdout.errors or "strict")
-    if is_csv and columns == coordinate_names(None, len(columns)):
+    if not is_csv:
+        return
+    header = centroids_header(columns, measure.is_standardized, measure.metric)
+    if _Header.of(header).columns != columns:
         raise OutputError(
-            f"Columns named {', '.join(columns[:3])} cannot be written as CSV, where these stand "
-            "for columns without names; name a .json file (-o), or give --json."
+            f"Columns named {', '.join(columns[:3])} cannot be written as CSV, where such names "
+            "stand for something else; name a .json file (-o), or give --json."
         )
 
 
@@ -79,29 +74,48 @@ def solution_record(solution: Solution, **facts: Any) -> dict[str, Any]:
         "decoder": solution.decoder,
         "units": None if solution.units is None else solution.units.tolist(),
         "metric": solution.metric,
+        "log": [] if solution.preparation is None else list(solution.preparation.logged),
         **facts,
     }
 
 
 def write_centroids(path: Path | Address, solution: Solution, record: dict[str, Any]) -> None:
-    """Write centroids as JSON or as CSV, by the ending of the name."""
-    if path.suffix.lower() == ".json":
-        text = json.dumps(record, indent=1) + "\n"
+    """Write centroids as JSON, Parquet or CSV, by the ending of the name."""
+    ending = path.suffix.lower()
+    if ending == ".parquet":
+        content = _parquet(solution, record)
+    elif ending == ".json":
+        content = (json.dumps(record, indent=1) + "\n").encode()
     else:
-        text = centroids_csv(solution)
-    write_atomically(path, text.encode())
+        content = centroids_csv(solution).encode()
+    write_atomically(path, content)
+
+
+def _parquet(solution: Solution, record: dict[str, Any]) -> bytes:
+    """A row for each cluster; all that is not in the rows is in the metadata."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = coordinate_names(solution.columns, solution.centroids.shape[1])
+    arrays = [np.arange(len(solution.weights)), solution.weights, *solution.centroids.T]
+    table = pa.Table.from_arrays([pa.array(x) for x in arrays], ["cluster", "weight", *names])
+    rest = {key: value for key, value in record.items() if key not in ("centroids", "weights")}
+    file = pa.BufferOutputStream()
+    pq.write_table(table.replace_schema_metadata({_METADATA: json.dumps(rest)}), file)
+    content: bytes = file.getvalue().to_pybytes()
+    return content
 
 
 def read_centroids(path: Path | Address) -> Centroids:
     """Read centroids written by `ckm fit` or `ckm decode`."""
-    readers = {".csv": _parse_csv, ".json": _parse_json}
+    readers = {".csv": _parse_csv, ".json": _parse_json, ".parquet": _parse_parquet}
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise InputFileError(
             f"Cannot read centroids from {path}: the name must end in {' or '.join(readers)}."
         )
     try:
-        return _checked(reader(read_text(path)))
+        return _checked(reader(read_bytes(path)))
     except InputFileError:
         raise
     except OSError as error:
@@ -123,38 +137,81 @@ class _Parsed(NamedTuple):
     columns: tuple[str, ...] | None
     units: list[float] | None
     metric: str
+    logged: tuple[int, ...] = ()
 
 
-def _parse_csv(text: str) -> _Parsed:
-    header, *rows = list(csv.reader(io.StringIO(text))) or [[]]
-    if header[:2] != ["cluster", "weight"]:
-        raise ValueError(f"its first line is {','.join(header)[:40]!r}, not cluster,weight,...")
+class _Header(NamedTuple):
+    """What the first line of a CSV of centroids says about the fields below it."""
+
+    columns: tuple[str, ...] | None
+    n: int
+    has_units: bool
+    has_metric: bool
+
+    @classmethod
+    def of(cls, header: list[str]) -> "_Header":
+        """The meaning of a line: cluster, weight, columns, their units, and the metric."""
+        if header[:2] != ["cluster", "weight"]:
+            raise ValueError(f"its first line is {','.join(header)[:40]!r}, not cluster,weight,...")
+        names = tuple(header[2:])
+        has_metric = names[-1:] == ("metric",)
+        names = names[:-1] if has_metric else names
+        n = len(names) // 2
+        has_units = bool(n) and names[n:] == tuple(f"unit of {name}" for name in names[:n])
+        names = names[:n] if has_units else names
+        is_unnamed = names == coordinate_names(None, len(names))
+        return cls(None if is_unnamed else names, len(names), has_units, has_metric)
+
+
+def _parse_csv(content: bytes) -> _Parsed:
+    first, *rows = list(csv.reader(io.StringIO(content.decode(), newline=""))) or [[]]
+    header = _Header.of(first)
     for line, row in enumerate(rows, 2):
-        if row and len(row) != len(header):
-            raise ValueError(f"line {line} has {len(row)} fields where the first has {len(header)}")
-    names = tuple(header[2:])
-    is_unnamed = names == coordinate_names(None, len(names))
-    centroids = _in_order([row for row in rows if row])
-    return _Parsed(centroids, None if is_unnamed else names, None, EUCLIDEAN)
+        if row and len(row) != len(first):
+            raise ValueError(f"line {line} has {len(row)} fields where the first has {len(first)}")
+    clusters = _in_order([row for row in rows if row])
+    n = header.n
+    centroids = [[float(x) for x in row[:n]] for row in clusters]
+    units = [float(x) for x in clusters[0][n : 2 * n]] if header.has_units and clusters else None
+    metric = clusters[0][-1] if header.has_metric and clusters else EUCLIDEAN
+    return _Parsed(centroids, header.columns, units, metric)
 
 
-def _in_order(rows: list[list[str]]) -> list[list[float]]:
-    """Return the coordinates of cluster 0, 1, ..., whatever the order of the lines."""
-    centroids = {row[0].strip(): [float(x) for x in row[2:]] for row in rows}
-    if set(centroids) != {str(k) for k in range(len(rows))}:
+def _in_order(rows: list[list[str]]) -> list[list[str]]:
+    """Return the fields of cluster 0, 1, ..., whatever the order of the lines."""
+    clusters = {row[0].strip(): row[2:] for row in rows}
+    if set(clusters) != {str(k) for k in range(len(rows))}:
         raise ValueError(
             f"its clusters are not numbered from 0 to {len(rows) - 1}, each of them once"
         )
-    return [centroids[str(k)] for k in range(len(rows))]
+    return [clusters[str(k)] for k in range(len(rows))]
 
 
-def _parse_json(text: str) -> _Parsed:
-    record = json.loads(text)
+def _parse_json(content: bytes) -> _Parsed:
+    return _parse_record(json.loads(content.decode()))
+
+
+def _parse_parquet(content: bytes) -> _Parsed:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(pa.BufferReader(content))
+    metadata = table.schema.metadata or {}
+    if _METADATA not in metadata:
+        raise ValueError("it was not written by ckm")
+    columns = [column.to_numpy() for column in table.columns]
+    order = np.argsort(columns[0])
+    centroids = np.column_stack(columns[2:])[order].tolist()
+    return _parse_record(json.loads(metadata[_METADATA]) | {"centroids": centroids})
+
+
+def _parse_record(record: dict[str, Any]) -> _Parsed:
     columns = record["columns"]
     names = None if columns is None else tuple(map(str, columns))
     # Files of earlier versions have no metric.
     metric = record.get("metric", EUCLIDEAN)
-    return _Parsed(record["centroids"], names, record.get("units"), metric)
+    logged = tuple(check_whole_number(j, "log", 0) for j in record.get("log", ()))
+    return _Parsed(record["centroids"], names, record.get("units"), metric, logged)
 
 
 def _checked(parsed: _Parsed) -> Centroids:
@@ -167,9 +224,12 @@ def _checked(parsed: _Parsed) -> Centroids:
     if parsed.columns is not None and len(set(parsed.columns)) < n:
         raise ValueError("it has two columns of the same name")
     metric = check_metric(parsed.metric)
+    if any(j >= n for j in parsed.logged):
+        raise ValueError(f"it has logarithms of column {parsed.logged[-1]}, which there is not")
+    preparation = Preparation(parsed.logged) if parsed.logged else None
     if parsed.units is None:
-        return Centroids(values, columns=parsed.columns, metric=metric)
+        return Centroids(values, None, parsed.columns, metric, preparation)
     units = np.array(parsed.units, np.float64)
     if units.shape != (n,) or not np.isfinite(units).all() or not (units > 0).all():
         raise ValueError("its units are not a positive number for each column")
-    return Centroids(values, units, parsed.columns, metric)
+    return Centroids(values, units, parsed.columns, metric, preparation)

@@ -8,6 +8,7 @@ import typer
 import ckm
 from ckm._cli import options as o
 from ckm._cli.curve import AUTO, ClustersOrAuto, MaxClusters, choose_clusters
+from ckm._cli.errors import naming
 from ckm._cli.streams import say
 from ckm._core.defaults import DEFAULT_MAX_CLUSTERS, DEFAULT_POOL
 
@@ -32,9 +33,8 @@ def fit(
 
     Memory use is bounded. Without -o the centroids are printed: a table at a terminal, CSV in a
     pipe. The CSV has one line per cluster: cluster,weight,<column names>, where [0],[1],... stand
-    for data without column names. It is all that `ckm predict`
-    needs. With --standardize or --metric cosine, name a .json file instead, which keeps the units
-    or the metric.
+    for data without column names. It is all that `ckm predict` needs. With --standardize, the
+    units of columns follow as further columns, with --metric cosine the metric.
 
     With --polish N the data is read again: at most N passes move each centroid to the mean of its
     rows, and a last one measures the SSE and the shares of rows, which become the weights. Each
@@ -46,6 +46,7 @@ def fit(
     from ckm._cli import centroids, steps
     from ckm._cli import files as file
     from ckm._cli.earlier import earlier_inputs, read_earlier
+    from ckm._sketching.api import sketch_screened
 
     steps.check_decoding(decoding, has_rows=pool > 0)
     sketching = steps.sketching_arguments(frequencies, compute, report)
@@ -58,10 +59,11 @@ def fit(
             file.Output(save_sketch, file.SKETCHES, "--save-sketch"),
         ],
     )
-    measure = centroids.Measure(frequencies.standardize, frequencies.metric)
-    centroids.require_space_for_measure(output, measure, report.json)
-    source = steps.open_rows(inputs, rows)
-    centroids.require_space_for_names(source.columns, output, report.json)
+    is_logged = frequencies.log is not None
+    measure = centroids.Measure(steps.is_standardized(frequencies), frequencies.metric, is_logged)
+    with naming(*inputs):
+        source = steps.open_rows(inputs, rows)
+    centroids.require_space_for_names(source.columns, measure, output, report.json)
     if polish or sse:
         steps.require_rereadable(source, "--polish" if polish else "--sse")
     is_open = clusters == AUTO
@@ -69,8 +71,15 @@ def fit(
     steps.check_row_count(source.n_rows, K, inputs)
     earlier = read_earlier(decoding, source.columns, source.n_features, None if is_open else K)
     sized_for = max_clusters if is_open else K
-    s = ckm.sketch(source, n_clusters=sized_for, pool=pool, **sketching)
+    screening = steps.screening(rows, report)
+    # Rows with missing values were dropped when the source was opened.
+    nan = "impute" if rows.nan == "impute" else "error"
+    with naming(*inputs):
+        s = sketch_screened(
+            source, screening, n_clusters=sized_for, pool=pool, nan=nan, **sketching
+        )
     steps.check_row_count(s.count, K, inputs)
+    source = steps.same_rows(source, s, rows.nan)
     if save_sketch is not None:
         # Sampled rows are written only by `ckm sketch --pool`, where they are requested by name.
         s.without_pool().save(save_sketch)
@@ -123,6 +132,7 @@ def sketch(
         )
     from ckm._cli import files as file
     from ckm._cli import steps
+    from ckm._sketching.api import sketch_screened
 
     checkpoint = interruption.checkpoint
     if interruption.resume and checkpoint is None:
@@ -140,9 +150,11 @@ def sketch(
             file.Output(checkpoint, None, "--checkpoint"),
         ],
     )
-    data = steps.data_arguments(inputs, rows, users, cluster, like)
-    with steps.announce_checkpoint(checkpoint):
-        s = ckm.sketch(
+    with naming(*inputs):
+        data = steps.data_arguments(inputs, rows, users, cluster, like)
+    with steps.announce_checkpoint(checkpoint), naming(*inputs):
+        s = sketch_screened(
+            screening=steps.screening(rows, report),
             n_clusters=clusters,
             like=like,
             pool=pool,
@@ -206,11 +218,13 @@ def decode(
     file.check_files(inputs, [file.Output(output, file.CENTROIDS)])
     s = ckm.load(sketch)
     steps.check_decoding(decoding, has_rows=s.pool is not None)
-    measure = centroids.Measure(s.frequencies.column_units is not None, s.frequencies.metric)
-    centroids.require_space_for_measure(output, measure, report.json)
-    centroids.require_space_for_names(s.columns, output, report.json)
-    earlier = read_earlier(decoding, s.columns, s.frequencies.n_features, clusters)
-    solution = steps.decode(s, clusters, decoding, earlier, compute, report)
+    f = s.frequencies
+    is_logged = f.preparation is not None and bool(f.preparation.logged)
+    measure = centroids.Measure(f.column_units is not None, f.metric, is_logged)
+    centroids.require_space_for_names(s.columns, measure, output, report.json)
+    earlier = read_earlier(decoding, s.columns, f.n_features, clusters)
+    with naming(sketch):
+        solution = steps.decode(s, clusters, decoding, earlier, compute, report)
     steps.deliver(solution, steps.facts_of(s, compute), output, report)
 
 
@@ -223,7 +237,7 @@ def predict(
     jobs: o.Jobs = None,
     report: o.ReportOptions,
 ) -> None:
-    """Label every row of FILES with the number of its nearest centroid.
+    """Label every row of FILES with its nearest centroid.
 
     Memory use is bounded. Columns are matched by name, in any order. Prints the number of rows and
     the SSE (sum of squared distances) of each cluster; -o writes the labels themselves, one per
@@ -243,7 +257,8 @@ def predict(
         [file.Output(output, file.LABELS)],
     )
     found = read_centroids(centroids)
-    source = found.open(inputs, name=str(centroids), data_name=str(inputs[0]))
+    with naming(*inputs):
+        source = found.open(inputs, name=str(centroids), data_name=str(inputs[0]))
     with open_labels(output) as write:
         labelling = steps.label(found, source, jobs, report, on_labels=write, nan=nan)
     if labelling.missing:

@@ -8,6 +8,7 @@ import typer
 
 import ckm
 from ckm._cli import options as o
+from ckm._cli.errors import naming
 from ckm._cli.streams import say
 
 if TYPE_CHECKING:
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 ComparedClusters = Annotated[
     int | None,
     typer.Option(
-        "--clusters",
-        "-k",
+        *o.CLUSTERS,
         metavar="K",
         min=1,
         help="Number of clusters to look at (default: what the sketches are large enough for).",
@@ -53,7 +53,8 @@ def compare(
     """
     from ckm._display import tables
 
-    found = ckm.compare(ckm.load(first), ckm.load(second), n_clusters=clusters)
+    with naming(first, second):
+        found = ckm.compare(ckm.load(first), ckm.load(second), n_clusters=clusters)
     if json:
         tables.print_json(comparison_record(found))
     else:

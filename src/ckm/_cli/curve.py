@@ -9,6 +9,7 @@ import typer
 
 import ckm
 from ckm._cli import options as o
+from ckm._cli.errors import naming
 from ckm._cli.streams import say
 from ckm._core.defaults import DEFAULT_MAX_CLUSTERS
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 AUTO = "auto"
 
 
-def _check_clusters(text: str) -> str:
+def check_clusters(text: str) -> str:
     """Refuse what is neither a number of clusters nor auto."""
     if text == AUTO:
         return text
@@ -35,10 +36,9 @@ def _check_clusters(text: str) -> str:
 ClustersOrAuto = Annotated[
     str,
     typer.Option(
-        "--clusters",
-        "-k",
+        *o.CLUSTERS,
         metavar="K|auto",
-        callback=_check_clusters,
+        callback=check_clusters,
         help="Number of clusters to find, or auto for the number that `ckm curve` suggests.",
     ),
 ]
@@ -87,7 +87,7 @@ def curve(
     steps.check_compute(jobs)
     file.check_files([file.Input(sketch)], [file.Output(output, (".png",))])
     loaded = ckm.load(sketch)
-    with tables.show_status("Decoding", report.quiet):
+    with tables.show_stages("Decoding", report.quiet), naming(sketch):
         found = ckm.curve(loaded, max_clusters, random_state=seed, n_jobs=jobs)
     if output is not None:
         found.plot(output)
@@ -105,7 +105,7 @@ def choose_clusters(
     from ckm._messages import Argument
     from ckm.errors import DataError
 
-    with tables.show_status("Choosing the number of clusters", report.quiet):
+    with tables.show_stages("Choosing the number of clusters", report.quiet):
         found = ckm.curve(sketch, max_clusters, random_state=compute.seed, n_jobs=compute.jobs)
     if found.suggestion is None:
         raise DataError(

@@ -17,7 +17,7 @@ from scipy.optimize import linear_sum_assignment
 import ckm
 from ckm._cli.files import Output, check_files
 from ckm._cli.streams import say
-from ckm._display.tables import console, readable_bytes, show_status
+from ckm._display.tables import console, readable_bytes, show_stages
 from ckm._kmeans.assign import Centroids
 from ckm._sources.arrays import ArraySource
 from ckm._util.arrays import FloatArray, RowsArray
@@ -78,7 +78,7 @@ def run_demo(folder: Path, rows: int, seed: int) -> None:
     sketch_file = folder / "mixture.ckm"
     picture = folder / "demo.png"
     _prepare(folder, data, sketch_file, picture)
-    with show_status("Generating data", quiet=False):
+    with show_stages("Generating data", quiet=False):
         mixture = gaussian_mixture(rows, CLUSTERS, DIMENSION, dtype=np.float32, random_state=seed)
         _write(data, mixture.rows)
     size = readable_bytes(data.stat().st_size)
@@ -86,7 +86,7 @@ def run_demo(folder: Path, rows: int, seed: int) -> None:
         f"Generated {rows:,} rows of {CLUSTERS} unit Gaussians in dimension {DIMENSION}: "
         f"{data} ({size})"
     )
-    with show_status("Compiling", quiet=False):
+    with show_stages("Compiling", quiet=False):
         _, compiling = _timed(lambda: _compile(mixture.rows[:1000], seed))
     say(
         f"Loaded and compiled the kernels in {compiling:.1f} s, which is not counted below (they "
@@ -138,7 +138,7 @@ def _run_ckm(data: Path, mixture: Mixture, seed: int) -> tuple[Contender, "ckm.S
     s, reading = _timed(
         lambda: ckm.sketch(data, n_clusters=CLUSTERS, random_state=seed, progress=True)
     )
-    with show_status("Decoding the sketch", quiet=False):
+    with show_stages("Decoding the sketch", quiet=False):
         solution, solving = _timed(lambda: ckm.decode(s, CLUSTERS, random_state=seed))
     centroids = solution.centroids
     return Contender(reading, solving, s.nbytes, centroids, *_evaluate(mixture, centroids)), s
@@ -147,7 +147,7 @@ def _run_ckm(data: Path, mixture: Mixture, seed: int) -> tuple[Contender, "ckm.S
 def _run_kmeans(data: Path, mixture: Mixture, seed: int) -> Contender:
     from sklearn.cluster import KMeans
 
-    with show_status(f"Running k-means from {_KMEANS_STARTS} starts", quiet=False):
+    with show_stages(f"Running k-means from {_KMEANS_STARTS} starts", quiet=False):
         X, reading = _timed(lambda: _read(data))
         model, solving = _timed(
             lambda: KMeans(CLUSTERS, n_init=_KMEANS_STARTS, random_state=seed % 2**32).fit(X)

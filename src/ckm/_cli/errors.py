@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TextIO
 
 import typer
@@ -22,6 +23,7 @@ from ckm._util.text import visible
 from ckm.errors import CkmError
 
 _SHOWN_WARNINGS = (
+    library.AdviceWarning,
     library.ClustersWarning,
     library.ColumnsWarning,
     library.HeadWarning,
@@ -30,6 +32,10 @@ _SHOWN_WARNINGS = (
     library.ScaleWarning,
     library.SmallSketchWarning,
 )
+
+# Errors that may not know which file they are about, and how many files are named.
+_NAMED_KINDS = (library.DataError, library.ParameterError, library.MismatchError)
+_NAMED_FILES = 3
 
 # Arguments of the library and the options that stand for them.
 OPTIONS = {
@@ -46,18 +52,20 @@ OPTIONS = {
     "device": "--device",
     "distribution": "--distribution",
     "epsilon": "--epsilon",
+    "exclude": "--exclude",
     "init": "--init",
     "ledger": "--ledger",
     "like": "--like",
+    "log": "--log",
     "match": "--match",
     "max_components": "--max-components",
     "max_rows_per_user": "--max-rows-per-user",
     "metric": "--metric",
-    "n_clusters": "--clusters",
+    "n_clusters": "--n-clusters",
     "max_clusters": "--max-clusters",
-    "n_components": "--components",
+    "n_components": "--n-components",
     "n_init": "--n-init",
-    "n_jobs": "--jobs",
+    "n_jobs": "--n-jobs",
     "nan": "--nan",
     "on_change": "--on-change",
     "pilot": "--pilot",
@@ -65,7 +73,7 @@ OPTIONS = {
     "pool": "--pool",
     "population": "--population",
     "projection": "--projection",
-    "random_state": "--seed",
+    "random_state": "--random-state",
     "reference": "--reference",
     "reg_covar": "--reg-covar",
     "resume": "--resume",
@@ -77,8 +85,12 @@ OPTIONS = {
     "user_column": "--user-column",
     "weight_column": "--weight-column",
 }
-# Options that only `ckm sketch` has: other commands name it where the message names the function.
-_OPTIONS_OF_SKETCH = frozenset({"checkpoint", "like", "resume"})
+# Options that only `ckm sketch` has.
+_OPTIONS_OF_SKETCH = frozenset({"--checkpoint", "--like", "--resume"})
+# Commands in the order in which one is named that has an option which the running one lacks.
+_COMMANDS_TO_NAME = ("sketch", "fit")
+# The context of the group of commands while one runs.
+_running: ContextVar[Any] = ContextVar("running", default=None)
 # Arguments without an option of their own, in words.
 _WORDS = {
     "rows": "the rows to start from",
@@ -97,8 +109,12 @@ class ReportingGroup(typer.core.TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
-        with report_failures(), keep_locks():
-            return super().invoke(ctx)
+        token = _running.set(ctx)
+        try:
+            with report_failures(), keep_locks():
+                return super().invoke(ctx)
+        finally:
+            _running.reset(token)
 
 
 @contextmanager
@@ -133,6 +149,22 @@ def report_failures() -> Iterator[None]:
 
 
 @contextmanager
+def naming(*files: object) -> Iterator[None]:
+    """Begin the messages of errors that name none of these files with their names."""
+    try:
+        yield
+    except _NAMED_KINDS as error:
+        names = [str(file) for file in files]
+        if not names or any(name in str(error) for name in names):
+            raise
+        more = f" and {len(names) - _NAMED_FILES} more" if len(names) > _NAMED_FILES else ""
+        where = ", ".join(names[:_NAMED_FILES]) + more
+        # By the kind of error, not its class, which may take other arguments.
+        kind = next(kind for kind in _NAMED_KINDS if isinstance(error, kind))
+        raise kind(f"{where}: ", error.message) from None
+
+
+@contextmanager
 def usage_errors(option: str) -> Iterator[None]:
     """Report a library error as wrong usage of `option`, with exit status 2."""
     try:
@@ -157,7 +189,7 @@ def as_option(argument: Argument) -> str:
     """Return the option, with its value, that stands for an argument of the library.
 
     >>> as_option(Argument("n_clusters")), as_option(Argument("resume", True))
-    ('--clusters', '--resume')
+    ('--n-clusters', '--resume')
     >>> as_option(Argument("standardize", False)), as_option(Argument("sketch_size", None))
     ('no --standardize', 'no --sketch-size')
     >>> as_option(Argument("columns", ["a", "b"])), as_option(Argument("columns", ...))
@@ -171,17 +203,35 @@ def as_option(argument: Argument) -> str:
     """
     name = argument.name
     option = OPTIONS.get(name) or _WORDS.get(name) or name.replace("_", " ")
-    if name in _OPTIONS_OF_SKETCH and argument.function == "ckm.sketch":
-        option = f"ckm sketch {option}"
+    if name == "standardize" and argument.value == "robust":
+        return "--robust"
+    if name in OPTIONS:
+        option = _command_with(option, argument.function) + option
     if argument.value is None or argument.value is False:
         return f"no {option}"
     value = _value_in_words(name, argument.value)
     return f"{option} {value}" if value else option
 
 
+def _command_with(option: str, function: str | None) -> str:
+    """The command to name before an option that the running command lacks, with a space; empty if
+    it has the option.
+    """
+    context = _running.get()
+    running = None if context is None else context.invoked_subcommand
+    if running is None:
+        is_of_sketch = function == "ckm.sketch" and option in _OPTIONS_OF_SKETCH
+        return "ckm sketch " if is_of_sketch else ""
+    commands = context.command.commands
+    for command in (running, *_COMMANDS_TO_NAME):
+        if any(option in parameter.opts for parameter in commands[command].params):
+            return "" if command == running else f"ckm {command} "
+    return ""
+
+
 def _value_in_words(name: str, value: Any) -> str:
     """Return the value as it is typed after an option; nothing for a flag or an unnamed value."""
-    if value is ... and name == "columns":
+    if value is ... and name in ("columns", "exclude", "log"):
         return "A,B"
     if value is ... or value is NO_VALUE or value is True or name in _WORDS:
         return ""

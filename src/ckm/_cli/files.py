@@ -16,7 +16,7 @@ from ckm._util.stores import FilePath, RemoteFile
 from ckm.errors import OutputError, ParameterError
 
 # The endings of names that each kind of output may have.
-CENTROIDS = (".csv", ".json")
+CENTROIDS = (".csv", ".json", ".parquet")
 LABELS = (".csv", ".npy", ".parquet")
 SKETCHES = (".ckm",)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 Components = Annotated[
     str,
     typer.Option(
+        "--n-components",
         "--components",
         "-k",
         metavar="K|auto",
@@ -78,7 +79,7 @@ def mixture(
     from ckm._analysis.components import check_covariance_type
     from ckm._cli import files as file
     from ckm._cli import steps
-    from ckm._cli.errors import in_options, usage_errors
+    from ckm._cli.errors import in_options, naming, usage_errors
     from ckm._decoding.diagnosis import Status
     from ckm._display import tables
     from ckm._util.files import write_atomically
@@ -89,7 +90,7 @@ def mixture(
     steps.check_compute(jobs)
     file.check_files([file.Input(sketch)], [file.Output(output, (".json",))])
     s = ckm.load(sketch)
-    with tables.show_status("Fitting", report.quiet):
+    with tables.show_stages("Fitting", report.quiet), naming(sketch):
         found = ckm.fit_mixture(
             s,
             number,

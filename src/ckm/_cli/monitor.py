@@ -116,13 +116,13 @@ def monitor(
     fail_on_change: FailOnChange = False,
     report: o.ReportOptions,
 ) -> None:
-    """Watch the rows of FILES, in the order of their names, for change.
+    """Watch the rows of FILES for change.
 
-    The first rows are what is normal. After that, the latest rows are compared with all before
-    them, in windows of every length, and a change is reported with the file and the row where it
-    began, about. With --state the same command can run every day: files that were read before are
-    left out, and the result is that of one long run. Each file is read once, so give files that
-    are complete.
+    Files are read in the order of their names. The first rows are what is normal. After that, the
+    latest rows are compared with all before them, in windows of every length, and a change is
+    reported with the file and the row where it began, about. With --state the same command can run
+    every day: files that were read before are left out, and the result is that of one long run.
+    Each file is read once, so give files that are complete.
 
     Files count as one stream of independent rows, unless --dependence batches. Shuffle the rows
     of each file if their order means nothing; sorted rows are a change.

@@ -22,6 +22,10 @@ else:
     FileName = Address
 
 
+# The names of an option are those of the argument in Python; shorter ones are accepted, too.
+CLUSTERS = ("--n-clusters", "--clusters", "-k")
+
+
 def _not_empty(value: str) -> str:
     """Refuse an empty text, which is often that of a variable that is not set."""
     if not value:
@@ -111,14 +115,13 @@ Population = Annotated[
         "--population",
     ),
 ]
-Clusters = Annotated[int, _value("K", "Number of clusters to find.", "--clusters", "-k", min=1)]
+Clusters = Annotated[int, _value("K", "Number of clusters to find.", *CLUSTERS, min=1)]
 ClustersToSizeFor = Annotated[
     int | None,
     _value(
         "K",
         "Size the sketch for K clusters; with --like, check that it is large enough.",
-        "--clusters",
-        "-k",
+        *CLUSTERS,
         min=1,
     ),
 ]
@@ -132,7 +135,7 @@ CentroidsFile = Annotated[
     FileName,
     _file(
         "FILE",
-        "Centroids written by `ckm fit` or `ckm decode`: .csv or .json.",
+        "Centroids written by `ckm fit` or `ckm decode`: .csv, .json or .parquet.",
         "--centroids",
         "-c",
     ),
@@ -141,7 +144,7 @@ CentroidsOutput = Annotated[
     FileName | None,
     _file(
         "FILE",
-        "Write the centroids to this file, .csv or .json (default: print them).",
+        "Write the centroids to this file, .csv, .json or .parquet (default: print them).",
         "--output",
         "-o",
     ),
@@ -197,11 +200,18 @@ Columns = Annotated[
         ),
     ),
 ]
+Exclude = Annotated[
+    str | None,
+    _value("A,B,C", "Columns of a table to leave out, such as ids (default: none)."),
+]
 Nan = Annotated[
     str,
     _value(
-        "error|drop",
-        "Rows with missing values: stop with an error, or leave them out and count them.",
+        "error|drop|impute",
+        (
+            "Rows with missing values: stop with an error, leave them out and count them, or fill "
+            "in about the mean of their column."
+        ),
     ),
 ]
 NanLabels = Annotated[
@@ -217,13 +227,20 @@ Seed = Annotated[
     _value(
         "N",
         "Seed of the random numbers; the same seed gives the same result.",
+        "--random-state",
+        "--seed",
         min=0,
         max=2**64 - 1,
     ),
 ]
 Jobs = Annotated[
     int | None,
-    _value("N", "Number of threads (default: one per core); the result does not depend on it."),
+    _value(
+        "N",
+        "Number of threads (default: one per core); the result does not depend on it.",
+        "--n-jobs",
+        "--jobs",
+    ),
 ]
 Device = Annotated[
     str,
@@ -255,6 +272,7 @@ class RowOptions:
     """Which columns and rows of the files are used."""
 
     columns: Columns = None
+    exclude: Exclude = None
     weight_column: Annotated[
         str | None,
         _value(
@@ -299,6 +317,23 @@ class FrequencyOptions:
             "--standardize",
         ),
     ] = False
+    robust: Annotated[
+        bool,
+        _flag(
+            "Standardise by the interquartile range of sampled rows, which outliers do not change.",
+            "--robust",
+        ),
+    ] = False
+    log: Annotated[
+        str | None,
+        _value(
+            "A,B,C",
+            (
+                "Columns to replace by their logarithms, as heavy-tailed amounts should be; "
+                "centroids keep the data's units (default: none)."
+            ),
+        ),
+    ] = None
     sketch_size: Annotated[
         int | None,
         _value(
@@ -321,8 +356,9 @@ class FrequencyOptions:
         _value(
             "NAME",
             (
-                "Distribution of the frequencies: multiscale, structured (for many columns), "
-                "adapted-radius (the paper's), folded-gaussian or gaussian."
+                "Distribution of the frequencies: multiscale, gaussian, folded-gaussian, "
+                "adapted-radius (the paper's), structured (for many columns) or broad (for a "
+                "scale that is a guess)."
             ),
         ),
     ] = DEFAULT_DISTRIBUTION

@@ -133,7 +133,7 @@ def release(
     population: PopulationName = None,
     quiet: o.Quiet = False,
 ) -> None:
-    """Add noise to a sketch, so that it can be shared without revealing who is in it.
+    """Add noise to a sketch, so that it can be shared.
 
     The sketch must come from `ckm sketch --like design.ckm` with a design of `ckm frequencies`.
     Each release of the same rows reveals a little more: `--ledger` keeps account.
@@ -187,11 +187,11 @@ def check_budget(epsilon: float, delta: float, unit: str) -> None:
 
 def read_bounds(path: Any) -> tuple[list[str], list[float], list[float]]:
     """Return names, lower and upper bounds of columns from a JSON file."""
-    from ckm._util.stores import read_text
+    from ckm._util.stores import read_bytes
 
     remedy = 'write an object such as {"age": [0, 110], "cm": [50, 250]}.'
     try:
-        content = json_format.loads(read_text(path), object_pairs_hook=_named_once)
+        content = json_format.loads(read_bytes(path), object_pairs_hook=_named_once)
     except ValueError as error:
         raise typer.BadParameter(
             f"{path} is not JSON ({error}); {remedy}", param_hint="--bounds"

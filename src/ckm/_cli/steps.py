@@ -20,7 +20,7 @@ import typer
 import ckm
 from ckm._cli.centroids import solution_record, write_centroids
 from ckm._cli.earlier import EarlierCentroids, init_file
-from ckm._cli.errors import usage_errors
+from ckm._cli.errors import as_option, in_options, usage_errors
 from ckm._cli.options import (
     ComputeOptions,
     DecodingOptions,
@@ -33,22 +33,27 @@ from ckm._cli.options import (
 from ckm._cli.streams import say
 from ckm._core.laws import find_law
 from ckm._core.sketch import Sketch
-from ckm._decoding.api import require_rows, resolve_decoder
+from ckm._decoding.api import require_rows, resolve_decoder, uses_cells
+from ckm._decoding.effort import expected_seconds, warning_before
 from ckm._decoding.solution import Solution
 from ckm._decoding.starts import require_init
 from ckm._display import tables
 from ckm._kmeans.assign import Centroids, Labelling
 from ckm._kmeans.polish import polish_centroids
+from ckm._messages import Argument
+from ckm._sketching.advice import Advice, sentences
 from ckm._sketching.checkpoint import remove_checkpoint
-from ckm._sketching.options import SketchOptions
+from ckm._sketching.options import ROBUST, SketchOptions
+from ckm._sketching.screening import Screening, with_columns
 from ckm._sources import ColumnRequest, Source, open_source
 from ckm._sources import open_rows as open_source_of_rows
+from ckm._sources.adapters import Imputed
 from ckm._sources.columns import ColumnChoice, listed
 from ckm._sources.engines.base import PartitionReader
 from ckm._sources.paths import import_optional
 from ckm._util.address import Address
 from ckm._util.arrays import LabelArray
-from ckm._util.checks import check_nan_policy
+from ckm._util.checks import check_nan_of_sketch, check_nan_policy
 from ckm._util.device import check_device
 from ckm._util.parallel import thread_count
 from ckm._util.progress import rows_bar
@@ -57,6 +62,7 @@ from ckm.errors import MismatchError
 
 __all__ = [
     "announce_checkpoint",
+    "as_options",
     "check_compute",
     "check_decoding",
     "check_engine",
@@ -67,6 +73,7 @@ __all__ = [
     "decode",
     "deliver",
     "facts_of",
+    "is_standardized",
     "label",
     "merge_files",
     "open_rows",
@@ -74,6 +81,8 @@ __all__ = [
     "remove_checkpoint",
     "report_sketch",
     "require_rereadable",
+    "same_rows",
+    "screening",
     "sketching_arguments",
     "split_names",
 ]
@@ -98,9 +107,22 @@ def check_nan(nan: str) -> str:
         return check_nan_policy(nan)
 
 
+def screening(rows: RowOptions, report: ReportOptions) -> Screening:
+    """Return what happens to a table before a pass: advice is printed, and a clear id is left out
+    unless columns were named.
+    """
+
+    def print_advice(advice: Sequence[Advice]) -> None:
+        for sentence in sentences(advice):
+            say(f"Advice: {in_options(sentence)}", report.quiet)
+
+    is_chosen = rows.columns is not None
+    return Screening(not is_chosen, print_advice, is_chosen)
+
+
 def check_compute(jobs: int | None, device: str = "auto") -> None:
     """Refuse a number of threads or a device that no machine has."""
-    with usage_errors("--jobs"):
+    with usage_errors("--n-jobs"):
         thread_count(jobs)
     with usage_errors("--device"):
         check_device(device)
@@ -114,12 +136,14 @@ def sketching_arguments(
     with usage_errors("--distribution"):
         find_law(frequencies.distribution)
     with usage_errors("--metric"):
-        SketchOptions(standardize=frequencies.standardize, metric=frequencies.metric).check_metric()
+        metric = frequencies.metric
+        SketchOptions(standardize=is_standardized(frequencies), metric=metric).check_metric()
     return {
         "sketch_size": frequencies.sketch_size,
         "scale": _parse_scale(frequencies.scale),
         "distribution": frequencies.distribution,
-        "standardize": frequencies.standardize,
+        "standardize": _standardize(frequencies),
+        "log": split_names(frequencies.log, "--log"),
         "projection": _parse_projection(frequencies.projection),
         "metric": frequencies.metric,
         "cells": _parse_cells(frequencies.cells),
@@ -128,6 +152,16 @@ def sketching_arguments(
         "device": compute.device,
         "progress": not report.quiet,
     }
+
+
+def _standardize(frequencies: FrequencyOptions) -> bool | str:
+    """Return the argument `standardize` that two options stand for."""
+    return ROBUST if frequencies.robust else frequencies.standardize
+
+
+def is_standardized(frequencies: FrequencyOptions) -> bool:
+    """Return whether columns get units of their own."""
+    return bool(_standardize(frequencies))
 
 
 def _parse_projection(text: str) -> int | str | None:
@@ -166,7 +200,7 @@ def _parse_scale(text: str) -> float | str:
     return scale
 
 
-def split_names(names: str | None) -> list[str] | None:
+def split_names(names: str | None, option: str = "--columns") -> list[str] | None:
     """Split comma-separated names; quotes protect a comma inside a name."""
     if names is None:
         return None
@@ -176,24 +210,39 @@ def split_names(names: str | None) -> list[str] | None:
         raise typer.BadParameter(
             f"{names!r} is not a line of CSV ({error}); put a name with a comma or quotes in "
             "double quotes, and quotes in it twice.",
-            param_hint="--columns",
+            param_hint=option,
         ) from None
     if len(lines) != 1:
         raise typer.BadParameter(
-            f"{names!r} is not one line of names, as in A,B,C.", param_hint="--columns"
+            f"{names!r} is not one line of names, as in A,B,C.", param_hint=option
         )
     return lines[0]
 
 
 def check_rows(rows: RowOptions) -> ColumnRequest:
     """Return the columns that are asked for, from valid options."""
-    check_nan(rows.nan)
-    return ColumnRequest(split_names(rows.columns), rows.weight_column)
+    with usage_errors("--nan"):
+        check_nan_of_sketch(rows.nan)
+    exclude = split_names(rows.exclude, "--exclude")
+    return ColumnRequest(split_names(rows.columns), rows.weight_column, exclude=exclude)
 
 
 def open_rows(inputs: Sequence[FilePath], rows: RowOptions) -> Source:
     """Open the rows of files or of standard input."""
     return open_source_of_rows(list(inputs), check_rows(rows), nan=rows.nan)
+
+
+def same_rows(source: Source, sketch: Sketch, nan: str) -> Source:
+    """Return the rows as they were sketched: without a column that was left out, and with missing
+    values filled in.
+    """
+    source = with_columns(source, sketch.columns)
+    return Imputed(source, sketch.frequencies.row_origin) if nan == "impute" else source
+
+
+def as_options(arguments: dict[str, Any]) -> str:
+    """Return arguments of `ckm.sketch` as they are typed on the command line."""
+    return " ".join(as_option(Argument(name, value)) for name, value in arguments.items())
 
 
 def require_rereadable(source: Source, option: str) -> None:
@@ -245,6 +294,7 @@ def data_arguments(
         return {
             "data": list(inputs),
             "columns": request.columns,
+            "exclude": request.exclude,
             "weight_column": request.weight,
             "user_column": users.user_column,
             "max_rows_per_user": users.max_rows_per_user,
@@ -336,7 +386,14 @@ def decode(
     report: ReportOptions,
 ) -> Solution:
     """Find centroids from a sketch, with a warning for each problem found with them."""
-    with tables.show_status("Decoding", report.quiet):
+    expected = None
+    if uses_cells(decoding.decoder):
+        threads = thread_count(compute.jobs)
+        warning = warning_before(sketch, clusters, threads)
+        expected = expected_seconds(sketch, clusters) or None
+        if warning is not None:
+            say(in_options(warning), report.quiet)
+    with tables.show_stages("Decoding", report.quiet, expected):
         return ckm.decode(
             sketch,
             clusters,
@@ -371,7 +428,12 @@ def polish_and_score(
     """Return the solution after `passes` of k-means over the data, and its SSE. The weights of a
     polished solution are the shares of rows.
     """
-    centroids = Centroids(solution.centroids, solution.units, metric=solution.metric)
+    centroids = Centroids(
+        solution.centroids,
+        solution.units,
+        metric=solution.metric,
+        preparation=solution.preparation,
+    )
     if not passes:
         return solution, {"sse": float(label(centroids, source, compute.jobs, report).sse.sum())}
     polished = polish_centroids(

@@ -13,7 +13,7 @@ Last = Annotated[
 
 
 def subtract(*, sketches: o.SketchFiles, output: o.SketchOutput, report: o.ReportOptions) -> None:
-    """Remove the rows of all sketches but the first from the first.
+    """Remove the rows of sketches from the first of them.
 
     The sums are exactly those from before the rows were added. The smallest and largest values of
     columns are kept, so that they may lie outside those of the rows that are left, and sampled rows
@@ -44,12 +44,12 @@ def subtract(*, sketches: o.SketchFiles, output: o.SketchOutput, report: o.Repor
 def window(
     *, sketches: o.SketchFiles, last: Last, output: o.SketchOutput, report: o.ReportOptions
 ) -> None:
-    """Merge the last N sketches: a window that moves on as files are added.
+    """Merge the last N of some sketches.
 
-    SKETCHES are in the order of time; the files of a quoted pattern are in the order of their
-    names, as in days/2026-11-18.ckm. Where there are fewer than N, all are merged. The window is
-    made from its sketches each time, so that a command that is repeated counts no day twice, and
-    its result is bit-identical to the sketch of these rows.
+    The window moves on as files are added. SKETCHES are in the order of time; the files of a quoted
+    pattern are in the order of their names, as in days/2026-11-18.ckm. Where there are fewer than
+    N, all are merged. The window is made from its sketches each time, so that a command that is
+    repeated counts no day twice, and its result is bit-identical to the sketch of these rows.
     """
     from ckm._cli import files as file
     from ckm._cli import steps

@@ -18,6 +18,7 @@ from ckm._core import hadamard
 from ckm._core.bounds import Bounds
 from ckm._core.defaults import DEFAULT_DISTRIBUTION
 from ckm._core.laws import draw_structure, find_law, multiscale
+from ckm._core.preparation import Preparation
 from ckm._core.projection import Projection
 from ckm._messages import Argument
 from ckm._util.arrays import Float32Array, FloatArray, Frozen, SignArray, read_only
@@ -79,6 +80,9 @@ class Frequencies(Frozen):
     bounds : Bounds, optional
         Public bounds of the columns, to which rows are clipped: then nothing here comes from rows,
         and sketches can be released privately.
+    preparation : Preparation, optional
+        What is done to columns before anything else, such as logarithms: all else here is about
+        prepared rows.
 
     See Also
     --------
@@ -107,6 +111,7 @@ class Frequencies(Frozen):
     projection: Projection | None = None
     metric: str = EUCLIDEAN
     bounds: Bounds | None = None
+    preparation: Preparation | None = None
 
     def __post_init__(self) -> None:
         self._set(
@@ -257,6 +262,13 @@ class Frequencies(Frozen):
         """The unit of each column of the data, if columns were standardised (n_features,)."""
         return self.units if self.projection is None else self.projection.units
 
+    @property
+    def row_origin(self) -> FloatArray:
+        """The origin in the columns of the data, before rows are projected (n_features,)."""
+        if self.projection is None:
+            return self.origin
+        return self.projection.absolute(np.zeros(self.projection.n))
+
     @cached_property
     def step(self) -> FloatArray:
         """One standard deviation of a cluster along each column, in the data's units (n,)."""
@@ -375,6 +387,8 @@ class Frequencies(Frozen):
         if self.bounds is not None:
             digest.update(self.bounds.lower.astype("<f8").tobytes())
             digest.update(self.bounds.upper.astype("<f8").tobytes())
+        if self.preparation is not None:
+            digest.update(self.preparation.fingerprint.encode())
         return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:

@@ -15,17 +15,19 @@ from ckm._core.frequencies import Frequencies
 from ckm._core.moments import SecondMoment
 from ckm._core.pool import Pool
 from ckm._core.release import Release
+from ckm._core.summarising import summarise_sketch
 from ckm._core.tally import UNIT, Tally
 from ckm._messages import Argument, Expression
 from ckm._util.arrays import ComplexArray, FloatArray, Frozen, read_only
 from ckm._util.checks import EUCLIDEAN
 from ckm._util.random import RandomState
+from ckm._util.summary import Shown, Summary
 from ckm._util.warn import warn_user
 from ckm.errors import CellsWarning, DataError, MismatchError, ParameterError
 
 
-@dataclass(frozen=True, eq=False)
-class Sketch(Frozen):
+@dataclass(frozen=True, eq=False, repr=False)
+class Sketch(Frozen, Shown):
     """A summary of a data set, of a size that does not depend on the number of rows.
 
     A sketch holds the characteristic function of the data at m frequencies, the number of rows,
@@ -325,6 +327,16 @@ class Sketch(Frozen):
         from ckm._display.plots_marginals import plot_marginals
 
         return plot_marginals(self, columns, data, path, random_state)
+
+    def summary(self) -> Summary:
+        """Tell what is printed of it: what it holds, and a row for each column.
+
+        Returns
+        -------
+        Summary
+            A title, a table and some sentences.
+        """
+        return summarise_sketch(self)
 
     def __add__(self, other: "Sketch") -> "Sketch":
         if not isinstance(other, Sketch):

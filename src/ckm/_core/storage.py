@@ -17,6 +17,7 @@ from ckm._core.container import (
 )
 from ckm._core.frequencies import Frequencies
 from ckm._core.pool import Pool
+from ckm._core.preparation import Preparation
 from ckm._core.projection import Projection
 from ckm._core.release_parts import design_tensors, released_from_parts, released_to_parts
 from ckm._core.sketch import Sketch
@@ -123,6 +124,8 @@ def _version_of(sketch: Sketch) -> int:
     if f.bounds is not None:
         return 5
     if f.projection is not None or f.metric != EUCLIDEAN or _own_squares(sketch.tally) is not None:
+        return 4
+    if f.preparation is not None:
         return 4
     return 2 if sketch.cells is None else 3
 
@@ -231,6 +234,11 @@ def _metadata(sketch: Sketch, version: int) -> Metadata:
         metadata["cells"] = None
         if f.metric != EUCLIDEAN:
             metadata["metric"] = f.metric
+        if f.preparation is not None:
+            metadata["preparation"] = {
+                "log": list(f.preparation.logged),
+                "robust": f.preparation.is_robust,
+            }
         if _own_squares(t) is not None:
             metadata["squared_weight"] = t.squared_weight
     if version > 4:
@@ -268,10 +276,11 @@ def _frequencies(metadata: Metadata, tensors: Tensors) -> Frequencies:
         projection=_projection(metadata, tensors),
         metric=metadata.get("metric", EUCLIDEAN) if metadata["version"] > 3 else EUCLIDEAN,
         bounds=_bounds(metadata, tensors),
+        preparation=_preparation(metadata),
     )
-    if metadata["version"] > 4:
+    if f.bounds is not None:
         return f
-    is_plain = f.projection is None and f.metric == EUCLIDEAN
+    is_plain = f.projection is None and f.metric == EUCLIDEAN and f.preparation is None
     if metadata["version"] > 3 and is_plain and "squared_weight" not in metadata:
         raise ValueError("sketches of unweighted rows as they are have an earlier version")
     return f
@@ -287,6 +296,19 @@ def _projection(metadata: Metadata, tensors: Tensors) -> Projection | None:
         tensors.get("projection.units"),
         None if kept is None else float(kept),
     )
+
+
+def _preparation(metadata: Metadata) -> Preparation | None:
+    if metadata["version"] < 4 or "preparation" not in metadata:
+        return None
+    record = metadata["preparation"]
+    if not isinstance(record["robust"], bool):
+        raise ValueError(f"{record['robust']!r} does not say whether units are robust")
+    logged = tuple(check_whole_number(j, "log", 0) for j in record["log"])
+    found = Preparation(logged, record["robust"])
+    if not found:
+        raise ValueError("a preparation does something")
+    return found
 
 
 def _tally(metadata: Metadata, tensors: Tensors) -> Tally:

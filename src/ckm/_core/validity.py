@@ -39,6 +39,11 @@ def check_frequencies(f: Frequencies) -> None:
     if (f.distribution == "structured") != (f.signs is not None):
         raise ValueError(f"{f.distribution} frequencies and their signs do not go together")
     f.require_possible_lengths()
+    if f.preparation is not None:
+        if any(j >= f.n_features for j in f.preparation.logged):
+            raise ValueError(f"there is no column {f.preparation.logged[-1]} to prepare")
+        if f.preparation.is_robust and f.column_units is None:
+            raise ValueError("robust units are units")
 
 
 def check_tally(t: Tally, f: Frequencies) -> None:

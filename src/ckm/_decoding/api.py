@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ckm._core.laws import require_enough_frequencies
+from ckm._core.preparation import unprepared
 from ckm._core.release import Release
 from ckm._core.sketch import Sketch
 from ckm._decoding.candidate import Candidate
 from ckm._decoding.clompr import by_clompr
+from ckm._decoding.coordinates import Coordinates, exact_units
 from ckm._decoding.density import by_density
 from ckm._decoding.diagnosis import Finding, Status, diagnose, diagnose_projection
 from ckm._decoding.lifting import lift_centroids
@@ -163,7 +165,7 @@ def decode(
         replicates=replicates,
         match=None if match is None else given_centroids(match, n, sketch.columns, "match"),
         random_state=random_state,
-        rows=SampledRows.of(sketch, rows),
+        rows=SampledRows.of(sketch, rows, Coordinates.exact(sketch)),
         n_jobs=n_jobs,
         device=device,
     )
@@ -275,7 +277,7 @@ class Run:
         self, sketch: Sketch, device: Any, settings: Settings
     ) -> tuple[Problem, list[Candidate]]:
         """All replicates on this device, or on the CPU if the device has too little memory."""
-        problem = Problem.of(sketch, device, settings)
+        problem = Problem.of(sketch, device, settings, Coordinates.exact(sketch))
         if device is None:
             return problem, self._search(sketch, problem, self.threads)
         try:
@@ -318,9 +320,10 @@ def make_solution(
     # is that of the few cells of wide rows, which are not round: the sketch certifies them or not.
     is_wide = sketch.frequencies.projection is not None
     cost = None if decoder == "clompr" or (is_wide and found.is_counted) else found.cost
-    centroids = sketch.frequencies.absolute(found.C)
-    centroids = lift_centroids(sketch, np.clip(centroids, sketch.lower, sketch.upper))
-    units = sketch.frequencies.column_units
+    coordinates = problem.coordinates or Coordinates.of_design(sketch)
+    centroids = np.clip(coordinates.absolute(found.C), sketch.lower, sketch.upper)
+    centroids = unprepared(lift_centroids(sketch, centroids), sketch.frequencies.preparation)
+    units = exact_units(sketch)
     if earlier is None:
         order = heaviest_first(centroids, found.weights)
     else:
@@ -333,14 +336,22 @@ def make_solution(
         noise_floor=problem.noise,
         findings=(
             *diagnose_projection(sketch),
-            *diagnose(problem, found, cost, pool=pool),
+            *diagnose(problem, found, cost, pool=pool, columns=_column_names(sketch)),
         ),
         columns=sketch.columns,
         decoder=decoder,
         units=units,
         metric=sketch.frequencies.metric,
-        distribution=None if found.measure is None else RowMeasure.of(sketch, found.measure),
+        distribution=(
+            None if found.measure is None else RowMeasure.of(sketch, found.measure, coordinates)
+        ),
+        preparation=sketch.frequencies.preparation,
     )
+
+
+def _column_names(sketch: Sketch) -> tuple[str, ...] | None:
+    """The names of what is decoded: columns, not the axes that rows are projected to."""
+    return sketch.columns if sketch.frequencies.projection is None else None
 
 
 def _pool_size(rows: SampledRows | None) -> int:

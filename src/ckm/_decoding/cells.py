@@ -1,15 +1,21 @@
 """The measure that cells describe: one Gaussian per cell, with the cell's share, mean and variance.
 
+A cell knows its variance over all columns together. How much of it belongs to which column follows
+from the sketch, which knows the variance of each column over all rows, and so what is left of it
+within cells: a column never gets more than that.
+
 The sketch decides whether to trust it. Rows that resemble the sample that the anchors were chosen
 on lie in small cells, whose Gaussians explain the sketch nearly as well as the rows do. If the data
 has changed since, cells are wide, and their sketch is not the data's.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from ckm._core.sketch import Sketch
+from ckm._decoding.coordinates import Coordinates
 from ckm._decoding.objective import Objective
 from ckm._decoding.sample import SampledRows
 from ckm._kmeans.index import CentroidIndex
@@ -19,6 +25,11 @@ from ckm._util.arrays import FloatArray, LabelArray
 # Share of the rows in cells that may be wide without the rows having moved. On sets with heavy
 # tails the others were 0.8 to 1.2 times as wide as in the sample, those of moved rows 1.7 and more.
 TAIL_SHARE = 0.02
+# Bits of the variance of a column to which its part within cells is known.
+CAP_BITS = 30
+# Steps in which the caps of axes are found: each moves them to where variances agree, if no others
+# move.
+_CAP_STEPS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +45,15 @@ class CellMeasure:
     variances : float64 array (c,)
         Their variances along every axis.
     anchors : float64 array (c, n)
-        The anchors of the cells.
+        The anchors of the cells, in steps of the design.
     rows : float64 array (c,)
         The number of rows of each, or their weight.
     expected_variance : float
         The mean variance along an axis within cells, in the sample that the anchors were chosen on.
-    step : float64 array (n,)
-        One unit of these coordinates, in the data's.
+    coordinates : Coordinates
+        What these coordinates are in the data's.
+    caps : float64 array (n,)
+        The largest variance of a cell along each axis; infinite for axes that take what is left.
     """
 
     shares: FloatArray
@@ -49,11 +62,15 @@ class CellMeasure:
     anchors: FloatArray
     rows: FloatArray
     expected_variance: float
-    step: FloatArray
+    coordinates: Coordinates
+    caps: FloatArray
 
     @classmethod
-    def of(cls, sketch: Sketch) -> "CellMeasure | None":
-        """The measure of a sketch's cells, if it has some with rows."""
+    def of(cls, sketch: Sketch, coordinates: Coordinates | None = None) -> "CellMeasure | None":
+        """The measure of a sketch's cells, if it has some with rows; in the units of its design or
+        in other coordinates.
+        """
+        coordinates = coordinates or Coordinates.of_design(sketch)
         cells = sketch.cells
         if cells is None or not (cells.mass > 0).any():
             return None
@@ -62,15 +79,35 @@ class CellMeasure:
         # The variance of all columns together, in units of sigma^2, shared among the axes.
         per_axis = 1 / (frequencies.n * frequencies.scale)
         anchors = cells.anchors.values[np.asarray(cells.mass > 0, bool)]
+        shares = mass / mass.sum()
+        means = means / frequencies.step
+        variances = variances * per_axis
+        total = sketch.central_moment.scaled(frequencies.step).diagonal
+        between = shares @ (means - shares @ means) ** 2
+        # On a grid, because the last bits of moments depend on the order of rows.
+        within = np.maximum(total - between, 0.0)
+        grid = 2.0 ** np.round(np.log2(np.maximum(total, np.finfo(float).tiny)) - CAP_BITS)
+        caps = find_caps(shares, variances, np.rint(within / grid) * grid)
+        # Cells have their variances in the units of the design.
+        squared = coordinates.stretch**2
+        stretched = (share_variances(variances, caps) * squared).mean(axis=1)
+        before = float(shares @ variances)
+        widening = float(shares @ stretched) / before if before > 0 else 1.0
         return cls(
-            mass / mass.sum(),
-            means / frequencies.step,
-            variances * per_axis,
+            shares,
+            means * coordinates.stretch,
+            stretched,
             anchors / frequencies.step,
             mass,
-            cells.anchors.spread * per_axis,
-            frequencies.step,
+            cells.anchors.spread * per_axis * widening,
+            coordinates,
+            caps * squared,
         )
+
+    @cached_property
+    def axis_variances(self) -> FloatArray:
+        """The variance of each cell along each axis (c, n)."""
+        return share_variances(self.variances, self.caps)
 
     @property
     def variance_within(self) -> float:
@@ -101,20 +138,21 @@ class CellMeasure:
         """|z - A p|^2 of this measure p, together with other rows if given."""
         means = self.means
         shares = self.shares
-        variances = self.variances
+        widths = self.axis_variances
         if others is not None:
             means = np.vstack([means, others.values])
             shares = np.concatenate([shares, others.weights])
-            variances = np.concatenate([variances, np.zeros(len(others.values))])
-        widths = np.repeat(variances[:, None], means.shape[1], axis=1)
+            widths = np.vstack([widths, np.zeros(others.values.shape)])
         return objective.gaussian_cost(means, shares, widths)[0]
 
     def without(self, rows: SampledRows) -> "CellMeasure":
         """The measure of the other rows, once these are known. Shares sum to what is left."""
         # Cells hold rows in float32. For outliers the rounding is larger than a cell is wide.
-        values = (rows.values * self.step).astype(np.float32) / self.step
+        step = self.coordinates.step
+        values = (rows.values * step).astype(np.float32) / step
         owners = np.empty(len(values), np.int32)
-        find_nearest(np.ascontiguousarray(values), CentroidIndex(self.anchors), owners)
+        in_design = np.ascontiguousarray(values / self.coordinates.stretch)
+        find_nearest(in_design, CentroidIndex(self.anchors), owners)
         shares = self.shares - _sums(owners, rows.weights, len(self.shares))
         first = self.shares[:, None] * self.means
         np.subtract.at(first, owners, rows.weights[:, None] * values)
@@ -141,9 +179,10 @@ class CellMeasure:
         """
         pairs = np.ceil(count * self.shares / self.shares.sum() / 2).astype(int)
         owners = np.repeat(np.arange(len(pairs), dtype=np.int32), 2 * pairs)
-        n = self.means.shape[1]
-        directions = rng.standard_normal(self.means.shape)
-        directions *= np.sqrt(n * self.variances / (directions**2).sum(axis=1))[:, None]
+        directions = np.sqrt(self.axis_variances) * rng.standard_normal(self.means.shape)
+        total = self.axis_variances.sum(axis=1)
+        lengths = (directions**2).sum(axis=1)
+        directions *= np.sqrt(total / np.where(lengths > 0, lengths, 1.0))[:, None]
         along = np.repeat(rng.standard_normal(len(owners) // 2), 2)
         along[1::2] *= -1
         # The points of a cell have its variance.
@@ -165,10 +204,48 @@ class CellMeasure:
         starts = np.concatenate([[0], np.cumsum(numbers)[:-1]]).astype(int)
         centre = np.add.reduceat(deviations, starts, axis=0) / numbers[:, None]
         # Taking the mean away takes one of so many parts of the variance with it.
-        factors = np.sqrt(self.variances * numbers / np.maximum(numbers - 1, 1))
-        deviations *= factors[owners, None]
-        deviations += (self.means - factors[:, None] * centre)[owners]
+        factors = np.sqrt(self.axis_variances * (numbers / np.maximum(numbers - 1, 1))[:, None])
+        deviations *= factors[owners]
+        deviations += (self.means - factors * centre)[owners]
         return deviations, (self.shares / numbers)[owners]
+
+
+def share_variances(variances: FloatArray, caps: FloatArray) -> FloatArray:
+    """Share the variance of each cell (c,), the mean over n axes, among the axes (c, n): evenly,
+    but none gets more than its cap, and others then have the rest. One cap is infinite.
+
+    >>> share_variances(np.array([1.0, 5.0]), np.array([0.5, np.inf, np.inf]))
+    array([[0.5 , 1.25, 1.25],
+           [0.5 , 7.25, 7.25]])
+    """
+    n = len(caps)
+    order = np.argsort(caps)
+    ordered = caps[order]
+    # With the first k axes at their caps, each of the others has this level.
+    capped = np.concatenate([[0.0], np.cumsum(ordered[:-1])])
+    levels = np.maximum(n * variances[:, None] - capped, 0.0) / np.arange(n, 0, -1)
+    # So many axes are at their caps as have a cap below the level.
+    k = (levels >= ordered).sum(axis=1)
+    level = levels[np.arange(len(levels)), np.minimum(k, n - 1)]
+    return np.asarray(np.minimum(level[:, None], caps))
+
+
+def find_caps(shares: FloatArray, variances: FloatArray, within: FloatArray) -> FloatArray:
+    """Caps (n,) with which the cells together have at most the variance `within` (n,) along each
+    axis that they would exceed it in.
+    """
+    mean = float(shares @ variances) / float(shares.sum())
+    widest = within >= within.max()
+    caps = np.where(widest | (within >= mean), np.inf, within)
+    for _ in range(_CAP_STEPS):
+        is_capped = np.isfinite(caps)
+        together = shares @ share_variances(variances, caps) / shares.sum()
+        ratio = within / np.where(together > 0, together, 1.0)
+        # Axes that the others push above their variance are capped too.
+        is_exceeded = ~is_capped & ~widest & (ratio < 1)
+        caps = np.where(is_capped, np.where(is_capped, caps, 0.0) * ratio, caps)
+        caps[is_exceeded] = within[is_exceeded]
+    return caps
 
 
 def _sums(owners: LabelArray, values: FloatArray, count: int) -> FloatArray:

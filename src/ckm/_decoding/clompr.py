@@ -10,6 +10,7 @@ from ckm._decoding.problem import Problem
 from ckm._decoding.sample import SampledRows
 from ckm._decoding.starts import Init, Start, make_start
 from ckm._util.arrays import ComplexArray, FloatArray
+from ckm._util.stages import enter_stage
 
 
 def by_clompr(
@@ -53,7 +54,8 @@ def clompr(
     objective = problem.objective
     r = problem.z
     C = np.empty((0, problem.n))
-    for _ in range(2 * K):
+    for step in range(2 * K):
+        enter_stage(f"step {step + 1} of {2 * K}")
         c = maximise_correlation(problem, r, start(rng, C))  # step 1: find a new centroid
         C = np.vstack([C, c])  # step 2: expand the support
         if len(C) > K:  # step 3: hard thresholding

@@ -23,11 +23,13 @@ from ckm._decoding.recovered import Branch, Recovered
 from ckm._decoding.recovery import joined, recover
 from ckm._decoding.sample import SampledRows
 from ckm._decoding.starts import Init, require_init
+from ckm._decoding.unresolved import settle_unresolved
 from ckm._kmeans.assign import Centroids
 from ckm._kmeans.lloyd import lloyd
 from ckm._kmeans.points import points_on
 from ckm._sources.arrays import ArraySource
 from ckm._util.arrays import FloatArray
+from ckm._util.stages import enter_stage
 
 
 def by_density(
@@ -59,6 +61,7 @@ def place_centroids(
     """K centroids on a measure that was recovered for K clusters or more. Those that k-means finds
     from `start` (K, n) are taken, unless a search finds better ones.
     """
+    enter_stage("placing centroids")
     if recovered.branch is not Branch.ROWS and K == 1:
         found = (problem.mean[None], np.ones(1), 0.0)
         return judge_placed(problem, recovered, found, rng)
@@ -72,6 +75,9 @@ def place_centroids(
         found = place_on_atoms(problem, recovered.few, recovered.many, K, rng)
     if start is not None:
         found = place_from_start(problem, recovered.many, start, found, rng)
+    if recovered.branch in (Branch.SEPARATE, Branch.ENSEMBLE):
+        known = _weights_of_known(found[0], recovered.outliers) > 0.5 * found[1]
+        found = (settle_unresolved(problem, found[0], known), *found[1:])
     if recovered.cells is not None:
         found = _refine_on_cells(problem, recovered, recovered.cells, found, rng)
     return judge_placed(problem, recovered, found, rng)
@@ -81,6 +87,7 @@ def judge_placed(
     problem: Problem, recovered: Recovered, found: Placement, rng: np.random.Generator
 ) -> Candidate:
     """Centroids that were placed on a measure, with what is known of them and against them."""
+    enter_stage("judging centroids")
     C, alpha, mean_square = found
     if recovered.branch is Branch.ROWS:
         judged = Candidate(C, alpha, recovered.cost, mean_square, known_weights=alpha)
@@ -213,7 +220,8 @@ def _average_draws(
     Centroids that are the means of a few hundred points are off by chance, and fit these points
     better than others. Each draw moves them to the means of all draws so far.
     """
-    wanted = problem.settings.drawn_points_per_cluster * len(C)
+    settings = problem.settings
+    wanted = max(settings.drawn_points, settings.drawn_points_per_cluster * len(C))
     sums = np.zeros(C.shape)
     mass = np.zeros(len(C))
     for _ in range(wanted // count - 1):

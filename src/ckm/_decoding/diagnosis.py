@@ -87,13 +87,12 @@ class _Remedies(NamedTuple):
                 Argument("epsilon"),
                 " or within narrower bounds, or ask for fewer clusters.",
             )
-        anchors: tuple[str | Argument, ...] = (Argument("cells", "auto"),)
-        if self.problem.cells is not None:
-            anchors = ("anchors of its own (without ", Argument("like", ...), ")")
+        cells = self.problem.cells
+        anchors = Argument("cells", "auto" if cells is None else 2 * len(cells.shares))
         pool = "a larger pool of rows (" if self.pool_size else "a pool of rows ("
         more = Argument("sketch_size", 2 * self.problem.m)
         return (
-            *("Sketch with ", *anchors, f", {pool}", self.pool, ") or more frequencies ("),
+            *("Sketch with ", anchors, f", {pool}", self.pool, ") or more frequencies ("),
             *(more, "), or refine the centroids on the data (", _POLISH, ")."),
         )
 
@@ -114,13 +113,18 @@ class Finding(NamedTuple):
 
 
 def diagnose(
-    problem: Problem, found: Candidate, cost: float | None, pool: int = 0
+    problem: Problem,
+    found: Candidate,
+    cost: float | None,
+    pool: int = 0,
+    columns: tuple[str, ...] | None = None,
 ) -> tuple[Finding, ...]:
     """What is wrong with the centroids that a decoder found.
 
     `cost` is that of the measure they were placed on; None if it is expected to be large, as for
     Diracs that stand for wide clusters. If all the weight is that of known rows, no search was
-    needed and none is doubted. `pool` is the number of sampled rows that the decoder had.
+    needed and none is doubted. `pool` is the number of sampled rows that the decoder had, `columns`
+    the names of the problem's coordinates, if they have names.
     """
     remedies = _Remedies(problem, pool)
     C = found.C
@@ -136,7 +140,7 @@ def diagnose(
         _find_low_frequencies(problem, found) if was_searched else None,
         _find_unexplained(problem, cost, remedies) if was_searched else None,
         _find_missing_variance(problem, found, remedies) if was_searched else None,
-        _find_far_out(problem, remedies) if known_weights is None else None,
+        _find_far_out(problem, remedies, columns) if known_weights is None else None,
         _find_noise(problem, found, remedies) if problem.is_noised else None,
         _find_uncertain(problem, found, remedies),
         _find_equal(problem, C) if found.is_counted else _find_merged(problem, C, weights),
@@ -232,9 +236,9 @@ def _find_merged(problem: Problem, C: FloatArray, weights: FloatArray) -> Findin
         return None
     sentence = Message(
         f"{count} of {len(weights)} centroids are so close to another that the sketch cannot "
-        f"separate them: there seem to be fewer clusters, or frequencies are too low for them. "
-        f"Ask for fewer, or sketch with ",
-        Argument("scale", "auto"),
+        f"separate them: there seem to be fewer clusters; ask for fewer. If there are as many, "
+        f"frequencies are too low for them: sketch with a smaller ",
+        Argument("scale", ...),
         ".",
     )
     return Finding(Status.MERGED, sentence)
@@ -259,8 +263,8 @@ def _rounding(problem: Problem) -> float:
     """A squared distance, or a sum over columns of variances, that may be rounding."""
     total = float(problem.covariance.diagonal.sum())
     # Outliers, which the pilot sample hardly contains, are not what rounding depends on.
-    if problem.pilot_variance is not None:
-        total = min(total, problem.n * problem.pilot_variance)
+    if problem.pilot_variances is not None:
+        total = min(total, float(problem.pilot_variances.sum()))
     return problem.settings.rounding_share * total
 
 
@@ -357,9 +361,9 @@ def _variance_ratio(problem: Problem) -> float:
     one where it is not known.
     """
     # Outliers change the variance too; they have a finding of their own.
-    if problem.pilot_variance is None or not problem.has_trusted_moments:
+    if problem.pilot_variances is None or not problem.has_trusted_moments:
         return 1.0
-    return float(problem.covariance.diagonal.mean()) / problem.pilot_variance
+    return float(problem.covariance.diagonal.mean() / problem.pilot_variances.mean())
 
 
 def _is_within(ratio: float, most: float) -> bool:
@@ -401,15 +405,19 @@ def _find_noise(problem: Problem, found: Candidate, remedies: _Remedies) -> Find
     return Finding(Status.UNCERTAIN, sentence)
 
 
-def _find_far_out(problem: Problem, remedies: _Remedies) -> Finding | None:
+def _find_far_out(
+    problem: Problem, remedies: _Remedies, columns: tuple[str, ...] | None
+) -> Finding | None:
     # The bounds of a private release are not values of rows.
     if problem.has_trusted_moments or problem.is_noised:
         return None
     variances = problem.covariance.diagonal
     reach = np.maximum(problem.mean - problem.lower, problem.upper - problem.mean)
     ratios = np.divide(reach, np.sqrt(variances), out=np.zeros(problem.n), where=variances > 0)
+    farthest = int(np.argmax(ratios))
+    name = f"{farthest} (counted from 0)" if columns is None else repr(columns[farthest])
     sentence = Message(
-        f"Column {np.argmax(ratios)} (counted from 0) reaches {ratios.max():.3g} standard "
+        f"Column {name} reaches {ratios.max():.3g} standard "
         f"deviations from its mean: a few outliers there may decide the SSE, and are below the "
         f"sketch's detection limit. Sketch with a larger pool of rows (",
         remedies.pool,

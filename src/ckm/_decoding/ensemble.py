@@ -24,6 +24,7 @@ from ckm._decoding.problem import Problem
 from ckm._decoding.sample import SampledRows
 from ckm._decoding.search import Prior, descend_further, initialise_mixture, replace_missing
 from ckm._util.arrays import FloatArray
+from ckm._util.stages import enter_stage
 
 _log = logging.getLogger(__name__)
 
@@ -89,6 +90,7 @@ def recover_measure(
     count = int(np.clip(settings.max_ensemble_work / work, *bounds))
     if problem.device is None and work < settings.min_threaded_work:
         threads = 1
+    enter_stage(f"matching {count} mixtures")
     _log.info("matching %d mixtures of %d atoms to the sketch, threads: %d", count, Q, threads)
     members = _map_in_threads(partial(member, problem, Q, prior), rng.spawn(count), threads)
     members = _leave_out_poor(problem, members)

@@ -105,11 +105,16 @@ class Omega(ABC):
         return self.finish(sums, len(G))
 
 
-def omega_of(frequencies: Frequencies, settings: Settings = DEFAULT) -> Omega:
-    """The frequencies of a sketch, times sigma, as the faster of the two operators."""
+def omega_of(
+    frequencies: Frequencies, settings: Settings = DEFAULT, step: FloatArray | None = None
+) -> Omega:
+    """The frequencies of a sketch, times one step of the decoder's coordinates along each column
+    (n,), by default that of the design, as the faster of the two operators.
+    """
+    step = frequencies.step if step is None else step
     if frequencies.signs is None or frequencies.n < settings.min_transform_columns:
-        return Matrix.of(frequencies.omega * frequencies.step, settings)
-    return Structure.of(frequencies, settings)
+        return Matrix.of(frequencies.omega * step, settings)
+    return Structure.of(frequencies, settings, step)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,10 +185,15 @@ class Structure(Omega):
     settings: Settings = DEFAULT
 
     @classmethod
-    def of(cls, frequencies: Frequencies, settings: Settings = DEFAULT) -> "Structure":
-        """The frequencies of a sketch, times sigma."""
+    def of(
+        cls,
+        frequencies: Frequencies,
+        settings: Settings = DEFAULT,
+        step: FloatArray | None = None,
+    ) -> "Structure":
+        """The frequencies of a sketch, times a step along each column (n,)."""
         factors = frequencies.factors.astype(np.float64)
-        factors[0, : frequencies.n] *= frequencies.step
+        factors[0, : frequencies.n] *= frequencies.step if step is None else step
         return cls(factors, frequencies.turns.astype(np.float64), frequencies.n, settings)
 
     @property

@@ -14,6 +14,7 @@ from ckm._core.laws import COARSE_RATIO, determines_centroids
 from ckm._core.moments import SecondMoment
 from ckm._core.sketch import Sketch
 from ckm._decoding.cells import CellMeasure
+from ckm._decoding.coordinates import Coordinates
 from ckm._decoding.moments import detectable_columns, min_rows_of_variance, round_moments
 from ckm._decoding.objective import Objective, atoms, blur
 from ckm._decoding.objective_cpu import CpuObjective
@@ -43,16 +44,18 @@ class Problem:
     trusted : bool array (n,)
         The columns whose moments a mixture should match. The moments of the others may be due to
         outliers below the sketch's detection limit.
-    pilot_variance : float or None
-        The variance along an axis in the pilot sample, which hardly contains such outliers.
+    pilot_variances : float64 array (n,) or None
+        The variance along each axis in the pilot sample, which hardly contains such outliers.
     device : torch.device or None
         The GPU that evaluates mixtures; None for the CPU.
     settings : Settings
         The decoder's tuned constants.
     cells : CellMeasure or None
         What the sketch's cells say, if it has some.
-    is_noised : bool
-        Whether the sketch is a private release, whose noise `size` accounts for.
+    noise_variance : float
+        For a private release, E |noise|^2 of the noise that was added to each number of z.
+    coordinates : Coordinates or None
+        What these coordinates are in the data's; None for a problem that is of no sketch.
     """
 
     omega: Omega
@@ -63,11 +66,12 @@ class Problem:
     covariance: SecondMoment
     size: float
     trusted: BoolArray
-    pilot_variance: float | None = None
+    pilot_variances: FloatArray | None = None
     device: Any = None
     settings: Settings = DEFAULT
     cells: CellMeasure | None = None
-    is_noised: bool = False
+    noise_variance: float = 0.0
+    coordinates: Coordinates | None = None
 
     @classmethod
     def of(
@@ -75,16 +79,18 @@ class Problem:
         sketch: Sketch,
         device: Any = None,
         settings: Settings = DEFAULT,
+        coordinates: Coordinates | None = None,
     ) -> "Problem":
-        """The problem that a sketch poses."""
+        """The problem that a sketch poses, in the units of its design or in other coordinates."""
         frequencies = sketch.frequencies
         if frequencies.projection is not None:
             settings = settings.of_wide_rows()
-        lower = frequencies.relative(sketch.lower)
-        upper = frequencies.relative(sketch.upper)
+        within = Coordinates.of_design(sketch) if coordinates is None else coordinates
+        lower = within.relative(sketch.lower)
+        upper = within.relative(sketch.upper)
         mean, covariance = round_moments(
-            frequencies.relative(sketch.projected_mean),
-            sketch.central_moment.scaled(frequencies.step),
+            within.relative(sketch.projected_mean),
+            sketch.central_moment.scaled(within.step),
         )
         # A row of whole-number weight counts as that many rows.
         size = max(sketch.count, sketch.weight)
@@ -92,12 +98,11 @@ class Problem:
         trusted = detectable_columns(lower - mean, upper - mean, covariance, size, m, settings)
         spread = frequencies.spread
         if sketch.release is not None:
-            # Noise counts as if there were fewer rows. Moments say where to start, no more.
-            size = sketch.release.effective_size
+            # Moments say where to start, no more.
             trusted = np.zeros(frequencies.n, bool)
             spread = None
         return cls(
-            omega=omega_of(frequencies, settings),
+            omega=omega_of(frequencies, settings, within.step),
             z=sketch.z,
             lower=lower,
             upper=upper,
@@ -105,11 +110,14 @@ class Problem:
             covariance=covariance,
             size=size,
             trusted=trusted,
-            pilot_variance=None if spread is None else spread / frequencies.scale,
+            coordinates=within,
+            pilot_variances=(
+                None if spread is None else spread / frequencies.scale * within.stretch**2
+            ),
             device=device,
             settings=settings,
-            cells=CellMeasure.of(sketch),
-            is_noised=sketch.release is not None,
+            cells=CellMeasure.of(sketch, within),
+            noise_variance=0.0 if sketch.release is None else sketch.release.feature_variance,
         )
 
     @property
@@ -159,11 +167,18 @@ class Problem:
 
     @cached_property
     def noise(self) -> float:
-        """The noise floor sum_j (1 - |z_j|^2) / N: the expected |z - E z|^2 of a sample of N rows.
+        """The noise floor: the expected |z - E z|^2 of a sample of N rows, sum_j (1 - |z_j|^2) / N,
+        and of the noise of a private release.
 
         A cost at this floor leaves nothing to explain.
         """
-        return float(np.maximum(1 - np.abs(self.z) ** 2, 0).sum() / self.size)
+        chance = float(np.maximum(1 - np.abs(self.z) ** 2, 0).sum() / self.size)
+        return chance + self.m * self.noise_variance
+
+    @property
+    def is_noised(self) -> bool:
+        """Whether the sketch is a private release."""
+        return self.noise_variance > 0
 
     @cached_property
     def has_trusted_moments(self) -> bool:
@@ -204,19 +219,18 @@ class Problem:
         """The problem in the box of the bulk, if outliers below the detection limit may have made
         some columns' moments and bounds; else the problem itself.
         """
-        if self.has_trusted_moments or self.pilot_variance is None:
+        if self.has_trusted_moments or self.pilot_variances is None:
             return self
-        reach = self.settings.bulk_reach * np.sqrt(self.pilot_variance)
+        reach = self.settings.bulk_reach * np.sqrt(self.pilot_variances)
         reaches = np.where(self.trusted, np.inf, reach)
         lower = np.maximum(self.lower, -reaches)
         upper = np.minimum(self.upper, reaches)
-        variances = np.full(self.n, self.pilot_variance)
         return replace(
             self,
             lower=np.minimum(lower, upper),
             upper=upper,
             mean=np.where(self.trusted, self.mean, 0.0),
-            covariance=self.covariance.replaced(self.trusted, variances),
+            covariance=self.covariance.replaced(self.trusted, self.pilot_variances),
         )
 
     def without(

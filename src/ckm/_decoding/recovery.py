@@ -29,6 +29,7 @@ from ckm._decoding.recovered import Branch, Recovered, Weighted
 from ckm._decoding.sample import SampledRows
 from ckm._decoding.search import Prior, initialise_mixture, make_prior, recover_mixture
 from ckm._util.arrays import BoolArray, FloatArray
+from ckm._util.stages import enter_stage
 
 _log = logging.getLogger(__name__)
 
@@ -81,6 +82,7 @@ def _recover_from_cells(
     """The measure of the cells, if the sketch certifies it, or if it has too few frequencies to do
     without.
     """
+    enter_stage("checking cells")
     settings = problem.settings
     outliers = None
     if rows is not None:
@@ -93,7 +95,7 @@ def _recover_from_cells(
     is_certified = _are_certified(problem, cells, cost, K)
     if not is_certified and problem.determines(K):
         return None
-    gaussians = GaussianMeasure.of(cells.shares, cells.means, cells.variances)
+    gaussians = GaussianMeasure.of(cells.shares, cells.means, cells.axis_variances)
     if outliers is not None:
         left = float(cells.shares.sum())
         gaussians = gaussians.beside(outliers.values, outliers.weights, left)
@@ -174,6 +176,7 @@ def _separate_clusters(
     """The atoms of a mixture, if K atoms of one width explain the sketch and hardly overlap: then
     nothing is in doubt.
     """
+    enter_stage("searching for atoms")
     settings = problem.settings
     if problem.is_noised:
         return _separate_in_noise(problem, K, prior, rng)

@@ -13,6 +13,7 @@ from scipy.special import logsumexp, ndtr
 
 from ckm._core.projection import Projection
 from ckm._core.sketch import Sketch
+from ckm._decoding.coordinates import Coordinates
 from ckm._decoding.gaussians import GaussianMeasure
 from ckm._util.arrays import FloatArray, Frozen, IntArray
 
@@ -45,17 +46,16 @@ class RowMeasure(Frozen):
     covariance: FloatArray
 
     @classmethod
-    def of(cls, sketch: Sketch, found: GaussianMeasure) -> "RowMeasure":
-        """The distribution of the rows of a sketch, of which `found` was recovered in the
-        coordinates of its problem.
+    def of(cls, sketch: Sketch, found: GaussianMeasure, coordinates: Coordinates) -> "RowMeasure":
+        """The distribution of the rows of a sketch, of which `found` was recovered in these
+        coordinates.
         """
-        frequencies = sketch.frequencies
         gaussians = GaussianMeasure(
             found.shares,
-            frequencies.absolute(found.means),
-            found.variances * frequencies.step**2,
+            coordinates.absolute(found.means),
+            found.variances * coordinates.step**2,
         )
-        return cls(gaussians, frequencies.projection, sketch.mean, sketch.covariance)
+        return cls(gaussians, sketch.frequencies.projection, sketch.mean, sketch.covariance)
 
     @cached_property
     def rest(self) -> FloatArray:
@@ -86,6 +86,17 @@ class RowMeasure(Frozen):
         rows = self.mean + self.projection.lift(y - self.gaussians.mean)
         rows += np.sqrt(self.rest) * rng.standard_normal(rows.shape)
         return np.asarray(rows)
+
+    def draw_of_each(self, rng: np.random.Generator, count: int) -> FloatArray:
+        """So many rows of every Gaussian (q, count, n)."""
+        g = self.gaussians
+        noise = rng.standard_normal((len(g.shares), count, g.means.shape[1]))
+        y = g.means[:, None] + np.sqrt(g.variances)[:, None] * noise
+        if self.projection is None:
+            return np.asarray(y)
+        flat = self.projection.lift((y - g.mean).reshape(-1, y.shape[2]))
+        flat = self.mean + flat + np.sqrt(self.rest) * rng.standard_normal(flat.shape)
+        return np.asarray(flat.reshape(*y.shape[:2], -1))
 
     def log_density(self, points: Any) -> FloatArray:
         """The logarithm of the density at points (p, n), per unit of each column; at the

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from ckm._core.pool import distinct_rows
 from ckm._core.sketch import Sketch
+from ckm._decoding.coordinates import Coordinates
 from ckm._messages import Argument
 from ckm._util.arrays import BoolArray, FloatArray
 from ckm._util.checks import require_float32
@@ -34,8 +35,15 @@ class SampledRows(NamedTuple):
     size: float
 
     @classmethod
-    def of(cls, sketch: Sketch, rows: ArrayLike | None = None) -> "SampledRows | None":
-        """`rows` if given, else the sketch's pool if it has one."""
+    def of(
+        cls,
+        sketch: Sketch,
+        rows: ArrayLike | None = None,
+        coordinates: Coordinates | None = None,
+    ) -> "SampledRows | None":
+        """`rows` if given, else the sketch's pool if it has one; in the units of its design or in
+        other coordinates.
+        """
         if rows is not None:
             given = _check_rows(sketch, rows)
             values, weights = distinct_rows(given, np.ones(len(given)))
@@ -46,7 +54,12 @@ class SampledRows(NamedTuple):
             weights = weights if sketch.pool.is_complete else weights / sketch.weight
         else:
             return None
-        return cls(sketch.frequencies.relative(values), weights, probabilities, size)
+        return cls(
+            (coordinates or Coordinates.of_design(sketch)).relative(values),
+            weights,
+            probabilities,
+            size,
+        )
 
     @property
     def is_complete(self) -> bool:

@@ -1,11 +1,13 @@
 """What a decoder found: a `Candidate` in the problem's coordinates, a `Solution` for users."""
 
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ckm._core.preparation import Preparation, prepared, unprepared
 from ckm._decoding.diagnosis import Finding, Status
 from ckm._decoding.movement import seed_movement
 from ckm._decoding.row_measure import RowMeasure
@@ -14,11 +16,16 @@ from ckm._messages import Argument
 from ckm._util.arrays import FloatArray, Frozen, read_only
 from ckm._util.checks import EUCLIDEAN, check_whole_number
 from ckm._util.random import RandomState, seed_of, stream
+from ckm._util.summary import Shown, Summary, missing_plots
+from ckm._util.tabular import check_backend, to_frame
 from ckm.errors import DataError, ParameterError
 
+# Columns of a table that is printed.
+_SHOWN_COLUMNS = 40
 
-@dataclass(frozen=True, eq=False)
-class Solution(Frozen):
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution(Frozen, Shown):
     """Centroids and weights decoded from a sketch, as `ckm.decode` returns them.
 
     Parameters
@@ -45,13 +52,16 @@ class Solution(Frozen):
     decoder : str
         The decoder that was used, "density" or "clompr".
     units : float64 array (n,), optional
-        The unit of each column if columns were standardised. Distances to centroids are then
-        measured in these units.
+        The unit of each column if columns were standardised: its standard deviation over all rows
+        of the sketch. Distances to centroids are then measured in these units.
     metric : {"euclidean", "cosine"}, default="euclidean"
         That of the sketch. With "cosine", distances are those of rows divided by their lengths.
     distribution : RowMeasure, optional
         Where the rows lie, which `sample` and `density` use; None for "clompr", which recovers
         points only.
+    preparation : Preparation, optional
+        What was done to columns before they were sketched, such as logarithms. Centroids are in the
+        columns of the data; distances are measured between prepared rows.
 
     Attributes
     ----------
@@ -86,6 +96,7 @@ class Solution(Frozen):
     units: FloatArray | None = None
     metric: str = EUCLIDEAN
     distribution: RowMeasure | None = None
+    preparation: Preparation | None = None
 
     def __post_init__(self) -> None:
         for name in ("centroids", "weights", "raw_weights"):
@@ -231,7 +242,8 @@ class Solution(Frozen):
         (5, 2)
         """
         count = check_whole_number(n_samples, "n_samples", 1)
-        return self._require_distribution().draw(stream(seed_of(random_state), "sample"), count)
+        drawn = self._require_distribution().draw(stream(seed_of(random_state), "sample"), count)
+        return unprepared(drawn, self.preparation)
 
     def density(self, points: ArrayLike, *, log: bool = False) -> FloatArray:
         """Estimate the density of the rows at given points.
@@ -273,7 +285,9 @@ class Solution(Frozen):
                 f"density takes finite points of {n} columns, as an array (p, {n}); got shape "
                 f"{x.shape}."
             )
-        found = distribution.log_density(x)
+        found = distribution.log_density(prepared(x, self.preparation))
+        if self.preparation is not None:
+            found = found + self.preparation.log_slope(x)
         return found if log else np.exp(found)
 
     def seed_movement(self, n_searches: int = 4, *, random_state: RandomState = 0) -> FloatArray:
@@ -322,6 +336,103 @@ class Solution(Frozen):
             gaussians = gaussians.divided(self.units)
         return seed_movement(gaussians, C, searches, stream(seed_of(random_state), "movement"))
 
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Make a data frame with a row for each cluster.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, optional
+            The kind of frame. None takes the first of these that is installed.
+
+        Returns
+        -------
+        pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            Its columns are cluster, weight and those of the centroids.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such kind of frame, or a column of the data is called "cluster" or
+            "weight".
+        MissingPackageError
+            If its package is not installed.
+
+        Examples
+        --------
+        >>> import ckm
+        >>> X = ckm.datasets.gaussian_mixture(2000, 3, 2, separation=20, random_state=1).rows
+        >>> solution = ckm.decode(ckm.sketch(X, n_clusters=3, random_state=0), 3, random_state=0)
+        >>> solution.to_frame("pyarrow").column_names
+        ['cluster', 'weight', '[0]', '[1]']
+        """
+        names = self._names
+        taken = {"cluster", "weight"} & set(names)
+        if taken:
+            raise ParameterError(
+                f"The data has a column {taken.pop()!r}, which a frame of clusters has too; take "
+                "the arrays centroids and weights instead."
+            )
+        values = {"cluster": np.arange(len(self.weights)), "weight": self.weights}
+        columns = dict(zip(names, self.centroids.T, strict=True))
+        return to_frame({**values, **columns}, check_backend(backend))
+
+    def plot(self, path: str | PathLike[str] | None = None, *, data: Any = None) -> Any:
+        """Draw the clusters along the two principal axes of their distribution.
+
+        Parameters
+        ----------
+        path : str or path-like, optional
+            Where to save the plot, as PNG.
+        data : array (N, n), optional
+            Rows to draw, of which some thousands are shown. None draws rows from the distribution
+            that was recovered from the sketch.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The plot.
+
+        Raises
+        ------
+        MissingPackageError
+            If matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import ckm
+        >>> X = ckm.datasets.gaussian_mixture(2000, 3, 2, separation=20, random_state=1).rows
+        >>> solution = ckm.decode(ckm.sketch(X, n_clusters=3, random_state=0), 3, random_state=0)
+        >>> figure = solution.plot()  # doctest: +SKIP
+        """
+        try:
+            from ckm._display.plots_solution import draw_solution
+        except ModuleNotFoundError as error:
+            raise missing_plots(error) from None
+        return draw_solution(self, data, path)
+
+    def summary(self) -> Summary:
+        """Tell what is printed of it: a row for each cluster.
+
+        Returns
+        -------
+        Summary
+            A title, a table and some sentences.
+        """
+        K, n = self.centroids.shape
+        rows = tuple(
+            (f"{k}", f"{weight:.4f}", *(f"{x:.4g}" for x in centroid[:_SHOWN_COLUMNS]))
+            for k, (weight, centroid) in enumerate(zip(self.weights, self.centroids, strict=True))
+        )
+        left = f" ({_SHOWN_COLUMNS} of {n} columns are shown)" if n > _SHOWN_COLUMNS else ""
+        title = f"{K} centroid{'s' * (K > 1)} in {n} column{'s' * (n > 1)}{left}"
+        header = ("cluster", "weight", *self._names[:_SHOWN_COLUMNS])
+        return Summary(title, header, rows, (self.message,))
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """The names of the columns, or their numbers in brackets."""
+        return self.columns or tuple(f"[{i}]" for i in range(self.centroids.shape[1]))
+
     def _require_distribution(self) -> RowMeasure:
         if self.distribution is None:
             raise ParameterError(
@@ -333,7 +444,7 @@ class Solution(Frozen):
 
     @property
     def _labeller(self) -> Centroids:
-        return Centroids(self.centroids, self.units, self.columns, self.metric)
+        return Centroids(self.centroids, self.units, self.columns, self.metric, self.preparation)
 
     def __repr__(self) -> str:
         K, n = self.centroids.shape
@@ -341,3 +452,8 @@ class Solution(Frozen):
             f"Solution(n_clusters={K}, n_features={n}, cost={self.cost:.6g}, "
             f"status={self.status.value!r}, decoder={self.decoder!r})"
         )
+
+
+def centroids_of(solution: Solution) -> Centroids:
+    """The centroids as what labels rows and measures distances as the solution does."""
+    return solution._labeller

@@ -4,25 +4,24 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 from ckm._core.sketch import Sketch
+from ckm._core.summarising import column_values, summarise_columns
+from ckm._decoding.coordinates import exact_units
 from ckm._decoding.solution import Solution
 from ckm._display.reveals import reveals
 from ckm._kmeans.assign import Labelling
-from ckm._util.arrays import FloatArray
-from ckm._util.text import visible
+from ckm._util.checks import EUCLIDEAN
+from ckm._util.stages import follow_stages
+from ckm._util.summary import Summary, terminal_width
 
-# How much of a table a terminal shows: coordinates of a centroid, and columns of a sketch.
-_SHOWN_COORDINATES = 10
-_SHOWN_COLUMNS = 40
 # Characters per line in a pipe, where there is no terminal whose width could be used.
 _PIPE_WIDTH = 160
 
@@ -37,14 +36,30 @@ def console(stderr: bool = False) -> Console:
 
 
 @contextmanager
-def show_status(title: str, quiet: bool) -> Iterator[None]:
-    """Show a title and a spinner at a terminal while a long step runs."""
+def show_stages(title: str, quiet: bool, expected: float | None = None) -> Iterator[None]:
+    """Show at a terminal which stage a long step is in, for how long, and about how long it may
+    still take if so many seconds are expected.
+    """
     output = console(stderr=True)
     if quiet or not output.is_terminal:
         yield
         return
-    with output.status(title):
-        yield
+    from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
+
+    class TimeLeft(ProgressColumn):
+        """Counts down, whether or not the work reports anything."""
+
+        def render(self, task: Task) -> Text:
+            passed = task.elapsed or 0.0
+            left = 0.0 if expected is None else expected - passed
+            more = f", up to {left:.0f} s left" if left >= 1 else ""
+            return Text(f"{passed:.0f} s{more}")
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeLeft())
+    with Progress(*columns, console=output, transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        with follow_stages(lambda stage: bar.update(task, description=f"{title}: {stage}")):
+            yield
 
 
 def print_json(record: dict[str, Any]) -> None:
@@ -57,15 +72,11 @@ def show_solution(solution: Solution) -> None:
     if not sys.stdout.isatty():
         sys.stdout.write(centroids_csv(solution))
         return
-    names = coordinate_names(solution.columns, solution.centroids.shape[1])
-    table = _table(["cluster", "weight", *map(_shown, names[:_SHOWN_COORDINATES])])
-    for k, (weight, centroid) in enumerate(zip(solution.weights, solution.centroids, strict=True)):
-        table.add_row(str(k), f"{weight:.4f}", *(f"{x:.4g}" for x in centroid[:_SHOWN_COORDINATES]))
-    if len(names) > _SHOWN_COORDINATES:
-        table.caption = (
-            f"{_SHOWN_COORDINATES} of {len(names)} coordinates; -o centroids.csv writes them all"
-        )
-    console().print(table)
+    shown = solution.summary()
+    n = solution.centroids.shape[1]
+    left = len(shown.header) - 2
+    notes = (f"{left} of {n} columns; -o centroids.csv writes them all",) if left < n else ()
+    _print(replace(shown, title="", notes=notes))
 
 
 def coordinate_names(columns: tuple[str, ...] | None, n: int) -> tuple[str, ...]:
@@ -77,15 +88,33 @@ def coordinate_names(columns: tuple[str, ...] | None, n: int) -> tuple[str, ...]
     return columns or tuple(f"[{i}]" for i in range(n))
 
 
+def centroids_header(
+    names: tuple[str, ...], is_standardized: bool = False, metric: str = EUCLIDEAN
+) -> list[str]:
+    """Return the first line of a CSV of centroids: units of columns and a metric come last, where
+    distances depend on them.
+
+    >>> centroids_header(("east", "north"), is_standardized=True)
+    ['cluster', 'weight', 'east', 'north', 'unit of east', 'unit of north']
+    """
+    units = [f"unit of {name}" for name in names] if is_standardized else []
+    return ["cluster", "weight", *names, *units, *(["metric"] if metric != EUCLIDEAN else [])]
+
+
 def centroids_csv(solution: Solution) -> str:
-    """Return one line per cluster: its number, weight and coordinates, in full precision."""
+    """Return one line per cluster: its number, weight and coordinates, in full precision; then the
+    units of standardised columns, and a metric other than the Euclidean.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     names = coordinate_names(solution.columns, solution.centroids.shape[1])
-    writer.writerow(["cluster", "weight", *names])
+    metric = solution.metric
+    writer.writerow(centroids_header(names, solution.units is not None, metric))
+    units = [] if solution.units is None else solution.units.tolist()
     clusters = zip(solution.weights.tolist(), solution.centroids.tolist(), strict=True)
     for k, (weight, centroid) in enumerate(clusters):
-        writer.writerow([k, weight, *centroid])
+        row = [k, weight, *centroid, *units]
+        writer.writerow(row if metric == EUCLIDEAN else [*row, metric])
     return text.getvalue()
 
 
@@ -109,16 +138,17 @@ def show_labelling(labelling: Labelling) -> None:
         writer.writerows([k, rows, sse] for k, (rows, sse) in enumerate(clusters))
         return
     total = max(int(labelling.counts.sum()), 1)
-    table = _table(["cluster", "rows", "share", "SSE"])
-    for k, (rows, sse) in enumerate(clusters):
-        table.add_row(str(k), f"{rows:,}", f"{rows / total:.2%}", f"{sse:.6g}")
-    console().print(table)
+    shown = tuple(
+        (f"{k}", f"{rows:,}", f"{rows / total:.2%}", f"{sse:.6g}")
+        for k, (rows, sse) in enumerate(clusters)
+    )
+    _print(Summary("", ("cluster", "rows", "share", "SSE"), shown))
 
 
 def sketch_record(sketch: Sketch) -> dict[str, Any]:
     """Return everything about a sketch but its sums, as plain values."""
     f = sketch.frequencies
-    columns = _column_values(sketch)
+    columns = column_values(sketch)
     return {
         "rows": sketch.count,
         "weight": sketch.weight,
@@ -137,30 +167,30 @@ def sketch_record(sketch: Sketch) -> dict[str, Any]:
         "pool": 0 if sketch.pool is None else len(sketch.pool),
         "columns": None if sketch.columns is None else list(sketch.columns),
         "reveals": reveals(sketch),
+        "log": [] if f.preparation is None else list(f.preparation.logged),
+        "standardized": _kind_of_units(sketch),
         **{name: None if values is None else values.tolist() for name, values in columns.items()},
     }
 
 
 def show_sketch(sketch: Sketch) -> None:
     """Print a sketch as two tables: the sketch as a whole, and its columns."""
-    values = _column_values(sketch)
-    facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for name, text in _facts(sketch_record(sketch)):
-        facts.add_row(name, text)
-    table = _table(["column", *values])
-    table.columns[0].justify = "left"
-    n = sketch.frequencies.n_features
-    for i, name in enumerate(coordinate_names(sketch.columns, n)[:_SHOWN_COLUMNS]):
-        cells = ("-" if column is None else f"{column[i]:.6g}" for column in values.values())
-        table.add_row(_shown(name), *cells)
-    if n > _SHOWN_COLUMNS:
-        table.caption = f"{_SHOWN_COLUMNS} of {n} columns; --json shows them all"
-    output = console()
-    output.print(facts)
-    output.print(table)
-    output.print("Whoever has this file can learn:")
+    f = sketch.frequencies
+    facts = _facts(sketch_record(sketch))
+    width = max(len(name) for name, _ in facts)
+    for name, text in facts:
+        print(f"{name.ljust(width)}  {text}")
+    print()
+    columns = summarise_columns(sketch, "--json shows them all")
+    has_logs = f.preparation is not None and bool(f.preparation.logged)
+    has_units = f.column_units is not None
+    more = [name for name, given in (("unit", has_units), ("of", has_logs)) if given]
+    rows = ((*row, *_preparation_cells(sketch, i)) for i, row in enumerate(columns.rows))
+    _print(replace(columns, header=(*columns.header, *more), rows=tuple(rows)))
+    print()
+    print("Whoever has this file can learn:")
     for sentence in reveals(sketch):
-        output.print(f"- {sentence}", soft_wrap=True)
+        print(f"- {sentence}")
 
 
 def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
@@ -174,6 +204,7 @@ def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
         ("weight", f"{record['weight']:,.12g}"),
         ("dimension", str(record["dimension"])),
         *_projection_fact(record["projected_to"]),
+        *_units_fact(record["standardized"]),
         ("frequencies", f"{record['sketch_size']:,}"),
         ("bytes", f"{record['bytes']:,} ({'with' if cells else 'without'} cells)"),
         ("metric", record["metric"]),
@@ -208,23 +239,29 @@ def _projection_fact(axes: int | None) -> list[tuple[str, str]]:
     return [] if axes is None else [("projected to", f"{axes} numbers a row")]
 
 
-def _column_values(sketch: Sketch) -> dict[str, FloatArray | None]:
-    """Return bounds, mean and standard deviation of each column; None without rows."""
-    if not sketch.count:
-        return dict.fromkeys(("lower", "upper", "mean", "std"))
-    variance = sketch.central_moment.diagonal
-    lower: FloatArray | None = sketch.lower
-    upper: FloatArray | None = sketch.upper
-    if sketch.frequencies.projection is not None:
-        variance = sketch.covariance
-        # Bounds are known of the projections only.
-        lower = upper = None
-    return {
-        "lower": lower,
-        "upper": upper,
-        "mean": sketch.mean,
-        "std": np.sqrt(np.maximum(variance, 0)),
-    }
+def _kind_of_units(sketch: Sketch) -> str | None:
+    """Return what columns are divided by; None if they are as they are."""
+    f = sketch.frequencies
+    if f.column_units is None:
+        return None
+    is_robust = f.preparation is not None and f.preparation.is_robust
+    return "interquartile range of a sample" if is_robust else "standard deviation"
+
+
+def _units_fact(units: str | None) -> list[tuple[str, str]]:
+    return [] if units is None else [("standardized", f"by the {units} of each column")]
+
+
+def _preparation_cells(sketch: Sketch, i: int) -> list[str]:
+    """Return the unit of column `i`, and what all else is said of: the column or its logarithm."""
+    cells = []
+    units = exact_units(sketch)
+    if units is not None:
+        cells.append(f"{units[i]:.6g}")
+    preparation = sketch.frequencies.preparation
+    if preparation is not None and preparation.logged:
+        cells.append("logarithm" if i in preparation.logged else "")
+    return cells
 
 
 def readable_bytes(count: int) -> str:
@@ -239,13 +276,8 @@ def readable_bytes(count: int) -> str:
     return f"{count} B"
 
 
-def _shown(name: str) -> str:
-    """Return the name of a column as standard output can show it, without control characters."""
-    return visible(name, sys.stdout.encoding or "utf-8")
-
-
-def _table(headings: Sequence[str]) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for heading in headings:
-        table.add_column(heading, justify="right")
-    return table
+def _print(summary: Summary) -> None:
+    """Print a table that fits the terminal; letters that standard output lacks are escaped."""
+    text = summary.text(terminal_width())
+    encoding = sys.stdout.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding))

@@ -12,10 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ckm._core.preparation import Preparation, prepared
 from ckm._kmeans.index import CentroidIndex
 from ckm._kmeans.search import MISSING_LABEL, CpuSearch, NearestSearch, search_for
 from ckm._sources import Chunk, ColumnRequest, Source, open_source
-from ckm._sources.adapters import divide_by_units, in_units
+from ckm._sources.adapters import (
+    divide_by_units,
+    in_preparation,
+    in_units,
+    prepare_chunks,
+)
 from ckm._sources.blocks import Block, split_blocks
 from ckm._sources.engines.base import Job, Labeller, PartitionedSource
 from ckm._sources.prefetch import read
@@ -72,6 +78,8 @@ class Centroids:
     metric : {"euclidean", "cosine"}
         With "cosine", rows are divided by their lengths before distances are measured; centroids
         are as they are.
+    preparation : Preparation, optional
+        What is done to the columns of rows and centroids before anything else.
 
     Examples
     --------
@@ -87,6 +95,7 @@ class Centroids:
     units: FloatArray | None = None
     columns: tuple[str, ...] | None = None
     metric: str = EUCLIDEAN
+    preparation: Preparation | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", read_only(self.values, np.float64))
@@ -94,7 +103,7 @@ class Centroids:
             object.__setattr__(self, "units", read_only(self.units, np.float64))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Centroids, (self.values, self.units, self.columns, self.metric)
+        return Centroids, (self.values, self.units, self.columns, self.metric, self.preparation)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -102,7 +111,17 @@ class Centroids:
     @cached_property
     def index(self) -> CentroidIndex:
         """The centroids in the units of distances, prepared for the search."""
-        return CentroidIndex(self.values if self.units is None else self.values / self.units)
+        return CentroidIndex(self.measured_values)
+
+    @property
+    def measured_values(self) -> FloatArray:
+        """The centroids as distances are measured: prepared, and in the units of distances."""
+        values: FloatArray = prepared(self.values, self.preparation)
+        return values if self.units is None else values / self.units
+
+    def measured(self, source: Source) -> Source:
+        """The rows as distances are measured, up to the metric."""
+        return in_units(in_preparation(source, self.preparation), self.units)
 
     def open(self, data: Any, name: str = "this solution", data_name: str = "The data") -> Source:
         """Open the columns of `data` that the centroids were made from, in any order.
@@ -125,13 +144,13 @@ class Centroids:
         """
         if isinstance(source, PartitionedSource):
             return source.label_rows(self._labeller(source, nan))
-        return self._search(source, nan, n_jobs).label(in_units(source, self.units))
+        return self._search(source, nan, n_jobs).label(self.measured(source))
 
     def assign(
         self, source: Source, *, nan: str = "error", n_jobs: int | None = None
     ) -> tuple[Any, float]:
         """The label of each row, and SSE = sum_l beta_l min_k |x_l - c_k|^2."""
-        return self._search(source, nan, n_jobs).assign(in_units(source, self.units))
+        return self._search(source, nan, n_jobs).assign(self.measured(source))
 
     def sse(self, source: Source, *, nan: str = "error", n_jobs: int | None = None) -> float:
         """The SSE alone."""
@@ -144,7 +163,7 @@ class Centroids:
     ) -> Any:
         """Euclidean distances (N, K) from every row to every centroid."""
         search = self._search(source, "error", n_jobs)
-        return search.distances(in_units(source, self.units), dtype)
+        return search.distances(self.measured(source), dtype)
 
     def summarise(
         self,
@@ -165,7 +184,7 @@ class Centroids:
         source.stay_sparse()
         search = CpuSearch(self.index, thread_count(n_jobs), check_nan_policy(nan), self.metric)
         sums = np.zeros((3, 1 + len(self)))
-        with closing(read(in_units(source, self.units))) as chunks:
+        with closing(read(self.measured(source))) as chunks:
             blocks = search.blocks(search.split(chunks), source.columns)
             for block, labels, squares in blocks:
                 sums += _sum_block(block, labels, squares, len(self))
@@ -198,6 +217,7 @@ class _PartitionLabeller(Labeller):
     def blocks(self, chunks: Iterable[Chunk]) -> Iterator[tuple[Block, LabelArray, FloatArray]]:
         """(block, labels, squared distances) of each block in order."""
         units = self.centroids.units
+        chunks = prepare_chunks(chunks, self.centroids.preparation)
         if units is not None:
             chunks = divide_by_units(chunks, units)
         search = CpuSearch(self.centroids.index, nan=self.nan, metric=self.centroids.metric)

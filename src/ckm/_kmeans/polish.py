@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ckm._core.preparation import unprepared
 from ckm._kmeans.assign import Centroids
 from ckm._kmeans.index import CentroidIndex
 from ckm._kmeans.search import CpuSearch, search_block
 from ckm._sources import Source
-from ckm._sources.adapters import Weighted, in_metric, in_units
+from ckm._sources.adapters import Weighted, in_metric
 from ckm._sources.blocks import Block, as_floats, recut_chunks, split_blocks
 from ckm._sources.prefetch import read
 from ckm._util.arrays import FloatArray, read_only
@@ -75,13 +76,14 @@ def polish_centroids(
     total = None if source.n_rows is None else passes * source.n_rows
     with rows_bar("Polishing", total, enabled=progress and passes > 0) as on_rows:
         polished = polish(
-            in_metric(in_units(source, centroids.units), centroids.metric),
-            centroids.values / units,
+            in_metric(centroids.measured(source), centroids.metric),
+            centroids.measured_values,
             passes,
             n_threads=thread_count(n_jobs),
             on_rows=on_rows,
         )
-    return polished._replace(centroids=read_only(polished.centroids * units))
+    found = unprepared(polished.centroids * units, centroids.preparation)
+    return polished._replace(centroids=read_only(found))
 
 
 def polish(

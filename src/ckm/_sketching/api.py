@@ -11,17 +11,25 @@ import numpy as np
 
 from ckm._core.defaults import CHECKPOINT_INTERVAL, DEFAULT_DISTRIBUTION
 from ckm._core.frequencies import Frequencies
+from ckm._core.preparation import Preparation
 from ckm._core.sketch import Sketch
 from ckm._messages import Argument
 from ckm._sketching.accumulate import State
 from ckm._sketching.checkpoint import CheckpointWriter
-from ckm._sketching.choose import choose_design, design_like, resolve_like
-from ckm._sketching.large_phases import has_large_phases, warn_of_large_phases
+from ckm._sketching.choose import (
+    choose_design,
+    design_like,
+    draw_first_pilot,
+    resolve_like,
+)
 from ckm._sketching.options import PassOptions, SketchOptions
+from ckm._sketching.phases import has_large_phases, warn_of_large_phases
+from ckm._sketching.pilot import Pilot, prepare_pilot
 from ckm._sketching.run import plan_pass
+from ckm._sketching.screening import NO_SCREENING, Screening, with_columns
 from ckm._sketching.wide import wide_block_rows
 from ckm._sources import ColumnRequest, Source, open_rows
-from ckm._sources.adapters import WithoutMissing
+from ckm._sources.adapters import Imputed, WithoutMissing, in_preparation
 from ckm._sources.engines.base import PartitionedSource
 from ckm._sources.user_cap import UserCapped
 from ckm._sources.user_column import check_user_cap
@@ -42,11 +50,13 @@ def sketch(
     like: Sketch | Frequencies | str | PathLike[str] | None = None,
     sample_weight: Any = None,
     columns: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
     weight_column: str | None = None,
     user_column: str | None = None,
     max_rows_per_user: int | None = None,
     nan: str = "error",
-    standardize: bool = False,
+    standardize: bool | str = False,
+    log: Sequence[str] | None = None,
     projection: Any = "auto",
     metric: str = EUCLIDEAN,
     cells: int | str = "auto",
@@ -115,7 +125,11 @@ default="multiscale"
         none.
     columns : list of str, optional
         The columns of a table to use, in this order. By default all numeric columns are used, and
-        a warning names the others.
+        a warning names the others. A column that is clearly an id (unique whole numbers in order,
+        with most of the variance) is then left out, with a warning, unless `like` is given.
+        Columns of dates are used only if they are named: as days since 1970.
+    exclude : list of str, optional
+        Columns of a table that are not used.
     weight_column : str, optional
         The column of a table that holds the weights beta.
     user_column : str, optional
@@ -125,13 +139,20 @@ default="multiscale"
         Of each user the first so many rows count, in the order in which they are read, and the
         others are left out. All rows of a user must be in this one sketch: of sketches that are
         merged, each may hold so many.
-    nan : {"error", "drop"}, default="error"
-        How to handle missing values: raise an error that names the first, or drop their rows, with
-        a warning that counts them.
-    standardize : bool, default=False
-        Divide each column by its standard deviation in a sample of the rows. Distances and SSEs
-        are then in these units, which the sketch records; centroids are returned in the units of
-        the data. With `like`, its units are used.
+    nan : {"error", "drop", "impute"}, default="error"
+        How to handle missing values: raise an error that names the first, drop their rows, or
+        replace them by the origin of the frequencies, which is about the mean of their column. A
+        warning counts them.
+    standardize : bool or "robust", default=False
+        Divide each column by its standard deviation. Frequencies are drawn for that of a sample of
+        the rows; distances and SSEs are measured by that of all rows, which the sketch knows
+        exactly. Centroids are returned in the units of the data. "robust" divides by the
+        interquartile range of the sample instead (as a multiple of that of a Gaussian), which
+        outliers do not change. With `like`, its units are used.
+    log : list of str, optional
+        Columns that are replaced by their logarithms first, as heavy-tailed amounts should be:
+        sign(x) log(1 + |x|). Centroids are returned in the units of the data. With `like`, its
+        logarithms are taken.
     projection : "auto", int, array (d, n) or None, default="auto"
         Project rows of many columns to d numbers first, and draw frequencies for these: d axes in
         which a sample of the rows varies most ("auto": as many as k-means needs, for 64 columns
@@ -198,10 +219,12 @@ default="multiscale"
 
     Warns
     -----
+    AdviceWarning
+        If a table has ids among the columns that are clustered.
     ColumnsWarning
-        If columns that are not numeric were left out.
+        If columns that are not numeric, or an id, were left out.
     MissingRowsWarning
-        If rows with missing values were dropped.
+        If rows with missing values were dropped, or missing values were replaced.
     PhaseWarning
         If rows are so far from the origin that their phases lose all precision.
     ScaleWarning
@@ -228,17 +251,75 @@ default="multiscale"
     >>> (first + second) == ckm.sketch(X, like=first)
     True
     """
-    options = SketchOptions(
-        n_clusters, sketch_size, scale, distribution, standardize, cells, projection, metric
+    return sketch_screened(
+        data,
+        Screening(),
+        n_clusters=n_clusters,
+        sketch_size=sketch_size,
+        scale=scale,
+        distribution=distribution,
+        like=like,
+        sample_weight=sample_weight,
+        columns=columns,
+        exclude=exclude,
+        weight_column=weight_column,
+        user_column=user_column,
+        max_rows_per_user=max_rows_per_user,
+        nan=nan,
+        standardize=standardize,
+        log=log,
+        projection=projection,
+        metric=metric,
+        cells=cells,
+        pool=pool,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        device=device,
+        checkpoint=checkpoint,
+        checkpoint_interval=checkpoint_interval,
+        resume=resume,
+        progress=progress,
     )
+
+
+def as_names(names: Sequence[str] | None) -> tuple[str, ...]:
+    """Names of columns as a tuple: one, several or none."""
+    return (names,) if isinstance(names, str) else tuple(map(str, names or ()))
+
+
+def sketch_screened(
+    data: Any,
+    screening: Screening,
+    *,
+    like: Sketch | Frequencies | str | PathLike[str] | None = None,
+    sample_weight: Any = None,
+    columns: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
+    weight_column: str | None = None,
+    user_column: str | None = None,
+    max_rows_per_user: int | None = None,
+    nan: str = "error",
+    log: Sequence[str] | None = None,
+    pool: int = 0,
+    random_state: RandomState = None,
+    n_jobs: int | None = None,
+    device: str = "auto",
+    checkpoint: str | PathLike[str] | None = None,
+    checkpoint_interval: float = CHECKPOINT_INTERVAL,
+    resume: bool = False,
+    progress: bool = False,
+    **design: Any,
+) -> Sketch:
+    """`sketch`, with what happens to a table before the pass. `design` are its other arguments."""
+    options = SketchOptions(**design, log=as_names(log))
     execution = PassOptions(
         check_whole_number(pool, "pool", 0), seed_of(random_state), n_jobs, device, progress
     )
+    cap = check_user_cap(user_column, max_rows_per_user)
+    request = ColumnRequest(columns, weight_column, user=cap, exclude=exclude)
     model = resolve_like(like)
 
     # Open the data, and the checkpoint.
-    known = None if model is None else model.columns or ()
-    cap = check_user_cap(user_column, max_rows_per_user)
     if cap is not None and checkpoint is not None:
         raise ParameterError(
             Argument("checkpoint", ...),
@@ -246,7 +327,8 @@ default="multiscale"
             Argument("max_rows_per_user", ...),
             ".",
         )
-    request = ColumnRequest(columns, weight_column, known, user=cap)
+    if model is not None:
+        request = request._replace(like=model.columns or ())
     source = open_rows(data, request, sample_weight, nan)
     writer = None
     if checkpoint is not None:
@@ -272,8 +354,12 @@ default="multiscale"
         )
 
     # Choose the frequencies, and accumulate the sums.
+    if request.columns is not None:
+        screening = replace(screening, is_chosen=True)
     with writer or nullcontext():
-        result, state = _run_pass(source, options, execution, model, writer)
+        result, state = _run_pass(
+            source, options, execution, model, writer, screening, imputes=nan == "impute"
+        )
     _warn_dropped_rows(state, source)
     if has_large_phases(result):
         warn_of_large_phases(result)
@@ -287,7 +373,7 @@ def sketch_source(
 
     No warning about the rows is given, and no checkpoint is written.
     """
-    return _run_pass(source, options, execution, model, None)[0]
+    return _run_pass(source, options, execution, model, None, NO_SCREENING)[0]
 
 
 def _run_pass(
@@ -296,19 +382,36 @@ def _run_pass(
     execution: PassOptions,
     model: Sketch | None,
     writer: CheckpointWriter | None,
+    screening: Screening,
+    *,
+    imputes: bool = False,
 ) -> tuple[Sketch, State]:
     """Sketch the rows of a source, from the checkpoint on that `writer` resumes."""
-    this_pass = plan_pass(source, execution)
-    if options.cells == "auto" and model is None and not this_pass.kernel.keeps_cells:
+    # Before anything is read: the device may not exist.
+    kernel = plan_pass(source, execution).kernel
+    if options.cells == "auto" and model is None and not kernel.keeps_cells:
         options = replace(options, cells=0)
+    resumed = None if writer is None else writer.resumed_from
+    known = model if resumed is None else resumed.sketch
+    pilot = None
+    if known is None:
+        source, pilot, preparation = _look_at_table(source, options, execution, screening, imputes)
+    else:
+        preparation = known.frequencies.preparation
+        source = with_columns(source, known.columns)
+    source = _prepare(source, preparation)
+    if resumed is not None:
+        design = resumed.sketch.design
+        state = resumed.state
+    else:
+        complete = WithoutMissing(source) if imputes and pilot is None else source
+        design = choose_design(complete, options, model, execution.seed, pilot)
+        state = State.empty(design, execution.capacity)
+    if imputes:
+        source = Imputed(source, design.frequencies.row_origin)
+    this_pass = plan_pass(source, execution)
     if writer is not None:
         this_pass = replace(this_pass, step=writer.step)
-    if writer is not None and writer.resumed_from is not None:
-        design = writer.resumed_from.sketch.design
-        state = writer.resumed_from.state
-    else:
-        design = choose_design(source, options, model, execution.seed)
-        state = State.empty(design, execution.capacity)
     if design.frequencies.projection is not None and this_pass.block_rows is None:
         source.prefer_chunk_rows(wide_block_rows(source.n_features))
     names = source.columns or (None if model is None else model.columns)
@@ -324,7 +427,54 @@ def _run_pass(
     if source.user_cap is not None and state.tally.bounded is not None:
         bounded = replace(state.tally.bounded, user_cap=source.user_cap)
         state = replace(state, tally=replace(state.tally, bounded=bounded))
+    if isinstance(source, Imputed):
+        _warn_imputed(source, state)
     return to_sketch(state), state
+
+
+def _look_at_table(
+    source: Source,
+    options: SketchOptions,
+    execution: PassOptions,
+    screening: Screening,
+    imputes: bool,
+) -> tuple[Source, Pilot | None, Preparation | None]:
+    """The rows without columns that were left out, their pilot if it is known now, and what is to
+    be done to the columns.
+    """
+    if options.metric != EUCLIDEAN:
+        return source, None, options.preparation(source.columns)
+    complete = WithoutMissing(source) if imputes else source
+    pilot = draw_first_pilot(complete, options, execution.seed)
+    if pilot is None:
+        return source, None, options.preparation(source.columns)
+    source, pilot = screening.screen(
+        source,
+        pilot,
+        standardize=bool(options.standardize),
+        preparation=options.preparation(source.columns),
+    )
+    preparation = options.preparation(source.columns)
+    return source, prepare_pilot(pilot, preparation), preparation
+
+
+def _prepare(source: Source, preparation: Preparation | None) -> Source:
+    """The source with its columns prepared, here or by the workers that read it."""
+    if isinstance(source, PartitionedSource):
+        if preparation is None or not preparation.logged:
+            return source
+        return source.with_reader(replace(source.reader, preparation=preparation))
+    return in_preparation(source, preparation)
+
+
+def _warn_imputed(source: Imputed, state: State) -> None:
+    """Warn of missing values that were filled in."""
+    if source.values_filled:
+        warn_user(
+            f"Filled in {source.values_filled:,} missing values of {source.rows:,} of "
+            f"{state.rows:,} rows with the origin of their columns.",
+            MissingRowsWarning,
+        )
 
 
 def _require_resumable_weights(source: Source, sample_weight: Any) -> None:
@@ -355,19 +505,26 @@ def record_options(
         weights = np.ascontiguousarray(to_host(sample_weight), np.float64)
         digest = hashlib.sha256(weights.tobytes()).hexdigest()
     columns = [request.columns] if isinstance(request.columns, str) else request.columns
-    return asdict(replace(options, projection=None)) | {
-        "projection": _recorded_projection(options.projection),
-        "scale": options.given_scale or "auto",
-        "standardize": bool(options.standardize),
-        "sample_weight": digest,
-        "like": None if model is None else design_like(model, options).fingerprint,
-        "columns": None if columns is None else list(columns),
-        "weight_column": request.weight,
-        "nan": nan,
-        "pool": execution.capacity,
-        "device": execution.device,
-        "random_state": execution.seed,
-    }
+    optional = {"exclude": request.excluded, "log": list(options.log)}
+    recorded = asdict(replace(options, projection=None))
+    del recorded["log"]
+    return (
+        recorded
+        | {name: names for name, names in optional.items() if names}
+        | {
+            "projection": _recorded_projection(options.projection),
+            "scale": options.given_scale or "auto",
+            "standardize": options.standardize if options.is_robust else bool(options.standardize),
+            "sample_weight": digest,
+            "like": None if model is None else design_like(model, options).fingerprint,
+            "columns": None if columns is None else list(columns),
+            "weight_column": request.weight,
+            "nan": nan,
+            "pool": execution.capacity,
+            "device": execution.device,
+            "random_state": execution.seed,
+        }
+    )
 
 
 def _recorded_projection(projection: Any) -> int | str | None:

@@ -12,12 +12,13 @@ import numpy as np
 from ckm._core.cells import Design
 from ckm._core.defaults import DEFAULT_DISTRIBUTION
 from ckm._core.frequencies import Frequencies, draw_frequencies
+from ckm._core.preparation import Preparation
 from ckm._core.sketch import Sketch
 from ckm._core.storage import load
 from ckm._messages import Argument, Message
 from ckm._sketching.jobs import PilotJob, summarise_partitions
-from ckm._sketching.options import SketchOptions, resolve_size
-from ckm._sketching.pilot import draw_pilot
+from ckm._sketching.options import ROBUST, SketchOptions, resolve_size
+from ckm._sketching.pilot import Pilot, draw_pilot
 from ckm._sketching.scale import PilotSummary, pilot_rows, summarise_pilot
 from ckm._sketching.wide import summarise_source, wide_options
 from ckm._sources import Source
@@ -48,10 +49,14 @@ def resolve_like(like: Sketch | Frequencies | str | os.PathLike[str] | None) -> 
 
 
 def choose_design(
-    source: Source, options: SketchOptions, model: Sketch | None, seed: int
+    source: Source,
+    options: SketchOptions,
+    model: Sketch | None,
+    seed: int,
+    pilot: Pilot | None = None,
 ) -> Design:
     """The frequencies and anchors of `model`, if there is one; otherwise new ones, for a pilot of
-    the rows.
+    the rows, which is drawn unless it is given.
     """
     if model is not None:
         frequencies = model.frequencies
@@ -67,7 +72,7 @@ def choose_design(
     m = options.check(n)
     if options.projects(n):
         options = wide_options(options, n)
-    summary = _summarise(source, options, n, m, seed)
+    summary = _summarise(source, options, n, m, seed, pilot)
     if summary.projection is not None:
         n = summary.projection.d
         m = options.size_for(n, is_projected=True)
@@ -104,7 +109,20 @@ def choose_design(
         projection=summary.projection,
         metric=options.metric,
     )
+    preparation = options.preparation(source.columns)
+    if preparation is not None:
+        frequencies = replace(frequencies, preparation=preparation)
     return Design(frequencies, summary.anchors)
+
+
+def draw_first_pilot(source: Source, options: SketchOptions, seed: int) -> Pilot | None:
+    """The pilot that `choose_design` would draw of these rows; None if it draws another kind."""
+    n = source.n_features
+    if isinstance(source, PartitionedSource) or options.projects(n):
+        return None
+    m = options.check(n)
+    measured = in_metric(source, options.metric)
+    return draw_pilot(measured, stream(seed, "pilot"), pilot_rows(options, n, m))
 
 
 def design_like(model: Sketch, options: SketchOptions) -> Design:
@@ -112,14 +130,17 @@ def design_like(model: Sketch, options: SketchOptions) -> Design:
     return model.design if options.cells else Design(model.frequencies)
 
 
-def _summarise(source: Source, options: SketchOptions, n: int, m: int, seed: int) -> PilotSummary:
+def _summarise(
+    source: Source, options: SketchOptions, n: int, m: int, seed: int, pilot: Pilot | None
+) -> PilotSummary:
     """The summary of a pilot of the rows, drawn here or by the workers that hold them."""
     if isinstance(source, PartitionedSource):
         return summarise_partitions(source, PilotJob(options, n, m, seed, source.columns))
-    source = in_metric(source, options.metric)
     if options.projects(n):
-        return summarise_source(source, options, seed)
-    pilot = draw_pilot(source, stream(seed, "pilot"), pilot_rows(options, n, m))
+        return summarise_source(in_metric(source, options.metric), options, seed)
+    if pilot is None:
+        pilot = draw_first_pilot(source, options, seed)
+    assert pilot is not None
     return summarise_pilot(pilot, options, n, m, seed)
 
 
@@ -161,7 +182,16 @@ def check_agreement(model: Sketch, options: SketchOptions) -> None:
             "distribution", options.distribution, f"has {frequencies.distribution!r}"
         )
     if options.standardize and frequencies.column_units is None:
-        raise _contradiction("standardize", True, "has columns that are not standardized")
+        raise _contradiction(
+            "standardize", options.standardize, "has columns that are not standardized"
+        )
+    known = frequencies.preparation or Preparation()
+    if options.is_robust and not known.is_robust:
+        raise _contradiction("standardize", ROBUST, "has units that are standard deviations")
+    if options.log and (options.preparation(model.columns) or known).logged != known.logged:
+        logged = ", ".join((model.columns or ())[j] for j in known.logged)
+        has = f"has logarithms of {logged}" if logged else "has no logarithms"
+        raise _contradiction("log", list(options.log), has)
     _check_projection(frequencies, options)
 
 

@@ -23,7 +23,9 @@ from ckm._core.laws import (
     find_law,
     require_enough_frequencies,
 )
+from ckm._core.preparation import Preparation
 from ckm._messages import Argument
+from ckm._sources.columns import listed
 from ckm._util.checks import (
     COSINE,
     EUCLIDEAN,
@@ -35,6 +37,8 @@ from ckm._util.device import check_device
 from ckm._util.parallel import thread_count
 from ckm.errors import ParameterError
 
+# The value of `standardize` for units that outliers do not change.
+ROBUST = "robust"
 # Bytes that a frequency takes at least, whatever the distribution: sums, radius and direction.
 _BYTES_PER_FREQUENCY = 40
 # Multiply-adds that cosine and sine of a phase take, beside n for the phase.
@@ -49,10 +53,11 @@ class SketchOptions:
     sketch_size: int | None = None
     scale: float | str = "auto"
     distribution: str = DEFAULT_DISTRIBUTION
-    standardize: bool = False
+    standardize: bool | str = False
     cells: int | str = "auto"
     projection: Any = "auto"
     metric: str = EUCLIDEAN
+    log: tuple[str, ...] = ()
 
     def projects(self, n_features: int) -> bool:
         """Whether rows of so many columns are projected; refuses what cannot be a projection."""
@@ -62,7 +67,8 @@ class SketchOptions:
         if isinstance(asked, str):
             if asked != "auto":
                 raise _no_projection(f"{asked!r}")
-            return n_features >= MIN_WIDE_COLUMNS and self.distribution == DEFAULT_DISTRIBUTION
+            is_usual = self.distribution == DEFAULT_DISTRIBUTION and not self.is_robust
+            return n_features >= MIN_WIDE_COLUMNS and is_usual
         self._refuse_structure()
         if isinstance(asked, (int, np.integer)) and not isinstance(asked, bool):
             if not 1 <= asked <= n_features:
@@ -84,6 +90,13 @@ class SketchOptions:
         return True
 
     def _refuse_structure(self) -> None:
+        if self.is_robust:
+            raise ParameterError(
+                Argument("standardize", ROBUST),
+                " is for rows of few columns as they are; set ",
+                Argument("projection", None),
+                ".",
+            )
         if self.distribution == "structured":
             raise ParameterError(
                 Argument("distribution", "structured"),
@@ -101,6 +114,30 @@ class SketchOptions:
         if isinstance(self.projection, (int, np.integer)):
             return int(self.projection)
         return int(np.shape(self.projection)[0])
+
+    @property
+    def is_robust(self) -> bool:
+        """Whether columns are standardised by their interquartile ranges."""
+        return isinstance(self.standardize, str)
+
+    def preparation(self, columns: tuple[str, ...] | None) -> Preparation | None:
+        """What is done to these columns; raises if there are none of the names asked for."""
+        if self.log and columns is None:
+            raise ParameterError(
+                Argument("log", list(self.log)),
+                " names columns, and this data has no column names; pass a data frame or a "
+                "table's file.",
+            )
+        names = columns or ()
+        missing = [name for name in self.log if name not in names]
+        if missing:
+            raise ParameterError(
+                f"There is no column {missing[0]!r} for ",
+                Argument("log", ...),
+                f" among those that are clustered: {listed(names)}.",
+            )
+        found = Preparation(tuple(sorted({names.index(name) for name in self.log})), self.is_robust)
+        return found or None
 
     @property
     def given_scale(self) -> float | None:
@@ -140,6 +177,11 @@ class SketchOptions:
 
     def check_metric(self) -> None:
         """Refuse an unknown metric, and standardised columns of rows of unit length."""
+        if isinstance(self.standardize, str) and self.standardize != ROBUST:
+            raise ParameterError(
+                Argument("standardize"),
+                f" must be True, False or {ROBUST!r}; got {self.standardize!r}.",
+            )
         if check_metric(self.metric) == COSINE and self.standardize:
             raise ParameterError(
                 Argument("metric", COSINE),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ckm._core.pool import distinct_rows
+from ckm._core.preparation import Preparation
 from ckm._sources import Source
 from ckm._util.arrays import Array, BoolArray, Float32Array, FloatArray
 from ckm._util.checks import as_float32, first_nonfinite
@@ -23,6 +24,9 @@ MAX_OUTLIER_SHARE = 0.01
 # Largest share that outliers may have of the rows that differ from the median in this column: in a
 # column that is mostly constant, a rare value is data.
 MAX_OUTLIER_SHARE_OF_VARYING = 0.1
+
+# The interquartile range of a Gaussian, in standard deviations.
+GAUSSIAN_RANGE = 1.3489795003921634
 
 # Rows that are read for each row of a pilot that chooses anchors, where rows far from the mean are
 # kept first: a handful of outliers may have much of the SSE.
@@ -78,6 +82,28 @@ class Pilot:
         variances = self.weights @ (self.rows - self.origin) ** 2 / self.weights.sum()
         return np.asarray(np.sqrt(np.where(variances > 0, variances, 1.0)))
 
+    @property
+    def medians(self) -> FloatArray:
+        """The median of each column (n,)."""
+        return self._quantiles(0.5)
+
+    @property
+    def robust_deviations(self) -> FloatArray:
+        """The interquartile range of each column (n,), in multiples of that of a Gaussian of
+        variance one; the standard deviation where it is zero.
+        """
+        ranges = (self._quantiles(0.75) - self._quantiles(0.25)) / GAUSSIAN_RANGE
+        return np.where(ranges > 0, ranges, self.deviations)
+
+    def _quantiles(self, share: float) -> FloatArray:
+        """The smallest values (n,) that have this share of the weight at or below them."""
+        found = np.empty(self.rows.shape[1])
+        for j, column in enumerate(self.rows.T):
+            order = np.argsort(column)
+            mass = np.cumsum(self.weights[order])
+            found[j] = column[order[np.searchsorted(mass, share * mass[-1])]]
+        return found
+
 
 def draw_pilot(source: Source, rng: np.random.Generator, size: int = PILOT_ROWS) -> Pilot:
     """Draw at most `size` rows from all over the source. A `size` beyond `PILOT_ROWS` is that of a
@@ -93,6 +119,16 @@ def draw_pilot(source: Source, rng: np.random.Generator, size: int = PILOT_ROWS)
     if len(rows) > size:
         rows, weights = _thin(rows, weights, centre, size, rng)
     return pilot_from_rows(rows, weights)
+
+
+def prepare_pilot(pilot: Pilot, preparation: Preparation | None) -> Pilot:
+    """The pilot of prepared rows; the pilot itself if nothing changes."""
+    if preparation is None or not preparation.logged or not len(pilot):
+        return pilot
+    rows = pilot.rows if pilot.outliers is None else np.vstack([pilot.rows, pilot.outliers])
+    # Rows that were left out have no weights any more; they are few, and one each.
+    added = np.ones(len(rows) - len(pilot.rows))
+    return pilot_from_rows(preparation.apply(rows), np.concatenate([pilot.weights, added]))
 
 
 def _rough_centre(rows: FloatArray) -> FloatArray:

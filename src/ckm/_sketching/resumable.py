@@ -14,13 +14,13 @@ from ckm._core.laws import find_law
 from ckm._core.sketch import Sketch
 from ckm._sketching.accumulate import State
 from ckm._sketching.choose import check_agreement
-from ckm._sketching.options import SketchOptions, check_cells, resolve_size
+from ckm._sketching.options import ROBUST, SketchOptions, check_cells, resolve_size
 from ckm._sources import Place
 from ckm._sources.paths import READERS, ending_of
 from ckm._sources.settings import BLOCK_ROWS
 from ckm._util.checks import (
     check_metric,
-    check_nan_policy,
+    check_nan_of_sketch,
     check_variance,
     check_whole_number,
 )
@@ -139,7 +139,7 @@ def _check_file(file: FileRecord) -> None:
 
 def _check_options(options: dict[str, Any]) -> None:
     """Refuse options other than those of a pass, and values that a pass would refuse."""
-    expected = _OPTION_CHECKS.keys() - ({PARTITIONS_PER_STEP} - options.keys())
+    expected = _OPTION_CHECKS.keys() - ({PARTITIONS_PER_STEP, "exclude", "log"} - options.keys())
     if options.keys() != expected:
         names = sorted(options.keys() ^ expected)
         raise ValueError(f"the options {', '.join(names)} are missing or not known")
@@ -175,7 +175,9 @@ def _check_frequencies(options: dict[str, Any], sketch: Sketch) -> None:
         raise ValueError("the rows are projected, and the options ask for none of it")
     drawn = (f.distribution, f.column_units is not None, f.metric, f.seed)
     seed = options["random_state"]
-    is_drawn_so = drawn == (asked.distribution, asked.standardize, asked.metric, seed)
+    is_drawn_so = drawn == (asked.distribution, bool(asked.standardize), asked.metric, seed)
+    asked = replace(asked, log=tuple(options.get("log", ())))
+    is_drawn_so &= f.preparation == asked.preparation(sketch.columns)
     if f.m not in sizes or not is_drawn_so:
         raise ValueError("the frequencies are not those that the options ask for")
 
@@ -291,7 +293,7 @@ _OPTION_CHECKS: dict[str, Callable[[Any], bool]] = {
     "sketch_size": _or_none(_is_count(1)),
     "scale": _is_scale,
     "distribution": _is_accepted_by(find_law),
-    "standardize": lambda value: isinstance(value, bool),
+    "standardize": lambda value: isinstance(value, bool) or value == ROBUST,
     "cells": _is_accepted_by(check_cells),
     "projection": _or_none(lambda value: value == "auto" or _is_axes(value) or _is_digest(value)),
     "metric": _is_accepted_by(check_metric),
@@ -299,7 +301,9 @@ _OPTION_CHECKS: dict[str, Callable[[Any], bool]] = {
     "like": _or_none(_is_digest),
     "columns": _or_none(_are_names),
     "weight_column": _or_none(_is_text),
-    "nan": _is_accepted_by(check_nan_policy),
+    "nan": _is_accepted_by(check_nan_of_sketch),
+    "exclude": _are_names,
+    "log": _are_names,
     "pool": _is_count(0),
     "device": _is_accepted_by(check_device),
     "random_state": _is_seed,

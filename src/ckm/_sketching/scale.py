@@ -94,7 +94,10 @@ def summarise_pilot(
     is_empty = not len(pilot)
     origin = np.zeros(n) if is_empty else pilot.origin
     units = None
-    if options.standardize:
+    if options.is_robust:
+        origin = np.zeros(n) if is_empty else pilot.medians
+        units = np.ones(n) if is_empty else pilot.robust_deviations
+    elif options.standardize:
         units = np.ones(n) if is_empty else pilot.deviations
     anchors = None
     s = options.count_cells(m, n)

@@ -12,15 +12,21 @@ from ckm._core.defaults import DEFAULT_DISTRIBUTION
 from ckm._core.frequencies import Frequencies
 from ckm._core.sketch import Sketch
 from ckm._messages import Argument, Message
-from ckm._sketching.api import sketch_source
+from ckm._sketching.api import as_names, sketch_source
 from ckm._sketching.choose import resolve_like
-from ckm._sketching.large_phases import has_large_phases, warn_of_large_phases
 from ckm._sketching.options import PassOptions, SketchOptions
+from ckm._sketching.phases import has_large_phases, warn_of_large_phases
 from ckm._sources import Chunk, ColumnRequest, open_rows
 from ckm._sources.arrays import ArraySource
 from ckm._sources.settings import BLOCK_ROWS
 from ckm._util.arrays import FloatArray, RowsArray
-from ckm._util.checks import COSINE, EUCLIDEAN, check_whole_number, require_float32
+from ckm._util.checks import (
+    COSINE,
+    EUCLIDEAN,
+    check_nan_policy,
+    check_whole_number,
+    require_float32,
+)
 from ckm._util.device import resolve_device
 from ckm._util.parallel import thread_count
 from ckm._util.random import RandomState, seed_of, stream
@@ -64,9 +70,10 @@ class Sketcher:
     distribution : {"multiscale", "structured", "adapted-radius", "folded-gaussian", "gaussian"}, \
 default="multiscale"
         The distribution of the frequencies.
-    standardize : bool, default=False
-        Divide each column by its standard deviation in the first rows. Centroids are returned in
-        the units of the data.
+    standardize : bool or "robust", default=False
+        Divide each column by its standard deviation. Frequencies are drawn for that of the first
+        rows; distances are measured by that of all rows. "robust" divides by the interquartile
+        range of the first rows. Centroids are returned in the units of the data.
     projection : "auto", int, array (d, n) or None, default="auto"
         What wide rows are projected to, as in `ckm.sketch`.
     metric : {"euclidean", "cosine"}, default="euclidean"
@@ -77,10 +84,14 @@ default="multiscale"
         frequencies and column names, so that the two can be merged.
     columns : list of str, optional
         The columns of a table to use, in this order; by default all numeric ones.
+    exclude : list of str, optional
+        Columns of a table that are not used.
     weight_column : str, optional
         The column of a table that holds the weights of rows.
     nan : {"error", "drop"}, default="error"
         How to handle missing values: raise an error, or drop their rows.
+    log : list of str, optional
+        Columns that are replaced by their logarithms first, sign(x) log(1 + |x|).
     cells : "auto" or int, default="auto"
         The number of anchors around which cells of rows are kept; "auto" is 16 per cluster, 0
         none.
@@ -115,13 +126,15 @@ default="multiscale"
         sketch_size: int | None = None,
         scale: float | str = "auto",
         distribution: str = DEFAULT_DISTRIBUTION,
-        standardize: bool = False,
+        standardize: bool | str = False,
         projection: Any = "auto",
         metric: str = EUCLIDEAN,
         like: Sketch | Frequencies | str | PathLike[str] | None = None,
         columns: Sequence[str] | None = None,
+        exclude: Sequence[str] | None = None,
         weight_column: str | None = None,
         nan: str = "error",
+        log: Sequence[str] | None = None,
         cells: int | str = "auto",
         pool: int = 0,
         random_state: RandomState = None,
@@ -129,12 +142,23 @@ default="multiscale"
         device: str = "auto",
     ) -> None:
         self._options = SketchOptions(
-            n_clusters, sketch_size, scale, distribution, standardize, cells, projection, metric
+            n_clusters,
+            sketch_size,
+            scale,
+            distribution,
+            standardize,
+            cells,
+            projection,
+            metric,
+            as_names(log),
         )
         self._like = resolve_like(like)
-        self._nan = nan
+        self._nan = check_nan_policy(nan)
         self._request = ColumnRequest(
-            columns, weight_column, None if self._like is None else self._like.columns or ()
+            columns,
+            weight_column,
+            None if self._like is None else self._like.columns or (),
+            exclude=exclude,
         )
         self._pass_options = PassOptions(
             check_whole_number(pool, "pool", 0),

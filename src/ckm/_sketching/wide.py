@@ -116,7 +116,7 @@ def summarise_wide(
     K = count_clusters(options)
     rng = stream(seed, "axes")
     moments = column_moments(rows)
-    found = choose_projection(rows, moments, options.projection, K, rng, options.standardize)
+    found = choose_projection(rows, moments, options.projection, K, rng, bool(options.standardize))
     pilot = pilot_from_rows(Projector(found)(rows).astype(np.float64), weights)
     narrow = replace(options, standardize=False, projection=None)
     m = narrow.size_for(found.d, is_projected=True)

@@ -31,14 +31,17 @@ from ckm._decoding.starts import FROM_ROWS
 from ckm._kmeans.assign import Centroids
 from ckm._kmeans.polish import polish_centroids
 from ckm._messages import Argument
-from ckm._sketching.api import sketch
+from ckm._sketching.api import sketch_screened
 from ckm._sketching.options import SketchOptions, check_cells, resolve_size
+from ckm._sketching.screening import Screening, warn_of_certain_ids
 from ckm._sketching.stream import Sketcher
 from ckm._sklearn.rows import ValidatedRows, validate_rows
 from ckm._sklearn.starts import check_init, choose_starts
+from ckm._sources import Source
+from ckm._sources.adapters import Imputed, WithoutMissing
 from ckm._sources.engines.base import PartitionedSource
 from ckm._util.arrays import Array, FloatArray, read_only
-from ckm._util.checks import check_metric, check_whole_number
+from ckm._util.checks import check_metric, check_nan_of_sketch, check_whole_number
 from ckm._util.device import resolve_device, to_host, use_gpu
 from ckm._util.random import RandomState, seed_of, stream
 from ckm._util.warn import warn_user
@@ -50,6 +53,8 @@ _log = logging.getLogger(__name__)
 _STATE = ("_sketcher", "_base", "_pool", "_n_init", "_starts")
 _RESULTS = ("_sketch", "_solution", "_polished", "curve_", "labels_", "inertia_", "n_iter_")
 AUTO = "auto"
+# The columns are those that the model was given, as in every estimator of scikit-learn.
+_SCREENING = Screening(leaves_out=False, on_advice=warn_of_certain_ids)
 # Findings of clusters that may have no rows.
 _MISSING = (Status.MERGED, Status.STARVED)
 
@@ -89,7 +94,11 @@ class SketchedEstimator:
     sketch_size: int | str
     scale: float | str
     distribution: str
-    standardize: bool
+    standardize: bool | str
+    log: Any
+    columns: Any
+    exclude: Any
+    nan: str
     projection: Any
     metric: str
     decoder: str
@@ -177,9 +186,14 @@ class SketchedEstimator:
             return self._measured(self._rounded_centroids())
 
     def _measured(self, values: Array) -> Centroids:
-        """Return centroids that are measured as the sketch says."""
-        frequencies = self._current_sketch().frequencies
-        return Centroids(values, frequencies.column_units, metric=frequencies.metric)
+        """Return centroids that are measured as the solution says."""
+        solution = self._current_solution()
+        return Centroids(
+            values,
+            solution.units,
+            metric=solution.metric,
+            preparation=solution.preparation,
+        )
 
     def _rounded_centroids(self) -> Array:
         """Return the centroids in the precision of the data."""
@@ -221,7 +235,11 @@ class SketchedEstimator:
         needs_rows = isinstance(self.init, str) and self.init in FROM_ROWS
         pool = self.pool or (DEFAULT_POOL if needs_rows else 0)
         progress = self.verbose > 0
-        self._store(sketch(rows.source, progress=progress, **self._sketch_arguments(pool)))
+        arguments = self._sketch_arguments(pool)
+        source = rows.source
+        self._store(
+            sketch_screened(source, _SCREENING, nan=rows.nan, progress=progress, **arguments)
+        )
         # Some sources know their number of rows only now.
         require_rows(self._sketch.count, least_clusters(self.n_clusters))
 
@@ -267,6 +285,7 @@ class SketchedEstimator:
             "scale": self.scale,
             "distribution": self.distribution,
             "standardize": self.standardize,
+            "log": self.log,
             "projection": self.projection,
             "metric": self.metric,
             "cells": self.cells,
@@ -336,9 +355,10 @@ class SketchedEstimator:
     def _polish_and_label(self, rows: ValidatedRows) -> None:
         """Run the polish passes, then label rows in memory; the solution stays as decoded."""
         passes = check_whole_number(self.polish, "polish", 0)
+        source = self._complete(rows.source)
         polished = polish_centroids(
             self._measured(self._current_solution().centroids),
-            rows.source,
+            source,
             passes,
             n_jobs=self.n_jobs,
             progress=self.verbose > 0,
@@ -348,14 +368,21 @@ class SketchedEstimator:
         values = read_only(polished.centroids, self._dtype)
         centroids = self._measured(values)
         if rows.is_in_memory:
-            self.labels_, self.inertia_ = centroids.assign(rows.source, n_jobs=self.n_jobs)
+            # Rows with missing values keep their places.
+            every = source.inside if isinstance(source, WithoutMissing) else source
+            self.labels_, self.inertia_ = centroids.assign(
+                every, nan=self._label_policy, n_jobs=self.n_jobs
+            )
         if not passes:
             return
         mass: Array
         if rows.is_in_memory:
-            mass = np.bincount(to_host(self.labels_), rows.weights, minlength=len(values))
+            labels = to_host(self.labels_)
+            is_labelled = labels >= 0
+            weights = None if rows.weights is None else rows.weights[is_labelled]
+            mass = np.bincount(labels[is_labelled], weights, minlength=len(values))
         else:
-            summary = centroids.summarise(rows.source, n_jobs=self.n_jobs)
+            summary = centroids.summarise(source, n_jobs=self.n_jobs)
             mass = summary.mass
             self.inertia_ = float(summary.sse.sum())
         self._polished = (values, read_only(mass / mass.sum()))
@@ -363,7 +390,19 @@ class SketchedEstimator:
     def _validate_for_use(self, X: Any, sample_weight: Any = None) -> ValidatedRows:
         """Check rows to be labelled; labelling itself reports values that are not finite."""
         check_is_fitted(self)
-        return validate_rows(self, X, sample_weight, reset=False, require_finite=False)
+        rows = validate_rows(self, X, sample_weight, reset=False, require_finite=False)
+        return rows._replace(source=self._complete(rows.source))
+
+    def _complete(self, source: Source) -> Source:
+        """The rows with their missing values filled in, if that is asked for."""
+        if self.nan != "impute":
+            return source
+        return Imputed(source, self._current_sketch().frequencies.row_origin)
+
+    @property
+    def _label_policy(self) -> str:
+        """What labels say of rows with missing values."""
+        return "drop" if self.nan == "drop" else "error"
 
 
 def largest_clusters(n_clusters: Any, max_clusters: Any) -> int:
@@ -426,6 +465,7 @@ def check_parameters(
     check_whole_number(model.max_iter, "max_iter", 1)
     check_whole_number(model.pool, "pool", 0)
     check_cells(model.cells)
+    check_nan_of_sketch(model.nan)
     SketchOptions(standardize=model.standardize, metric=model.metric).check_metric()
     check_polish(model.polish, rows is not None and rows.source.is_rereadable)
     size = None if model.sketch_size == "auto" else model.sketch_size

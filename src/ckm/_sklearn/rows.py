@@ -31,12 +31,15 @@ class ValidatedRows(NamedTuple):
     weights : array (n_samples,), optional
         The weights of rows in memory.
     is_in_memory : bool
+    nan : str
+        What is still to be done with missing values: "impute", or nothing.
     """
 
     source: Source
     dtype: np.dtype
     weights: FloatArray | None = None
     is_in_memory: bool = False
+    nan: str = "error"
 
     @property
     def n_rows(self) -> int | None:
@@ -60,6 +63,8 @@ def validate_rows(
         model._columns = ()
     if kind not in IN_MEMORY:
         return _open(model, X, sample_weight, reset)
+    if kind in ("arrays", "frames") and _has_choices(model):
+        return _open_chosen(model, X, sample_weight, reset)
     if kind == "tensors":
         return _open_tensor(model, X, sample_weight, reset)
     if kind == "arrays":
@@ -153,8 +158,15 @@ def _open(model: Any, X: Any, sample_weight: Any, reset: bool) -> ValidatedRows:
     """Open rows that are not in memory. The columns that the model was fitted to are found by name,
     in any order.
     """
-    names = None if reset else fitted_columns(model)
-    source = open_rows(X, ColumnRequest(like=names, like_name="this model"), sample_weight)
+    nan = getattr(model, "nan", "error")
+    request = ColumnRequest(
+        getattr(model, "columns", None), exclude=getattr(model, "exclude", None)
+    )
+    if not reset:
+        request = ColumnRequest(like=fitted_columns(model), like_name="this model")
+    # Labels of rows with missing values keep their places.
+    drops = "drop" if reset and nan == "drop" else "error"
+    source = open_rows(X, request, sample_weight, drops)
     if reset:
         model.n_features_in_ = source.n_features
         model.__dict__.pop("feature_names_in_", None)
@@ -165,7 +177,24 @@ def _open(model: Any, X: Any, sample_weight: Any, reset: bool) -> ValidatedRows:
             f"X has {source.n_features} columns where this model has {model.n_features_in_}; give "
             "the same columns."
         )
-    return ValidatedRows(source, np.dtype(np.float64))
+    imputes = "impute" if nan == "impute" else "error"
+    return ValidatedRows(source, np.dtype(np.float64), nan=imputes)
+
+
+def _has_choices(model: Any) -> bool:
+    """Whether a model chooses columns, or does anything with missing values."""
+    asked = (getattr(model, "columns", None), getattr(model, "exclude", None))
+    return any(names is not None for names in asked) or getattr(model, "nan", "error") != "error"
+
+
+def _open_chosen(model: Any, X: Any, sample_weight: Any, reset: bool) -> ValidatedRows:
+    """Open rows in memory whose columns are chosen, or of which values may be missing."""
+    refuse_masked(X, "The array")
+    opened = _open(model, as_array(X) if is_tensor(X) else X, sample_weight, reset)
+    weights = None
+    if sample_weight is not None:
+        weights = checked_sample_weight(sample_weight, opened.source.n_rows)
+    return opened._replace(weights=weights, is_in_memory=True)
 
 
 def _open_tensor(model: Any, X: Any, sample_weight: Any, reset: bool) -> ValidatedRows:
@@ -177,12 +206,14 @@ def _open_tensor(model: Any, X: Any, sample_weight: Any, reset: bool) -> Validat
     return ValidatedRows(source, dtype, weights, True)
 
 
-def open_rereadable(X: Any) -> Any:
-    """Open data that is not in memory, and refuse it if it can be read only once."""
+def open_rereadable(model: Any, X: Any) -> Any:
+    """Open data that is not in memory, and refuse it if it can be read only once. It is opened
+    again, if the model has columns to choose.
+    """
     source = X if isinstance(X, Source) or kind_of(X) in IN_MEMORY else open_source(X)
     if isinstance(source, Source) and not source.is_rereadable:
         raise DataError(
             "Labels of all rows take a second pass, and this data can be read once only; use fit, "
             "or write it to a file."
         )
-    return source
+    return X if _has_choices(model) else source

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ckm._core.preparation import Preparation, prepared
 from ckm._messages import Argument
 from ckm._sources.base import BEGINNING, Chunk, Place, Source
 from ckm._sources.sampling import pair_weights
 from ckm._sources.unit_rows import unit_rows
-from ckm._util.arrays import BoolArray, FloatArray
+from ckm._util.arrays import BoolArray, FloatArray, IntArray
 from ckm._util.checks import COSINE
 from ckm._util.sparse import SparseRows
 from ckm.errors import NonFiniteError, ParameterError
@@ -37,6 +38,9 @@ class Adapter(Source):
         self.device = source.device
         self.settings = source.settings
         self.is_sparse = source.is_sparse
+
+    def first_rows(self, size: int) -> Any:
+        return self.inside.first_rows(size)
 
     def prefer_chunk_rows(self, rows: int) -> None:
         self.inside.prefer_chunk_rows(rows)
@@ -123,6 +127,39 @@ class WithoutMissing(Adapter):
         return place[:1].lower() + place[1:]
 
 
+class SomeColumns(Adapter):
+    """The rows of a source without some of its columns.
+
+    Parameters
+    ----------
+    source : Source
+        The rows, whose columns have names.
+    kept : int64 array (j,)
+        The numbers of the columns that are left.
+    """
+
+    def __init__(self, source: Source, kept: IntArray) -> None:
+        super().__init__(source)
+        self._kept = kept
+        self.n_features = len(kept)
+        if source.columns is not None:
+            self.columns = tuple(source.columns[j] for j in kept)
+
+    def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
+        for chunk in self.inside.chunks(start):
+            yield chunk._replace(rows=chunk.rows[:, self._kept])
+
+    def first_rows(self, size: int) -> Any:
+        rows = self.inside.first_rows(size)
+        return None if rows is None else rows[:, self._kept]
+
+    def sample_rows(
+        self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
+    ) -> tuple[Any, FloatArray]:
+        rows, drawn = self.inside.sample_rows(size, rng, weights)
+        return rows[:, self._kept], drawn
+
+
 class InUnits(Adapter):
     """The rows of a source with each column divided by its unit."""
 
@@ -138,6 +175,86 @@ class InUnits(Adapter):
     ) -> tuple[Any, FloatArray]:
         rows, drawn = self.inside.sample_rows(size, rng, weights)
         return rows / self._units, drawn
+
+
+class Prepared(Adapter):
+    """The rows of a source with their columns prepared (`ckm._core.preparation`)."""
+
+    def __init__(self, source: Source, preparation: Preparation) -> None:
+        super().__init__(source)
+        self._preparation = preparation
+        self.is_sparse = False
+
+    def stay_sparse(self) -> bool:
+        return False
+
+    def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
+        return prepare_chunks(self.inside.chunks(start), self._preparation)
+
+    def sample_rows(
+        self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
+    ) -> tuple[Any, FloatArray]:
+        rows, drawn = self.inside.sample_rows(size, rng, weights)
+        return self._preparation.apply(rows), drawn
+
+    def first_rows(self, size: int) -> Any:
+        rows = self.inside.first_rows(size)
+        return None if rows is None else self._preparation.apply(rows)
+
+
+def in_preparation(source: Source, preparation: Preparation | None) -> Source:
+    """Return the source with its columns prepared; the source itself if nothing changes."""
+    if preparation is None or not preparation.logged:
+        return source
+    return Prepared(source, preparation)
+
+
+def prepare_chunks(chunks: Iterable[Chunk], preparation: Preparation | None) -> Iterator[Chunk]:
+    """Yield chunks with their rows prepared."""
+    return (chunk._replace(rows=prepared(chunk.rows, preparation)) for chunk in chunks)
+
+
+class Imputed(Adapter):
+    """The rows of a source with a value for each missing one.
+
+    Parameters
+    ----------
+    source : Source
+        The rows.
+    values : float64 array (n,)
+        What stands for missing values of each column.
+
+    Attributes
+    ----------
+    rows, values_filled : int
+        How many rows of the latest pass lacked values, and how many values.
+    """
+
+    rows: int = 0
+    values_filled: int = 0
+
+    def __init__(self, source: Source, values: FloatArray) -> None:
+        super().__init__(source)
+        self._values = values
+
+    def chunks(self, start: Place = BEGINNING) -> Iterator[Chunk]:
+        self.rows = 0
+        self.values_filled = 0
+        for chunk in self.inside.chunks(start):
+            rows = np.asarray(chunk.rows)
+            missing = np.isnan(rows) if rows.dtype.kind == "f" else np.zeros(rows.shape, bool)
+            if not missing.any():
+                yield chunk
+                continue
+            self.rows += int(missing.any(axis=1).sum())
+            self.values_filled += int(missing.sum())
+            yield chunk._replace(rows=np.where(missing, self._values, rows))
+
+    def sample_rows(
+        self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
+    ) -> tuple[Any, FloatArray]:
+        rows, drawn = self.inside.sample_rows(size, rng, weights)
+        return np.where(np.isnan(rows), self._values, rows), drawn
 
 
 def in_units(source: Source, units: FloatArray | None) -> Source:

@@ -11,7 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ckm._sources.base import Chunk, Source
-from ckm._sources.columns import ColumnChoice, ColumnRequest, checked_weights, choose
+from ckm._sources.columns import (
+    ColumnChoice,
+    ColumnRequest,
+    Dates,
+    checked_weights,
+    choose,
+)
 from ckm._sources.failures import unreadable
 from ckm._sources.sampling import pick_parts
 from ckm._sources.settings import ReadSettings
@@ -40,6 +46,7 @@ _IS_NUMERIC = (
     pa.types.is_decimal,
     pa.types.is_null,
 )
+_MICROSECONDS_PER_DAY = 86_400_000_000
 _IS_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 
@@ -268,6 +275,8 @@ def describe_type(kind: Any) -> str | None:
     vectors = describe_vectors(kind)
     if vectors is not None:
         return vectors
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return Dates(kind)
     return "text" if any(is_text(kind) for is_text in _IS_TEXT) else str(kind)
 
 
@@ -299,8 +308,21 @@ def to_rows(columns: Sequence[Any], count: int, users: UserNames | None = None) 
         turned[-1] = users.number(columns[-1])
         columns = columns[:-1]
     for i, column in enumerate(columns):
+        if pa.types.is_temporal(column.type):
+            turned[i] = _to_days(column)
+            continue
         if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
             column = pc.cast(column, pa.float64())
         options = {"zero_copy_only": False} if isinstance(column, pa.Array) else {}
         turned[i] = column.to_numpy(**options)
     return turned.T
+
+
+def _to_days(column: Any) -> FloatArray:
+    """Dates and times as days since 1970, float64: the same for every unit they are stored in."""
+    unit = pa.timestamp("us", tz=getattr(column.type, "tz", None))
+    counts = pc.cast(pc.cast(column, unit, safe=False), pa.int64())
+    options = {"zero_copy_only": False} if isinstance(counts, pa.Array) else {}
+    # Nulls become NaN.
+    numbers: FloatArray = pc.cast(counts, pa.float64(), safe=False).to_numpy(**options)
+    return numbers / _MICROSECONDS_PER_DAY

@@ -218,6 +218,19 @@ class Source(ABC):
             About `settings.chunk_bytes` of rows.
         """
 
+    def table_batches(self) -> Iterator[Any] | None:
+        """All columns of a table, those that hold no numbers included, as Arrow record batches or
+        tables in order; None if the source is no table, or cannot give them.
+        """
+        return None
+
+    def first_rows(self, size: int) -> Any:
+        """The first rows, at most `size` of them, if they can be read without being used up."""
+        if not self.is_rereadable:
+            return None
+        first = next(iter(self.chunks()), None)
+        return None if first is None else first.rows[:size]
+
     def sample(
         self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:

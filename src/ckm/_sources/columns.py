@@ -1,5 +1,6 @@
 """Which columns of a table are used: those that are named, otherwise all that hold numbers."""
 
+import re
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -24,6 +25,12 @@ _MAX_WEIGHT = 1e100
 # The columns of lists that are sparse rows, unless others are named.
 SPARSE_NAMES = ("indices", "values")
 
+_ID_NAME = re.compile(
+    r"(^|[_\s.-])(id|ids|uuid|guid|key|pk|idx|index|row|rowid|row_?(number|no|num))$"
+    r"|[a-z]I[dD]$|^unnamed: \d+$|^$",
+    re.IGNORECASE,
+)
+
 # The columns of a table, each with a description of what it holds: None for numbers.
 DescribedColumns = Sequence[tuple[Any, str | None]]
 
@@ -45,6 +52,26 @@ class Vectors(str):
         return text
 
 
+class AlmostNumbers(str):
+    """What a column holds, in words, of which few values are text: the first is in this `row`.
+
+    >>> AlmostNumbers(12, "unknown", 1)
+    "numbers but for 1 value ('unknown' in row 12)"
+    """
+
+    def __new__(cls, row: int, text: str, count: int) -> "AlmostNumbers":
+        values = f"{count} value{'s' * (count > 1)}"
+        first = "the first is " if count > 1 else ""
+        shown = f"{first}{text[:20]!r} in row {row}"
+        return super().__new__(cls, f"numbers but for {values} ({shown})")
+
+
+class Dates(str):
+    """What a column of dates or times holds, in words. If it is named, it is used: as days since
+    1970.
+    """
+
+
 class ColumnRequest(NamedTuple):
     """The columns that a user asks for.
 
@@ -63,6 +90,8 @@ class ColumnRequest(NamedTuple):
     user : UserCap or None
         The column of users, which is read after those to cluster, as one of them:
         `ckm._sources.user_cap` takes it off again.
+    exclude : sequence of str or None
+        The names of columns that are not clustered.
     """
 
     columns: Sequence[str] | None = None
@@ -70,6 +99,13 @@ class ColumnRequest(NamedTuple):
     like: tuple[str, ...] | None = None
     like_name: str = Message("the sketch given as ", Argument("like", ...))
     user: UserCap | None = None
+    exclude: Sequence[str] | None = None
+
+    @property
+    def excluded(self) -> list[str]:
+        """The names of columns that are not clustered."""
+        names = [self.exclude] if isinstance(self.exclude, str) else list(self.exclude or ())
+        return list(map(str, names))
 
     def refuse_names(self, what: str) -> None:
         """Raise `ParameterError` if columns are named, for data without column names."""
@@ -77,6 +113,12 @@ class ColumnRequest(NamedTuple):
             raise ParameterError(
                 f"{what} has no column names; leave out ",
                 Argument("columns", ...),
+                ", or pass a data frame or a table's file.",
+            )
+        if self.exclude is not None:
+            raise ParameterError(
+                f"{what} has no column names; leave out ",
+                Argument("exclude", ...),
                 ", or pass a data frame or a table's file.",
             )
         if self.weight is not None:
@@ -163,6 +205,8 @@ def choose(
     `extra` columns (keys in the names of folders), and those that are the `index` of a data frame,
     are used only if they are named. With `may_be_sparse`, two columns of lists may be sparse rows.
     """
+    if request.exclude is not None:
+        present, extra = _without_excluded(request, present, extra or {})
     contents = dict(present) | dict(extra or {})
     by_text = _by_text(list(contents), where)
     left_out: list[tuple[Any, str | None]] = []
@@ -194,7 +238,8 @@ def choose(
         if request.like == ():
             require_order(chosen, request.like_name, where)
         left_out += [_describe_index(name) for name in numbers if name not in chosen]
-        left_out += [(name, holds) for name, holds in present if holds and name != user]
+        left_out += [(name, holds) for name, holds in present if holds is not None and name != user]
+        _refuse_bad_values(left_out, chosen, where)
         left_out += [(name, "a key of folders") for name in extra or {}]
     _check_weight_column(weight, chosen)
     check_user_column(user, weight, chosen)
@@ -216,6 +261,38 @@ def choose(
     require_numbers(choice, present, where, contents)
     _warn_left_out(left_out, where)
     return choice
+
+
+def _without_excluded(
+    request: ColumnRequest, present: DescribedColumns, extra: Mapping[str, str | None]
+) -> tuple[DescribedColumns, Mapping[str, str | None]]:
+    """The columns that are not excluded; raises `ParameterError` for names that make no sense."""
+    excluded = request.excluded
+    names = [str(name) for name, _ in present] + list(map(str, extra))
+    missing = [name for name in excluded if name not in names]
+    if missing:
+        raise ParameterError(
+            f"There is no column {missing[0]!r} to leave out with ",
+            Argument("exclude", ...),
+            f"; the columns are {listed(names)}.",
+        )
+    named = [request.columns] if isinstance(request.columns, str) else request.columns
+    for wanted, what in (
+        (named, Argument("columns", ...)),
+        (request.like, request.like_name),
+        ([request.weight] if request.weight else None, Argument("weight_column", ...)),
+    ):
+        both = [name for name in excluded if name in set(map(str, wanted or ()))]
+        if both:
+            raise ParameterError(
+                Argument("exclude", both), " leaves out what ", what, " asks for; leave out one."
+            )
+    kept = [(name, holds) for name, holds in present if str(name) not in excluded]
+    if not any(holds is None or isinstance(holds, Vectors) for _, holds in kept):
+        raise ParameterError(
+            Argument("exclude", excluded), " leaves nothing to cluster; keep at least one column."
+        )
+    return kept, {name: holds for name, holds in extra.items() if str(name) not in excluded}
 
 
 def choose_matrix(
@@ -278,20 +355,39 @@ def require_numbers(
             require_same_users(name, has_text(name, holds, where), choice.has_named_users, where)
         elif isinstance(holds, Vectors):
             _require_width(choice, name, holds, where)
+        elif isinstance(holds, Dates) and choice.width is None and name != choice.weight:
+            continue
         elif holds is not None or (choice.width is not None and name != choice.weight):
-            numeric = [str(other) for other, holds in present if holds is None][:3]
             raise DataError(
                 f"Column {name!r} of {where} holds {_described(holds, choice)}; convert it, "
                 f"or leave it out, for example with ",
-                Argument("columns", numeric or ["a", "b"], function="ckm.sketch"),
+                Argument("columns", _examples(choice, present), function="ckm.sketch"),
                 ".",
             )
+
+
+def _examples(choice: ColumnChoice, present: DescribedColumns) -> list[str]:
+    """Columns of numbers to name in a message, without ids unless there is nothing else."""
+    numeric = [str(name) for name, holds in present if holds is None and name != choice.weight]
+    useful = [name for name in numeric if not has_id_name(name)]
+    return (useful or numeric)[:3] or ["a", "b"]
+
+
+def has_id_name(name: str) -> bool:
+    """Whether a column is named as ids and row numbers are.
+
+    >>> [has_id_name(name) for name in ("id", "customer_id", "orderId", "Unnamed: 0", "width")]
+    [True, True, True, True, False]
+    """
+    return _ID_NAME.search(name) is not None
 
 
 def _described(holds: str | None, choice: ColumnChoice) -> str:
     """What a column holds that it should not hold."""
     if holds is None:
         return "numbers where other tables have vectors"
+    if isinstance(holds, AlmostNumbers):
+        return holds
     return f"{holds}, not {'numbers' if choice.width is None else 'vectors'}"
 
 
@@ -434,6 +530,19 @@ def _describe_index(name: Any) -> tuple[Any, str]:
     if name == "":
         return "a column", "numbers without a name, perhaps of rows"
     return name, "a data frame's index"
+
+
+def _refuse_bad_values(left_out: DescribedColumns, chosen: Sequence[Any], where: str) -> None:
+    """Refuse to leave out a column of numbers because of a few values that are none."""
+    for name, holds in left_out:
+        if isinstance(holds, AlmostNumbers):
+            others = [str(other) for other in chosen][:3]
+            raise DataError(
+                f"Column {name!r} of {where} holds {holds}; mend that, leave it empty for a "
+                "missing value, or leave the column out, for example with ",
+                Argument("columns", others or ["a", "b"], function="ckm.sketch"),
+                ".",
+            )
 
 
 def _warn_left_out(left_out: DescribedColumns, where: str) -> None:

@@ -14,7 +14,7 @@ from ckm._sources.arrow import ERRORS
 from ckm._sources.base import BEGINNING, Chunk, Place, Source
 from ckm._sources.columns import ColumnRequest, choose, require_numbers
 from ckm._sources.failures import unreadable
-from ckm._sources.lines import Layout, infer_layout, parse
+from ckm._sources.lines import Layout, infer_layout, parse, parse_table
 from ckm._sources.paths import ending_of
 from ckm._sources.records import after_line, split_records, split_runs
 from ckm._sources.sampling import pick_evenly
@@ -111,6 +111,13 @@ class CsvSource(Source):
         # where.
         except InputFileError:
             return super().sample_rows(size, rng)
+
+    def table_batches(self) -> Iterator[Any]:
+        for i, path in enumerate(self._paths):
+            layout = self._layouts[i]
+            with _open_bytes(path, layout.header_bytes) as file:
+                for block in self._split(file, i, self.settings.csv_block_bytes):
+                    yield parse_table(block, layout, layout.names, self.parts[i])
 
     def _parse(self, i: int, block: bytes, place: Place) -> Chunk:
         """Parse lines of file number `i` that begin at `place`."""

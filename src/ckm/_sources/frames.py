@@ -1,14 +1,22 @@
 """Data frames in memory: pandas, polars, PyArrow tables and whatever else narwhals knows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 from narwhals.exceptions import DuplicateError
 
+from ckm._messages import Argument
 from ckm._sources.base import RandomAccessSource, require_table
-from ckm._sources.columns import ColumnChoice, ColumnRequest, Vectors, checked_weights, choose
+from ckm._sources.columns import (
+    ColumnChoice,
+    ColumnRequest,
+    Dates,
+    Vectors,
+    checked_weights,
+    choose,
+)
 from ckm._sources.settings import DEFAULT_SETTINGS, ReadSettings
 from ckm._sources.streaming import Batch
 from ckm._sources.user_column import UserNames
@@ -28,6 +36,7 @@ class FrameSource(RandomAccessSource):
         if frame.shape[1] == 0:
             require_table(frame.shape, "The data frame")
         choice = with_first_width(frame, choose_columns(frame, request))
+        self._whole = frame
         self._frame = _select(frame, choice.names)
         self._choice = choice
         self.columns = choice.columns
@@ -35,6 +44,11 @@ class FrameSource(RandomAccessSource):
         self.n_features = choice.n_features
         self.weights = frame_weights(frame, choice)
         self.settings = settings
+
+    def table_batches(self) -> Iterator[Any]:
+        step = self.settings.rows_per_chunk(max(1, self._whole.shape[1]))
+        for low in range(0, self.n_rows, step):
+            yield self._whole[low : low + step].to_arrow()
 
     def rows(self, which: IntArray | slice) -> Array:
         if self._choice.width is None:
@@ -110,7 +124,7 @@ def _describe(dtype: Any) -> str | None:
         return None
     if dtype in (nw.String, nw.Categorical):
         return "text"
-    return "dates" if dtype in (nw.Date, nw.Datetime) else str(dtype)
+    return Dates("dates") if dtype in (nw.Date, nw.Datetime) else str(dtype)
 
 
 def _describe_unknown(frame: nw.DataFrame[Any], i: int) -> str | None:
@@ -217,6 +231,14 @@ def frame_rows(frame: nw.DataFrame[Any]) -> Array:
     """All rows of a frame as one array, after a check that every column holds numbers."""
     require_table(frame.shape, "The data frame")
     choice = choose_columns(frame, ColumnRequest(columns=frame.columns))
+    dates = [name for name, dtype in frame.schema.items() if dtype in (nw.Date, nw.Datetime)]
+    if dates:
+        raise DataError(
+            f"Column {dates[0]!r} of the data frame holds dates, not numbers; convert it, or name "
+            f"the columns to use with ",
+            Argument("columns", ...),
+            ", which takes dates as days since 1970.",
+        )
     if choice.width is not None:
         raise DataError(
             f"Column {choice.names[0]!r} holds vectors; models take them as an array, such as "
@@ -229,10 +251,11 @@ def to_array(frame: nw.DataFrame[Any], users: UserNames | None = None) -> Array:
     """Convert a frame of numbers; nulls become NaN, which kernels refuse with their place. If there
     are `users`, they number the last column.
     """
-    array = frame.to_numpy() if users is None else None
+    has_dates = any(dtype in (nw.Date, nw.Datetime) for dtype in frame.schema.values())
+    array = None if users is not None or has_dates else frame.to_numpy()
     if array is not None and array.dtype.kind in "biuf":
         return array
-    # Columns of several types, or with nulls, for which NumPy has no type.
+    # Columns of several types, with nulls, for which NumPy has no type, or of dates.
     from ckm._sources.arrow import to_rows
 
     return to_rows([column.to_arrow() for column in frame.iter_columns()], len(frame), users)

@@ -4,13 +4,14 @@ import csv
 import io
 import logging
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from ckm._sources.arrow import ERRORS, describe_schema, to_batch
-from ckm._sources.columns import ColumnChoice
+from ckm._sources.arrow import ERRORS, describe_schema, describe_type, to_batch
+from ckm._sources.columns import AlmostNumbers, ColumnChoice, Dates
 from ckm._sources.dialect import (
     DELIMITERS,
     MARK,
@@ -29,6 +30,10 @@ from ckm.errors import ColumnsWarning, InputFileError
 _INFERENCE_BYTES = 2**20
 # Bytes that a thread parses at a time, at least.
 _PARSED_BYTES = 2**20
+# Share of the values of a column that may be text in what is meant to be numbers; letters of such
+# a text that are shown.
+_MAX_TEXT_SHARE = 0.1
+_SHOWN_TEXT = 20
 # Letters of the first line that a warning shows.
 _SHOWN_LETTERS = 40
 
@@ -123,10 +128,7 @@ def layout_of_block(block: bytes, where: str, delimiter: str | None = None) -> L
             dialect.decimal,
         )
     # Columns of integers may turn out to hold fractions further down.
-    types = {
-        field.name: pa.bool_() if pa.types.is_boolean(field.type) else pa.float64()
-        for field in table.schema
-    }
+    types = {field.name: _read_as(field.type) for field in table.schema}
     sizes = [len(line) + 1 for line in body.splitlines() if line]
     mean_bytes = sum(sizes) // max(1, len(sizes))
     min_bytes = min(sizes, default=1)
@@ -160,6 +162,12 @@ def _parse_first_rows(body: bytes, names: list[str], dialect: Dialect) -> tuple[
     return max(parsed, key=lambda pair: _count_numeric(pair[0]))
 
 
+def _read_as(kind: Any) -> Any:
+    """The type that a column of this type in the first lines is read as."""
+    is_kept = pa.types.is_boolean(kind) or isinstance(describe_type(kind), Dates)
+    return kind if is_kept else pa.float64()
+
+
 def _count_numeric(table: Any) -> int:
     return sum(holds is None for _, holds in describe_schema(table.schema))
 
@@ -171,48 +179,68 @@ def _describe(table: Any) -> list[tuple[str, str | None]]:
     described = list[tuple[str, str | None]]()
     for (name, holds), column in zip(describe_schema(table.schema), table.columns, strict=True):
         if holds == "text":
-            holds += _example(column)
+            holds = _describe_text(column)
         if holds is not None and table.num_columns == 1 and " " in name:
-            holds += ", without a comma, semicolon, tab or | between fields"
+            holds = str(holds) + ", without a comma, semicolon, tab or | between fields"
         described.append((name, holds))
     return described
 
 
-def _example(column: Any) -> str:
-    """Quote the first text among what could be numbers, such as `1,000` or `-`.
-
-    Empty for a column of plain text from the first row on.
+def _describe_text(column: Any) -> str:
+    """What a column of text holds: numbers but for a few values, or text, of which the first among
+    what could be numbers is quoted, such as `1,000` or `-`.
     """
-    values = (value for chunk in column.chunks for value in chunk)
-    texts = (
-        (i, str(value))
-        for i, value in enumerate(values)
-        if value.is_valid and not is_number(str(value), ",")
-    )
-    row, text = next(texts, (0, ""))
-    return f", such as {text[:20]!r}" if row or any(map(str.isdigit, text)) else ""
+    values = column.to_pylist()
+    given = sum(value is not None for value in values)
+    texts = [
+        (row, value)
+        for row, value in enumerate(values)
+        if value is not None and not is_number(value, ",")
+    ]
+    if not texts:
+        return "text"
+    row, text = texts[0]
+    if len(texts) <= _MAX_TEXT_SHARE * given:
+        return AlmostNumbers(row, text, len(texts))
+    is_odd = row or any(map(str.isdigit, text))
+    return f"text, such as {text[:_SHOWN_TEXT]!r}" if is_odd else "text"
 
 
 def parse(block: bytes, layout: Layout, choice: ColumnChoice, where: str, row: int = 0) -> Batch:
     """Parse the chosen columns of a block of lines, of which the first is row number `row`."""
-    types = {name: layout.types[name] for name in choice.all}
-    if choice.has_named_users:
-        types[choice.user] = pa.string()
-    convert = {"column_types": types, "include_columns": choice.all}
+    as_text = (choice.user,) if choice.has_named_users else ()
+    table = parse_table(block, layout, choice.all, where, row, as_text)
+    return to_batch(table, choice, where, row)
+
+
+def parse_table(
+    block: bytes,
+    layout: Layout,
+    columns: list[str],
+    where: str,
+    row: int = 0,
+    as_text: Sequence[str] = (),
+) -> Any:
+    """Parse columns of a block of lines, of which the first is row number `row`, as an Arrow table
+    of the types that the first lines have; columns that hold no numbers have their own, and some
+    are read `as_text`.
+    """
+    holds = dict(layout.present)
+    types = {name: layout.types[name] for name in columns if holds[name] is None}
+    types |= dict.fromkeys(as_text, pa.string())
+    convert = {"column_types": types, "include_columns": columns}
     try:
         if block.strip():
-            table = _read(block, layout.names, layout.dialect, convert)
-        else:
-            table = pa.table({name: pa.array([], pa.float64()) for name in choice.all})
+            return _read(block, layout.names, layout.dialect, convert)
+        return pa.table({name: pa.array([], pa.float64()) for name in columns})
     except ERRORS:
         # Again in one thread and one piece, which knows the row, and can hold it however long.
         try:
-            table = _read(block, layout.names, layout.dialect, convert, is_serial=True)
+            return _read(block, layout.names, layout.dialect, convert, is_serial=True)
         except ERRORS as error:
             located = _with_place(error, layout.names, row)
             uneven = _uneven(block, layout.dialect, where, row)
             raise uneven or unreadable(located, where) from error
-    return to_batch(table, choice, where, row)
 
 
 def _read(

@@ -17,7 +17,7 @@ from ckm._sources.settings import DEFAULT_SETTINGS, ReadSettings
 from ckm._sources.sparse import is_sparse
 from ckm._sources.user_cap import UserCapped
 from ckm._util.arrays import FloatArray
-from ckm._util.checks import check_nan_policy, refuse_masked
+from ckm._util.checks import check_nan_of_sketch, refuse_masked
 from ckm._util.device import is_on_gpu, to_host
 from ckm.errors import DataError, ParameterError
 
@@ -90,7 +90,8 @@ def open_source(
     (2, 2)
     """
     if isinstance(data, Source):
-        if request.columns is not None or request.weight is not None or request.user is not None:
+        asked = (request.columns, request.weight, request.user, request.exclude)
+        if any(part is not None for part in asked):
             raise ParameterError(
                 "The columns of a source are chosen when it is opened; leave out ",
                 Argument("columns", ...),
@@ -119,14 +120,15 @@ def open_rows(
         The columns to read.
     sample_weight : array-like of shape (N,), optional
         A weight for each row. Data of an engine takes its weights from a column only.
-    nan : {"error", "drop"}
-        "drop" leaves out rows with missing values; "error" keeps them, for the kernels to refuse.
+    nan : {"error", "drop", "impute"}
+        "drop" leaves out rows with missing values; "error" keeps them, for the kernels to refuse,
+        and "impute" for `ckm.sketch` to fill in.
 
     Returns
     -------
     Source
     """
-    check_nan_policy(nan)
+    check_nan_of_sketch(nan)
     source = open_source(data, request)
     if isinstance(source, PartitionedSource):
         if request.user is not None:
@@ -220,6 +222,14 @@ def _open_partitions(source: PartitionedSource, sample_weight: Any, nan: str) ->
             f" is an array of this process, and these rows are with {source.engine}; keep weights"
             f" in a column, for ",
             Argument("weight_column", ..., function="ckm.sketch"),
+            ".",
+        )
+    if nan == "impute":
+        raise ParameterError(
+            Argument("nan", "impute"),
+            f" is for rows that this process reads, and these are with {source.engine}; fill them "
+            f"in there, or use ",
+            Argument("nan", "drop"),
             ".",
         )
     if nan == "drop":

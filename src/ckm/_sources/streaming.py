@@ -99,6 +99,12 @@ class StreamSource(Source):
             weights = None if weights is None else weights[:rows]
         return self._draw(pair_weights(self._head, weights), size, rng)
 
+    def first_rows(self, size: int) -> Any:
+        if self._rest is None:
+            return super().first_rows(size)
+        self._fill_head(size)
+        return self._head[0].rows[:size] if self._head else None
+
     def _warn_of_head(self, rows: int) -> None:
         """Warn once that a sample comes from the first rows only."""
         if self._has_warned:

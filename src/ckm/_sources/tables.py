@@ -72,6 +72,15 @@ class TableSource(Source):
                     yield later
             require_unchanged(self._files[i].path)
 
+    def table_batches(self) -> Iterator[Any]:
+        for file in self._files:
+            names = [name for name, _ in file.present]
+            step = self.settings.rows_per_chunk(len(names))
+            try:
+                yield from file.read(range(len(file.group_rows)), names, step, 0)
+            except ERRORS as error:
+                raise unreadable(error, str(file.path)) from error
+
     def sample_rows(
         self, size: int, rng: np.random.Generator, weights: FloatArray | None = None
     ) -> tuple[Any, FloatArray]:

@@ -58,6 +58,13 @@ def check_nan_policy(nan: Any) -> str:
     return str(nan)
 
 
+def check_nan_of_sketch(nan: Any) -> str:
+    """The same before a sketch is made, where missing values may also be filled in."""
+    if nan not in ("error", "drop", "impute"):
+        raise ParameterError(Argument("nan"), f" must be 'error', 'drop' or 'impute'; got {nan!r}.")
+    return str(nan)
+
+
 def check_metric(metric: Any) -> str:
     """What distances are measured between, known to be "euclidean" or "cosine"."""
     if not isinstance(metric, str) or metric not in (EUCLIDEAN, COSINE):

@@ -25,6 +25,7 @@ STREAMS = (
     "sample",
     "init",
     "movement",
+    "profile",
 )
 
 

@@ -14,7 +14,8 @@ from itertools import chain
 from typing import Any, NamedTuple, Self
 
 from ckm import errors
-from ckm._sources.adapters import WithoutMissing
+from ckm._core.preparation import Preparation
+from ckm._sources.adapters import WithoutMissing, in_preparation
 from ckm._sources.base import BEGINNING, Chunk, Place, Source
 from ckm._sources.columns import ColumnChoice, ColumnRequest
 from ckm._sources.prefetch import read
@@ -127,12 +128,15 @@ class PartitionReader:
         Whether the one chosen column holds a whole row in each cell.
     drop_missing : bool
         Whether rows with missing values are left out.
+    preparation : Preparation or None
+        What is done to columns.
     """
 
     n_features: int
     choice: ColumnChoice | None = None
     is_matrix: bool = False
     drop_missing: bool = False
+    preparation: Preparation | None = None
 
     @property
     def columns(self) -> tuple[str, ...] | None:
@@ -162,7 +166,8 @@ class PartitionReader:
                 f"{name} has {source.n_features} columns where {self.n_features} are expected; "
                 f"give partitions of one width."
             )
-        for chunk in read(WithoutMissing(source) if self.drop_missing else source):
+        complete = WithoutMissing(source) if self.drop_missing else source
+        for chunk in read(in_preparation(complete, self.preparation)):
             yield chunk._replace(name=chunk.name or name)
 
     def _open(self, first: Any, batches: Iterator[Any], name: str) -> Source:

@@ -262,13 +262,13 @@ def open_fsspec(file: RemoteFile) -> tuple[Any, str]:
         return store_of(file.address).as_fsspec(file.address)
 
 
-def read_text(path: Path | Address) -> str:
-    """The text of a small file, in utf-8."""
+def read_bytes(path: Path | Address) -> bytes:
+    """The content of a small file."""
     if isinstance(path, Path):
-        return path.read_text(encoding="utf-8")
+        return path.read_bytes()
     with open_remote(require_file(path)) as file:
-        text: str = file.read().decode("utf-8")
-    return text
+        content: bytes = file.read()
+    return content
 
 
 def path_exists(path: Path | Address) -> bool:

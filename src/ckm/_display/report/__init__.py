@@ -1,0 +1,1 @@
+"""`ckm.report`: one self-contained page of HTML, with its plots as SVG."""

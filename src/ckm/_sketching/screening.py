@@ -1,0 +1,113 @@
+"""Before a pass over a table: the pilot is looked at, advice on its columns is given, and an id is
+left out if it is clearly one.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ckm._core.preparation import Preparation, prepared
+from ckm._messages import Argument, Message
+from ckm._sketching.advice import Advice, Kind, TableSample, advise
+from ckm._sketching.pilot import Pilot, pilot_from_rows
+from ckm._sources import Source
+from ckm._sources.adapters import SomeColumns
+from ckm._util.warn import warn_user
+from ckm.errors import AdviceWarning, ColumnsWarning
+
+# Rows at the beginning of a table that show whether ids are in order.
+FIRST_ROWS = 1000
+
+# What is worth saying of columns that were named.
+_OF_CHOSEN = (Kind.HEAVY, Kind.DOMINANT)
+
+OnAdvice = Callable[[Sequence[Advice]], None]
+
+
+def warn_of_ids(advice: Sequence[Advice]) -> None:
+    """Warn of ids that are clustered; other advice is for those who ask for it."""
+    for one in advice:
+        if one.kind is Kind.ID:
+            warn_user(one.sentence, AdviceWarning)
+
+
+def warn_of_certain_ids(advice: Sequence[Advice]) -> None:
+    """Warn of ids that are clearly ids, and that are clustered all the same."""
+    warn_of_ids([one for one in advice if one.is_certain])
+
+
+@dataclass(frozen=True)
+class Screening:
+    """What happens to a table before it is sketched.
+
+    Parameters
+    ----------
+    leaves_out : bool
+        Whether an id that is clearly one is left out.
+    on_advice : callable
+        Is called with the advice on all columns that are left.
+    is_chosen : bool
+        Whether the columns were named, so that only their units and tails are spoken of.
+    """
+
+    leaves_out: bool = True
+    on_advice: OnAdvice = warn_of_ids
+    is_chosen: bool = False
+
+    def screen(
+        self,
+        source: Source,
+        pilot: Pilot,
+        *,
+        standardize: bool = False,
+        preparation: Preparation | None = None,
+    ) -> tuple[Source, Pilot]:
+        """The table and its pilot without columns that were left out. The advice takes into account
+        what is done anyway.
+        """
+        names = source.columns
+        if names is None or source.is_on_gpu or source.is_sparse:
+            return source, pilot
+        sample = TableSample(
+            prepared(pilot.rows, preparation),
+            pilot.weights,
+            names,
+            source.n_rows,
+            lambda: source.first_rows(FIRST_ROWS),
+        )
+        advice = advise(sample, standardize=standardize)
+        if self.is_chosen:
+            advice = tuple(one for one in advice if one.kind in _OF_CHOSEN)
+        certain = [one.column for one in advice if one.is_certain and self.leaves_out]
+        if certain and len(certain) < len(names):
+            kept = np.array([j for j, name in enumerate(names) if name not in certain])
+            for one in advice:
+                if one.column in certain:
+                    _warn_left_out(one)
+            source = SomeColumns(source, kept)
+            pilot = pilot_from_rows(pilot.rows[:, kept], pilot.weights)
+        self.on_advice([one for one in advice if one.column not in certain])
+        return source, pilot
+
+
+NO_SCREENING = Screening(leaves_out=False, on_advice=lambda advice: None)
+
+
+def with_columns(source: Source, names: tuple[str, ...] | None) -> Source:
+    """The source with these of its columns only, in its own order."""
+    if names is None or source.columns is None or source.columns == names:
+        return source
+    if not set(names) < set(source.columns):
+        return source
+    kept = np.array([j for j, name in enumerate(source.columns) if name in names])
+    return SomeColumns(source, kept)
+
+
+def _warn_left_out(one: Advice) -> None:
+    message = Message(
+        f"Left out {one.column}, which {one.seen}; to cluster it too, name it in ",
+        Argument("columns", ..., function="ckm.sketch"),
+        ".",
+    )
+    warn_user(message, ColumnsWarning)
