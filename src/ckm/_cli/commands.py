@@ -220,7 +220,7 @@ def predict(
     jobs: o.Jobs = None,
     report: o.ReportOptions,
 ) -> None:
-    """Label every row of FILES with the number of its nearest centroid.
+    """Label every row of FILES with its nearest centroid.
 
     Memory use is bounded. Columns are matched by name, in any order. Prints the number of rows and
     the SSE (sum of squared distances) of each cluster; -o writes the labels themselves, one per

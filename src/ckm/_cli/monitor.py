@@ -116,7 +116,7 @@ def monitor(
     fail_on_change: FailOnChange = False,
     report: o.ReportOptions,
 ) -> None:
-    """Watch the rows of FILES, in the order of their names, for change.
+    """Watch the rows of FILES, in order of name, for change.
 
     The first rows are what is normal. After that, the latest rows are compared with all before
     them, in windows of every length, and a change is reported with the file and the row where it
