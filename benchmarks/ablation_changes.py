@@ -188,6 +188,11 @@ STEPS = (
 
 # Constants that no SSE depends on here, and where they are measured.
 ELSEWHERE: Mapping[str, tuple[str, ...]] = {
+    "coordinates that hardly matter for distances (`benchmarks/tables.py`)": (
+        "drawn_points",
+        "min_resolved_phase",
+        "max_regression_distance",
+    ),
     "statuses alone (`benchmarks/statuses.py`)": (
         "rounding_share",
         "regret_steps",

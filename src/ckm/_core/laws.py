@@ -102,18 +102,13 @@ def _log_uniform(rng: np.random.Generator, m: int, ends: tuple[float, float]) ->
 
 
 def draw_structure(
-    rng: np.random.Generator, m: int, n: int, reach: float = 1.0, *, is_broad: bool = False
+    rng: np.random.Generator, m: int, n: int, reach: float = 1.0
 ) -> tuple[FloatArray, SignArray]:
     """Lengths (m,) and signs of structured frequencies (`ckm._core.hadamard`).
 
-    The lengths are the radii of "multiscale" (or of "broad", if asked for), divided by the lengths
-    of the rows they multiply.
+    The lengths are the radii of "multiscale", divided by the lengths of the rows they multiply.
     """
-    radii = adapted_radii(rng, m)
-    if is_broad:
-        radii *= _log_uniform(rng, m, BROAD_RANGE) ** -0.5
-    else:
-        radii *= _draw_variances(rng, m, n, reach) ** -0.5
+    radii = adapted_radii(rng, m) * _draw_variances(rng, m, n, reach) ** -0.5
     signs = hadamard.draw_signs(rng, m, n)
     return radii / hadamard.row_lengths(signs, m, n), signs
 

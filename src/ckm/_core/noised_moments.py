@@ -32,6 +32,8 @@ _USUAL_DEVIATION = 0.25
 _MIN_VARIANCE = 1e-6
 # Phases of frequencies beyond this many radians, for an error of the mean, may be off by a turn.
 _MAX_PHASE = 1.0
+# Unknowns of a full covariance at most: beyond, solving would take seconds.
+_MAX_UNKNOWNS = 600
 # Rounds of weighting frequencies by the covariance so far.
 _ROUNDS = 4
 # Equations for each unknown of a full covariance, below which only variances are estimated.
@@ -86,7 +88,7 @@ def _covariance(
     """The covariance of u (n, n), from frequencies and noised variances with these errors."""
     n = len(direct)
     first, second = np.triu_indices(n)
-    if len(z) < _EQUATIONS_PER_UNKNOWN * len(first):
+    if len(first) > _MAX_UNKNOWNS or len(z) < _EQUATIONS_PER_UNKNOWN * len(first):
         first = second = np.arange(n)
     modulus = np.minimum(np.abs(z), 1.0)
     # The error of log |z| is that of |z|, divided by |z|.

@@ -13,6 +13,7 @@ from ckm._core.cells import MAX_EXPONENT, VARIANCE_BITS, Cells
 from ckm._core.frequencies import Frequencies
 from ckm._core.laws import find_law
 from ckm._core.moments import moment_violation, second_moment_shape
+from ckm._core.nested import NAME as NESTED
 from ckm._core.pool import Pool
 from ckm._core.tally import SUM_TOLERANCE, UNIT, Tally
 from ckm._util.arrays import FloatArray
@@ -35,7 +36,10 @@ _SMALL_SHARE = 1e-3
 
 def check_frequencies(f: Frequencies) -> None:
     """Refuse frequencies that no law can have drawn at their scale."""
-    find_law(f.distribution)
+    if f.distribution != NESTED:
+        find_law(f.distribution)
+    elif f.bounds is None or f.seed is None:
+        raise ValueError("nested frequencies are those of a public design, and have its seed")
     if (f.distribution == "structured") != (f.signs is not None):
         raise ValueError(f"{f.distribution} frequencies and their signs do not go together")
     f.require_possible_lengths()

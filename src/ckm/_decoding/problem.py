@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ckm._core import nested
+from ckm._core.frequencies import Frequencies
 from ckm._core.laws import COARSE_RATIO, determines_centroids
 from ckm._core.moments import SecondMoment
 from ckm._core.sketch import Sketch
@@ -52,6 +54,8 @@ class Problem:
         The decoder's tuned constants.
     cells : CellMeasure or None
         What the sketch's cells say, if it has some.
+    axes : float64 array (d, n) or None
+        Of nested frequencies, the numbers that the first of them are a sketch of.
     noise_variance : float
         For a private release, E |noise|^2 of the noise that was added to each number of z.
     coordinates : Coordinates or None
@@ -71,6 +75,7 @@ class Problem:
     settings: Settings = DEFAULT
     cells: CellMeasure | None = None
     noise_variance: float = 0.0
+    axes: FloatArray | None = None
     coordinates: Coordinates | None = None
 
     @classmethod
@@ -117,6 +122,7 @@ class Problem:
             device=device,
             settings=settings,
             cells=CellMeasure.of(sketch, within),
+            axes=_axes_of(frequencies),
             noise_variance=0.0 if sketch.release is None else sketch.release.feature_variance,
         )
 
@@ -260,3 +266,10 @@ class Problem:
             size=size,
             trusted=np.full(self.n, is_trusted),
         )
+
+
+def _axes_of(frequencies: Frequencies) -> FloatArray | None:
+    """The axes of nested frequencies, which their seed tells."""
+    if frequencies.distribution != nested.NAME or frequencies.seed is None:
+        return None
+    return nested.nested_axes(frequencies.seed, frequencies.n)

@@ -23,6 +23,7 @@ from ckm._decoding.cells import CellMeasure
 from ckm._decoding.ensemble import Measure, recover_measure
 from ckm._decoding.gaussians import GaussianMeasure
 from ckm._decoding.mixture import Mixture
+from ckm._decoding.nested import search_nested
 from ckm._decoding.outliers import reconstruct_outliers
 from ckm._decoding.problem import Problem
 from ckm._decoding.recovered import Branch, Recovered, Weighted
@@ -207,8 +208,8 @@ def _separate_in_noise(
     more would only fit more noise.
     """
     settings = problem.settings
-    best = None
-    for own_rng in rng.spawn(settings.noised_searches):
+    best = search_nested(problem, K, rng) if problem.axes is not None else None
+    for own_rng in rng.spawn(0 if best is not None else settings.noised_searches):
         start = initialise_mixture(problem, K, prior, own_rng, search=True)
         mixture = recover_mixture(problem, start, prior, own_rng)
         if best is None or mixture.cost < best.cost:

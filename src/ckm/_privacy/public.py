@@ -9,7 +9,9 @@ import numpy as np
 from ckm._core.bounds import Bounds
 from ckm._core.defaults import MIN_WIDE_COLUMNS
 from ckm._core.frequencies import Frequencies, draw_frequencies, scaled_turns
-from ckm._core.laws import broad, draw_structure
+from ckm._core.laws import broad
+from ckm._core.nested import NAME as NESTED
+from ckm._core.nested import draw_nested
 from ckm._core.sketch import Sketch
 from ckm._decoding.api import decode
 from ckm._decoding.solution import Solution
@@ -114,25 +116,21 @@ def public_frequencies(
     return Sketch.empty(_draw(m, limits, sigma2, units, seed_of(seed)), names)
 
 
-def _draw(m: int, bounds: Bounds, scale: float, units: FloatArray | None, seed: int) -> Frequencies:
-    """Frequencies of many scales around `scale`; structured ones for many columns."""
+def _draw(
+    m: int, bounds: Bounds, scale: float, units: FloatArray | None, seed: int
+) -> Frequencies:
+    """Frequencies of many scales around `scale`; nested ones for many columns."""
     n = len(bounds.lower)
     rng = stream(seed, "frequencies")
-    signs = None
-    if n >= MIN_WIDE_COLUMNS:
-        unit, signs = draw_structure(rng, m, n, is_broad=True)
-    else:
-        unit = broad(rng, m, n)
-    turns = scaled_turns(unit, scale, None if signs is not None else units)
+    is_wide = n >= MIN_WIDE_COLUMNS
+    unit = draw_nested(rng, m, n, seed) if is_wide else broad(rng, m, n)
     drawn = Frequencies(
-        turns,
+        scaled_turns(unit, scale, units),
         bounds.middle,
         scale,
-        "broad" if signs is None else "structured",
+        NESTED if is_wide else "broad",
         seed,
-        None,
-        units,
-        signs,
+        units=units,
         bounds=bounds,
     )
     drawn.require_possible_lengths()
