@@ -24,7 +24,7 @@ def search_nested(problem: Problem, K: int, rng: np.random.Generator) -> Mixture
     """K atoms of one width, found in y = P x and descended from there in all columns."""
     assert problem.axes is not None
     P = problem.axes
-    lifting = np.linalg.pinv(P)
+    lifting: FloatArray = np.asarray(np.linalg.pinv(P), np.float64)
     found = _search_along(_along(problem, P, lifting), K, rng)
     # Across the axes, all start at the mean.
     C = problem.mean + (found.C - P @ problem.mean) @ lifting.T

@@ -116,9 +116,7 @@ def public_frequencies(
     return Sketch.empty(_draw(m, limits, sigma2, units, seed_of(seed)), names)
 
 
-def _draw(
-    m: int, bounds: Bounds, scale: float, units: FloatArray | None, seed: int
-) -> Frequencies:
+def _draw(m: int, bounds: Bounds, scale: float, units: FloatArray | None, seed: int) -> Frequencies:
     """Frequencies of many scales around `scale`; nested ones for many columns."""
     n = len(bounds.lower)
     rng = stream(seed, "frequencies")
