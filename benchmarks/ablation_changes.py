@@ -193,6 +193,7 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
         "min_resolved_phase",
         "max_regression_distance",
     ),
+    "private releases (`benchmarks/privacy.py`)": ("noised_searches", "max_noise_excess"),
     "statuses alone (`benchmarks/statuses.py`)": (
         "rounding_share",
         "regret_steps",

@@ -19,7 +19,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from ckm.errors import ClustersWarning
+import ckm
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
@@ -95,7 +95,7 @@ def pooled_median(what: str, bound: float, values: dict[str, np.ndarray]) -> Tar
 def options(description: str, first_seed: int | None = None) -> argparse.ArgumentParser:
     """Return the options of every benchmark: --quick, and --seeds where data is drawn."""
     # Statuses are counted where they matter.
-    warnings.simplefilter("ignore", ClustersWarning)
+    warnings.simplefilter("ignore", ckm.errors.ClustersWarning)
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument(
         "--quick",

@@ -17,6 +17,7 @@ from benchmarks.clustering_features import bico_features
 from benchmarks.coreset_tree import reduce_to_representatives
 from benchmarks.mix import feature_bytes
 from ckm._decoding.cells import CellMeasure
+from ckm._decoding.coordinates import Coordinates
 from ckm._decoding.settings import DEFAULT
 from ckm._kmeans.breathing import place
 from ckm._kmeans.init import default_trials, kmeans_plus_plus
@@ -192,6 +193,7 @@ def place_on(summary: Summary, n_clusters: int, seed: int) -> np.ndarray:
 
 
 def _measure(summary: Summary) -> CellMeasure:
+    n = summary.points.shape[1]
     return CellMeasure(
         shares=summary.weights / summary.weights.sum(),
         means=summary.points,
@@ -199,7 +201,8 @@ def _measure(summary: Summary) -> CellMeasure:
         anchors=summary.points,
         rows=summary.weights,
         expected_variance=0.0,
-        step=np.ones(summary.points.shape[1]),
+        coordinates=Coordinates(np.zeros(n), np.ones(n), np.ones(n)),
+        caps=np.full(n, np.inf),
     )
 
 

@@ -158,8 +158,8 @@ class CompressiveKMeans(
         The SSE: the weighted sum of squared distances to the nearest centroid. Only `fit` sets it,
         on data in memory or with `polish`.
     n_iter_ : int
-        The number of polish passes made; fewer than `polish` if one moved no centroid. Only `fit`
-        sets it.
+        The number of passes over the data: one for the sketch, and those of `polish` that were
+        made; fewer than asked for if one moved no centroid. Only `fit` sets it.
     n_features_in_ : int
         The number of columns.
     feature_names_in_ : array of shape (n_features,)

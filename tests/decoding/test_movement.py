@@ -16,7 +16,7 @@ def test_clusters_that_are_there_hardly_move(clusters: np.ndarray) -> None:
 
 
 def test_arbitrary_clusters_move() -> None:
-    X = np.random.default_rng(0).random((5000, 2))
+    X = np.random.default_rng(0).normal(size=(5000, 3))
     found = decoded(X, 6)
     width = np.sqrt(-found.score(X) / len(X))
     movement = found.seed_movement()

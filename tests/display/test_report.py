@@ -133,7 +133,8 @@ def test_narrow_and_wide_data_without_names(n: int, tmp_path: Path) -> None:
 def test_a_column_that_decides_everything_is_said_first(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     table = pa.table({"id": np.arange(3000.0), "age": rng.normal(size=3000), "one": np.ones(3000)})
-    sketch = ckm.sketch(table, n_clusters=3, random_state=0)
+    named = ["id", "age", "one"]
+    sketch = ckm.sketch(table, n_clusters=3, columns=named, random_state=0)
     path = ckm.report(sketch, path=tmp_path / "r.html", n_clusters=3, max_clusters=3)
     words = Page(path.read_text(encoding="utf-8")).words
     assert "Use the clusters with care. One column, id, decides them. They are slices of" in words

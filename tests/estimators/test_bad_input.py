@@ -16,6 +16,7 @@ from by_kernel import sketch_by
 import ckm
 from ckm._sources.blocks import BLOCK_ROWS
 from ckm.errors import (
+    ClustersWarning,
     DataError,
     MismatchError,
     NonFiniteError,
@@ -325,10 +326,14 @@ def test_invalid_parameters_of_mixtures(options: dict[str, Any], seen: str) -> N
 
 def test_a_small_sketch_is_decoded_with_a_warning(X: np.ndarray) -> None:
     s = sketch(X, n_clusters=None, sketch_size=11, cells=0)
-    with pytest.warns(
-        SmallSketchWarning,
-        match=r"11 frequencies; for 3 clusters in dimension 2 fewer than 2 K n = 12"
-        r".*sketch_size=30",
+    # So few frequencies do not tell whether there are outliers, either.
+    with (
+        pytest.warns(ClustersWarning, match="outliers"),
+        pytest.warns(
+            SmallSketchWarning,
+            match=r"11 frequencies; for 3 clusters in dimension 2 fewer than 2 K n = 12"
+            r".*sketch_size=30",
+        ),
     ):
         ckm.decode(s, 3, random_state=0)
 

@@ -27,6 +27,7 @@ OF_INTERNALS = {
     "kernel_rivals.py",
     "mix.py",  # the bytes of moments
     "plain_loops.py",  # the constants of the arithmetic
+    "privacy_audit.py",  # the noise of a release alone
     "quality_rivals.py",  # the bytes of a file
     "rivals.py",  # the placing of centroids, which every rival shares
     "startup.py",  # the entry point of the command line

@@ -393,7 +393,9 @@ class Settings:
             many_points_per_cluster=40,
             drawn_points_per_cluster=400,
             many_steps=10,
-            regret_points_per_cluster=100,
+            # Four cells per cluster leave more open: descriptors of 128 columns (K = 100) had a
+            # regret of 0.06 at 1.02 times the SSE of k-means.
+            max_cell_regret=0.08,
         )
 
     def points_on_cells(self, K: int) -> int:

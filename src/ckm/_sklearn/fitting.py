@@ -363,7 +363,7 @@ class SketchedEstimator:
             n_jobs=self.n_jobs,
             progress=self.verbose > 0,
         )
-        self.n_iter_ = len(polished.sse)
+        self.n_iter_ = 1 + len(polished.sse)
         # In the precision in which `predict` will use them.
         values = read_only(polished.centroids, self._dtype)
         centroids = self._measured(values)
