@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ckm
-from ckm._decoding.api import Run, choose_device, resolve_decoder
+from ckm._decoding.api import Run, choose_device, find_centroids, resolve_decoder
 from ckm._decoding.candidate import Candidate
 from ckm._decoding.problem import Problem
 from ckm._decoding.sample import SampledRows
@@ -183,14 +183,14 @@ def test_the_estimator_decodes_where_its_rows_are(
 
     def decode(*args: object, device: str, **search: object) -> object:
         asked.append((device, *there))
-        return ckm.decode(*args, **search)
+        return find_centroids(*args, device="cpu", **search)
 
     @contextmanager
     def current(device: object) -> Iterator[None]:
         there[:] = [device]
         yield
 
-    monkeypatch.setattr("ckm._sklearn.fitting.decode", decode)
+    monkeypatch.setattr("ckm._sklearn.fitting.find_centroids", decode)
     monkeypatch.setattr("ckm._sklearn.fitting.use_gpu", current)
     X = ckm.datasets.gaussian_mixture(500, 3, 2, random_state=0).rows
     model = ckm.CompressiveKMeans(3, device=asked_for, random_state=0).fit(X)

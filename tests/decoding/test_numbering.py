@@ -1,6 +1,7 @@
 """Clusters keep their numbers: by weight, or as those of an earlier solution."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import ckm
@@ -128,3 +129,15 @@ def test_what_cannot_be_a_start_is_refused(
 ) -> None:
     with pytest.raises(ckm.errors.ParameterError, match=message):
         ckm.decode(first, 4, **arguments)  # type: ignore[arg-type]
+
+
+def test_given_centroids_are_those_of_the_data_whatever_is_done_to_columns() -> None:
+    clusters = ckm.datasets.gaussian_mixture(3000, 3, 2, separation=20, random_state=1)
+    X = np.stack([np.exp(clusters.rows[:, 0]), 1000 * clusters.rows[:, 1]], axis=1)
+    table = pd.DataFrame(X, columns=["amount", "other"])
+    sketch = ckm.sketch(table, n_clusters=3, log=["amount"], standardize=True, random_state=0)
+    found = ckm.decode(sketch, 3, random_state=0).centroids
+    other_order = found[[2, 0, 1]]
+    for given in ({"init": other_order}, {"match": other_order}):
+        again = ckm.decode(sketch, 3, random_state=1, **given).centroids
+        np.testing.assert_allclose(again, other_order, rtol=0.05)

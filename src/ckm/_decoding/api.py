@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ckm._core.laws import require_enough_frequencies
-from ckm._core.preparation import unprepared
+from ckm._core.preparation import prepared, unprepared
 from ckm._core.release import Release
 from ckm._core.sketch import Sketch
 from ckm._decoding.candidate import Candidate
@@ -165,7 +165,7 @@ def decode(
         replicates=replicates,
         match=None if match is None else given_centroids(match, n, sketch.columns, "match"),
         random_state=random_state,
-        rows=SampledRows.of(sketch, rows, Coordinates.exact(sketch)),
+        rows=rows,
         n_jobs=n_jobs,
         device=device,
     )
@@ -182,9 +182,9 @@ def find_centroids(
     starts: tuple[FloatArray, ...],
     replicates: int,
     random_state: RandomState,
-    rows: SampledRows | None,
     n_jobs: int | None,
     device: str,
+    rows: ArrayLike | None = None,
     match: FloatArray | None = None,
     settings: Settings = DEFAULT,
 ) -> Solution:
@@ -200,7 +200,7 @@ def find_centroids(
         search=search,
         K=K,
         init=init,
-        rows=rows,
+        rows=SampledRows.of(sketch, rows, Coordinates.exact(sketch)),
         seed=seed_of(random_state),
         replicates=replicates,
         threads=thread_count(n_jobs),
@@ -289,7 +289,7 @@ class Run:
             return self._search_on(sketch, None, settings)
 
     def _search(self, sketch: Sketch, problem: Problem, threads: int) -> list[Candidate]:
-        starts: list[Init] = [_in_problem(sketch, start) for start in self.starts]
+        starts: list[Init] = [_in_problem(sketch, problem, start) for start in self.starts]
         inits = starts or [self.init] * self.replicates
         generators = [stream(self.seed, "decode", i) for i in range(len(inits))]
         return [
@@ -298,11 +298,13 @@ class Run:
         ]
 
 
-def _in_problem(sketch: Sketch, centroids: FloatArray) -> FloatArray:
+def _in_problem(sketch: Sketch, problem: Problem, centroids: FloatArray) -> FloatArray:
     """Centroids in the coordinates of the problem that a sketch poses."""
     projection = sketch.frequencies.projection
-    values = centroids if projection is None else projection.reduce(centroids)
-    return np.ascontiguousarray(sketch.frequencies.relative(values))
+    values = prepared(centroids, sketch.frequencies.preparation)
+    values = values if projection is None else projection.reduce(values)
+    coordinates = problem.coordinates or Coordinates.of_design(sketch)
+    return np.ascontiguousarray(coordinates.relative(values))
 
 
 def make_solution(
@@ -322,14 +324,15 @@ def make_solution(
     cost = None if decoder == "clompr" or (is_wide and found.is_counted) else found.cost
     coordinates = problem.coordinates or Coordinates.of_design(sketch)
     centroids = np.clip(coordinates.absolute(found.C), sketch.lower, sketch.upper)
-    centroids = unprepared(lift_centroids(sketch, centroids), sketch.frequencies.preparation)
+    centroids = lift_centroids(sketch, centroids)
+    preparation = sketch.frequencies.preparation
     units = exact_units(sketch)
     if earlier is None:
         order = heaviest_first(centroids, found.weights)
     else:
-        order = numbered_as(earlier, centroids, found.weights, units)
+        order = numbered_as(prepared(earlier, preparation), centroids, found.weights, units)
     return Solution(
-        centroids=centroids[order],
+        centroids=unprepared(centroids[order], preparation),
         weights=found.weights[order],
         raw_weights=found.alpha[order],
         cost=found.cost,
@@ -345,7 +348,7 @@ def make_solution(
         distribution=(
             None if found.measure is None else RowMeasure.of(sketch, found.measure, coordinates)
         ),
-        preparation=sketch.frequencies.preparation,
+        preparation=preparation,
     )
 
 

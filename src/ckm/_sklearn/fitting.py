@@ -24,7 +24,6 @@ from ckm._decoding.api import (
     warn_of_findings,
 )
 from ckm._decoding.diagnosis import Status
-from ckm._decoding.sample import SampledRows
 from ckm._decoding.settings import DEFAULT
 from ckm._decoding.solution import Solution
 from ckm._decoding.starts import FROM_ROWS
@@ -308,7 +307,6 @@ class SketchedEstimator:
                 init=self.init if isinstance(self.init, str) else "auto",
                 starts=self._starts,
                 replicates=self._n_init,
-                rows=SampledRows.of(whole),
                 n_jobs=self.n_jobs,
                 device=str(rows_device) if is_with_rows else self.device,
                 random_state=self._seed,
