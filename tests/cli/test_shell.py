@@ -231,6 +231,7 @@ def test_the_shell_can_complete_commands() -> None:
     assert done.stdout.split() == ["report"]
 
 
+@pytest.mark.slow
 def test_verbose_shows_each_step(folder: Path) -> None:
     done = shell("fit", "data.parquet", "-k", 3, "-m", 60, "--pool", 0, "-v")
     assert re.search(r"\d+ cells: residual \d", done.stderr)

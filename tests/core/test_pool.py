@@ -75,6 +75,7 @@ def test_merged_pools_are_uniform_over_all_rows() -> None:
     )
 
 
+@pytest.mark.slow
 def test_rows_are_sampled_by_their_weights() -> None:
     weights = np.array([1.0, 2.0, 3.0, 4.0, 0.0])
     firsts = Counter(

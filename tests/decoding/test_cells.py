@@ -37,7 +37,6 @@ def test_cells_give_the_sse_of_k_means_without_a_pool() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 def test_steps_on_many_points_lower_the_sse_of_many_clusters() -> None:
     """As from 500 clusters on by default, but with 100."""
     X = ckm.datasets.gaussian_mixture(50_000, 100, 3, random_state=0).rows

@@ -60,7 +60,6 @@ def test_density_is_better_than_clompr() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 def test_clusters_that_are_not_gaussian() -> None:
     """Two crescents and a ring: no mixture of K atoms explains them, mixtures of more atoms do."""
     rng = np.random.default_rng(0)

@@ -140,7 +140,16 @@ class StoppingSource(Source):
         return self._source.sample_rows(*arguments)
 
 
-@pytest.fixture(params=list(KINDS))
+# The others take half a minute more.
+USUAL_KINDS = ("parquet", "csv", "npy")
+
+
+@pytest.fixture(
+    params=[
+        kind if kind in USUAL_KINDS else pytest.param(kind, marks=pytest.mark.slow)
+        for kind in KINDS
+    ]
+)
 def source(request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
     monkeypatch.chdir(tmp_path)
     write, wanted = KINDS[request.param]
