@@ -259,7 +259,8 @@ def main() -> None:
     arguments = parser.parse_args()
     mnist.name_source(arguments.mnist)
     seeds = list(seeds_of(arguments))
-    tasks = tasks_of(arguments.sections, seeds, arguments.quick)
+    # Beside diffprivlib, only what has a target.
+    tasks = tasks_of(arguments.sections, seeds, arguments.quick or arguments.rivals)
     if arguments.rivals:
         make_rival()
         tasks += rival_tasks(tasks)
@@ -269,9 +270,10 @@ def main() -> None:
     show_tables(runs)
     settings = {"delta": DELTA, "first_seed": seeds[0], "seeds": len(seeds)}
     results = [run._asdict() for run in runs]
-    name = "-".join(["privacy", *(s for s in SECTIONS if arguments.sections == [s])])
+    own = ["rivals"] if arguments.rivals else [s for s in SECTIONS if arguments.sections == [s]]
+    name = "-".join(["privacy", *own])
     report(name, arguments.quick, settings, results, targets(runs))
-    if "gaussian" in arguments.sections:
+    if "gaussian" in arguments.sections and not arguments.rivals:
         draw(runs, result_path(name, arguments.quick, ".png"))
 
 
