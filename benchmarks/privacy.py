@@ -259,8 +259,7 @@ def main() -> None:
     arguments = parser.parse_args()
     mnist.name_source(arguments.mnist)
     seeds = list(seeds_of(arguments))
-    # Beside diffprivlib, only what has a target.
-    tasks = tasks_of(arguments.sections, seeds, arguments.quick or arguments.rivals)
+    tasks = tasks_of(arguments.sections, seeds, arguments.quick)
     if arguments.rivals:
         make_rival()
         tasks += rival_tasks(tasks)
@@ -273,7 +272,7 @@ def main() -> None:
     own = ["rivals"] if arguments.rivals else [s for s in SECTIONS if arguments.sections == [s]]
     name = "-".join(["privacy", *own])
     report(name, arguments.quick, settings, results, targets(runs))
-    if "gaussian" in arguments.sections and not arguments.rivals:
+    if "gaussian" in arguments.sections:
         draw(runs, result_path(name, arguments.quick, ".png"))
 
 

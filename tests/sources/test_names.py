@@ -28,7 +28,7 @@ EMPTY: dict[str, Callable[[], object]] = {
     "load": lambda: ckm.load(""),
     "save": lambda: make().save(""),
     "fit": lambda: ckm.CompressiveKMeans(2).fit(""),
-    "predict": lambda: ckm.decode(make(), 2).predict(""),
+    "predict": lambda: ckm.decode(make(), 2, random_state=0).predict(""),
 }
 
 
