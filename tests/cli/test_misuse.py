@@ -40,6 +40,8 @@ MISUSE: dict[str, tuple[str, ...]] = {
     "fit data.csv -k 3 -o data.csv": ("data.csv", "input"),
     "sketch data.npy -k 3 -o s.csv": ("s.csv", ".ckm"),
     "predict data.npy -c c.csv -o labels.txt": ("labels.txt", ".npy"),
+    "fit data.csv -k 3 --log east -o d.csv": ("d.csv", "logarithms", ".json"),
+    "fit data.csv -k 3 --log east -o d.parquet": ("d.parquet", "logarithms", ".json"),
     "report s.ckm -o r.pdf": ("r.pdf", ".html"),
     "curve s.ckm -o curve.svg": ("curve.svg", ".png"),
     "fit data.npy -k 3 --save-sketch s.txt": ("s.txt", ".ckm"),

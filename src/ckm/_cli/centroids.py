@@ -38,9 +38,18 @@ def require_space_for_names(
     path: Path | Address | None,
     as_json: bool,
 ) -> None:
-    """Refuse names that the CSV cannot have: those that mean something else there, such as [0],
-    [1], ... for no names, and characters that standard output lacks.
+    """Refuse what a table of centroids has no place for: logarithms of columns, without which
+    distances would be others; and names that mean something else there, such as [0], [1], ... for
+    no names, or have characters that standard output lacks.
     """
+    is_piped = path is None and not as_json and not sys.stdout.isatty()
+    is_table = path is not None and path.suffix.lower() in (".csv", ".parquet")
+    if measure.is_logged and (is_piped or is_table):
+        place = "Centroids in a pipe are CSV, which" if is_piped else f"Cannot write {path}: it"
+        raise OutputError(
+            f"{place} has no place for logarithms of columns; name a .json file (-o), or give "
+            "--json."
+        )
     if columns is None:
         return
     is_csv = path.suffix.lower() == ".csv" if path is not None else not as_json

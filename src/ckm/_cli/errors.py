@@ -219,6 +219,9 @@ def _command_with(option: str, function: str | None) -> str:
     """
     context = _running.get()
     running = None if context is None else context.invoked_subcommand
+    # What it says is about the options of `ckm fit` and `ckm sketch`.
+    if running == "describe":
+        return ""
     if running is None:
         is_of_sketch = function == "ckm.sketch" and option in _OPTIONS_OF_SKETCH
         return "ckm sketch " if is_of_sketch else ""

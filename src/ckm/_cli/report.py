@@ -107,4 +107,5 @@ def report(
             word=in_options,
         )
     write_atomically(output, render(content).encode())
-    say(f"Wrote the report of {content.K} clusters in {loaded.count:,} rows: {output}", quiet)
+    clusters = "1 cluster" if content.K == 1 else f"{content.K} clusters"
+    say(f"Wrote the report of {clusters} in {loaded.count:,} rows: {output}", quiet)
