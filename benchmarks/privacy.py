@@ -269,8 +269,8 @@ def main() -> None:
     show_tables(runs)
     settings = {"delta": DELTA, "first_seed": seeds[0], "seeds": len(seeds)}
     results = [run._asdict() for run in runs]
-    own = ["rivals"] if arguments.rivals else [s for s in SECTIONS if arguments.sections == [s]]
-    name = "-".join(["privacy", *own])
+    own = [section for section in SECTIONS if arguments.sections == [section]]
+    name = "-".join(["privacy", *(["rivals"] if arguments.rivals else []), *own])
     report(name, arguments.quick, settings, results, targets(runs))
     if "gaussian" in arguments.sections:
         draw(runs, result_path(name, arguments.quick, ".png"))
