@@ -49,9 +49,10 @@ def public_frequencies(
 
     Nothing in it comes from rows: frequencies, origin, scale and units follow from the bounds. For
     64 columns and more, a fifth of the frequencies see ten random mixtures of the columns alone, in
-    which a decoder finds clusters first. Save
-    it, hand it to everyone who has rows, and sketch those with ``like=`` it: rows are clipped to
-    the bounds, so that `ckm.release` can tell how much noise hides one of them.
+    which a decoder finds clusters first.
+
+    Save it, hand it to everyone who has rows, and sketch those with ``like=`` it: rows are clipped
+    to the bounds, so that `ckm.release` can tell how much noise hides one of them.
 
     Parameters
     ----------
