@@ -9,10 +9,10 @@ from sklearn.cluster import KMeans
 import ckm
 from ckm._decoding.cells import CellMeasure
 from ckm._decoding.density import by_density
-from ckm._decoding.diagnosis import Status
 from ckm._decoding.problem import Problem
 from ckm._decoding.sample import SampledRows
 from ckm._decoding.settings import DEFAULT
+from ckm._decoding.status import Status
 from ckm._kmeans.assign import Centroids
 from ckm._sources.arrays import ArraySource
 from ckm.errors import ParameterError

@@ -12,7 +12,7 @@ from sklearn.cluster import KMeans
 import ckm
 from ckm._decoding.api import Run
 from ckm._decoding.candidate import Candidate
-from ckm._decoding.diagnosis import Status
+from ckm._decoding.status import Status
 from ckm.errors import DataError
 
 

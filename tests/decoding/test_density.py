@@ -15,13 +15,13 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import ckm
 from ckm._decoding.api import Run
 from ckm._decoding.density import by_density
-from ckm._decoding.diagnosis import Status
 from ckm._decoding.ensemble import recover_measure
 from ckm._decoding.mixture import Mixture, descend_particles
 from ckm._decoding.problem import Problem
 from ckm._decoding.sample import SampledRows
 from ckm._decoding.search import Prior, initialise_mixture, make_prior, recover_mixture
 from ckm._decoding.settings import DEFAULT
+from ckm._decoding.status import Status
 from ckm._kmeans.assign import Centroids
 from ckm._sources.arrays import ArraySource
 

@@ -8,9 +8,10 @@ import pytest
 
 import ckm
 from ckm._decoding.candidate import Candidate
-from ckm._decoding.diagnosis import Status, diagnose
+from ckm._decoding.diagnosis import diagnose
 from ckm._decoding.doubt import Doubt
 from ckm._decoding.problem import Problem
+from ckm._decoding.status import Status
 from ckm.errors import SmallSketchWarning
 
 

@@ -7,10 +7,10 @@ import pytest
 
 import ckm
 from ckm._core.moments import SecondMoment
-from ckm._decoding.diagnosis import Status
 from ckm._decoding.moments import moment_misfit
 from ckm._decoding.outliers import make_tail, reconstruct_outliers
 from ckm._decoding.problem import Problem
+from ckm._decoding.status import Status
 from ckm._kmeans.assign import Centroids
 from ckm._sources.arrays import ArraySource
 

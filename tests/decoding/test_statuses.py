@@ -10,9 +10,10 @@ import ckm
 from benchmarks.failures import FAILURES
 from ckm._cli.errors import in_options
 from ckm._decoding.candidate import Candidate
-from ckm._decoding.diagnosis import Status, diagnose
+from ckm._decoding.diagnosis import diagnose
 from ckm._decoding.doubt import Doubt
 from ckm._decoding.problem import Problem
+from ckm._decoding.status import Status
 
 # A failure, what it is sketched with, and what is said of it.
 QUICK = [

@@ -13,7 +13,7 @@ from ckm._analysis.stability import measure_stability
 from ckm._analysis.verdict import Explanation, Verdict, judge, relative_criteria
 from ckm._core.defaults import DEFAULT_MAX_CLUSTERS, MIN_CELLS_PER_CLUSTER, MIN_JUDGES
 from ckm._core.sketch import Sketch
-from ckm._decoding.api import make_solution, require_decodable
+from ckm._decoding.api import make_solution
 from ckm._decoding.coordinates import Coordinates
 from ckm._decoding.density import judge_placed
 from ckm._decoding.diagnosis import variances_along_and_across
@@ -22,6 +22,7 @@ from ckm._decoding.placing import Placement
 from ckm._decoding.problem import Problem
 from ckm._decoding.recovered import Recovered, Weighted
 from ckm._decoding.recovery import joined, recover
+from ckm._decoding.requirements import require_decodable
 from ckm._decoding.sample import SampledRows
 from ckm._decoding.solution import Solution
 from ckm._kmeans.points import WeightedPoints

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 
 from ckm._analysis.explanation import usual_clusters
 from ckm._core.sketch import Sketch
-from ckm._decoding.api import require_decodable
 from ckm._decoding.coordinates import Coordinates
 from ckm._decoding.problem import Problem
 from ckm._decoding.recovery import recover
+from ckm._decoding.requirements import require_decodable
 from ckm._decoding.row_measure import RowMeasure, cumulative, log_density
 from ckm._decoding.sample import SampledRows
 from ckm._messages import Argument

@@ -19,10 +19,10 @@ from ckm._analysis.mixture_solution import GaussianMixtureSolution
 from ckm._core.defaults import DEFAULT_MAX_CLUSTERS, MIN_CELLS_PER_CLUSTER
 from ckm._core.frequencies import Frequencies
 from ckm._core.sketch import Sketch
-from ckm._decoding.api import require_rows
-from ckm._decoding.diagnosis import Finding, Status
 from ckm._decoding.problem import Problem
+from ckm._decoding.requirements import require_rows
 from ckm._decoding.sample import SampledRows
+from ckm._decoding.status import Finding, Status
 from ckm._messages import Argument, Message
 from ckm._util.checks import EUCLIDEAN, check_whole_number
 from ckm._util.parallel import one_library_thread, thread_count

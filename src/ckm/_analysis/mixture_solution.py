@@ -13,7 +13,7 @@ from ckm._analysis.mixture_pass import (
     share_rows,
     sum_log_densities,
 )
-from ckm._decoding.diagnosis import Finding, Status
+from ckm._decoding.status import Finding, Status
 from ckm._sources import ColumnRequest, Source, open_source
 from ckm._util.arrays import FloatArray, Frozen, IntArray, LabelArray
 from ckm._util.checks import check_whole_number

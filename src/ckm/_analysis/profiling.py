@@ -14,7 +14,7 @@ import numpy as np
 from ckm._analysis.profile import Profile
 from ckm._analysis.separation import border_gaps, silhouettes
 from ckm._core.sketch import Sketch
-from ckm._decoding.api import require_decodable
+from ckm._decoding.requirements import require_decodable
 from ckm._decoding.solution import Solution, centroids_of
 from ckm._kmeans.assign import Centroids
 from ckm._kmeans.search import CpuSearch

@@ -80,7 +80,7 @@ def mixture(
     from ckm._cli import files as file
     from ckm._cli import steps
     from ckm._cli.errors import in_options, naming, usage_errors
-    from ckm._decoding.diagnosis import Status
+    from ckm._decoding.status import Status
     from ckm._display import tables
     from ckm._util.files import write_atomically
 

@@ -33,8 +33,9 @@ from ckm._cli.options import (
 from ckm._cli.streams import say
 from ckm._core.laws import find_law
 from ckm._core.sketch import Sketch
-from ckm._decoding.api import require_rows, resolve_decoder, uses_cells
+from ckm._decoding.api import resolve_decoder, uses_cells
 from ckm._decoding.effort import expected_seconds, warning_before
+from ckm._decoding.requirements import require_rows
 from ckm._decoding.solution import Solution
 from ckm._decoding.starts import require_init
 from ckm._display import tables

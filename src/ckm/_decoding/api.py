@@ -13,13 +13,12 @@ from numpy.typing import ArrayLike
 
 from ckm._core.laws import require_enough_frequencies
 from ckm._core.preparation import prepared, unprepared
-from ckm._core.release import Release
 from ckm._core.sketch import Sketch
 from ckm._decoding.candidate import Candidate
 from ckm._decoding.clompr import by_clompr
 from ckm._decoding.coordinates import Coordinates, exact_units
 from ckm._decoding.density import by_density
-from ckm._decoding.diagnosis import Finding, Status, diagnose, diagnose_projection
+from ckm._decoding.diagnosis import diagnose, diagnose_projection
 from ckm._decoding.lifting import lift_centroids
 from ckm._decoding.numbering import (
     given_centroids,
@@ -28,19 +27,21 @@ from ckm._decoding.numbering import (
     require_number,
 )
 from ckm._decoding.problem import Problem
+from ckm._decoding.requirements import require_decodable, require_noised_rows, require_rows
 from ckm._decoding.row_measure import RowMeasure
 from ckm._decoding.sample import SampledRows
 from ckm._decoding.settings import DEFAULT, Settings
 from ckm._decoding.solution import Solution
 from ckm._decoding.starts import Init, is_random, resolve_n_init
-from ckm._messages import Argument, Aside
+from ckm._decoding.status import Finding, Status
+from ckm._messages import Argument
 from ckm._util.arrays import FloatArray
 from ckm._util.checks import check_whole_number
 from ckm._util.device import current_gpu, resolve_device
 from ckm._util.parallel import one_library_thread, thread_count
 from ckm._util.random import RandomState, seed_of, stream
 from ckm._util.warn import warn_user
-from ckm.errors import ClustersWarning, DataError, ParameterError, SmallSketchWarning
+from ckm.errors import ClustersWarning, ParameterError, SmallSketchWarning
 
 _log = logging.getLogger(__name__)
 
@@ -384,20 +385,6 @@ def resolve_decoder(name: str) -> tuple[str, Decoder]:
     return name, DECODERS[name]
 
 
-def require_decodable(sketch: Sketch, function: str = "decode") -> None:
-    """Refuse what is no sketch, and an empty one."""
-    if not isinstance(sketch, Sketch):
-        raise ParameterError(
-            f"{function} takes a Sketch; got {type(sketch).__name__}. Make one with ckm.sketch, or "
-            f"read one with ckm.load."
-        )
-    if sketch.count == 0:
-        raise DataError(
-            "This sketch has seen zero rows, so there is nothing to decode; add sketches of some "
-            "rows to it first."
-        )
-
-
 def require_size(sketch: Sketch, K: int, decoder: str) -> None:
     """Refuse a sketch with too few frequencies for K clusters, unless the decoder of this name
     places centroids on the cells that it has.
@@ -410,40 +397,3 @@ def require_size(sketch: Sketch, K: int, decoder: str) -> None:
 def uses_cells(decoder: str) -> bool:
     """Whether the decoder of this name places centroids on cells."""
     return resolve_decoder(decoder)[0] == "density"
-
-
-def require_noised_rows(release: Release, K: int) -> None:
-    """Refuse a private release of fewer rows than clusters, as far as the noise lets tell."""
-    rows = release.count / release.steps.count
-    if rows < K:
-        raise DataError(
-            f"This private release is of {rows:.0f} rows, with noise of "
-            f"{release.count_deviation:.3g} on their number: too few for ",
-            Argument("n_clusters", K),
-            ". Merge releases of more rows, or release with a larger ",
-            Argument("epsilon"),
-            ".",
-        )
-
-
-def require_rows(count: int, K: int, where: str = "The data", name: str = "n_clusters") -> None:
-    """Refuse more clusters than rows; `name` is the argument that asks for K.
-
-    scikit-learn looks for `n_samples`, and for its last words, in these messages.
-    """
-    if not count:
-        raise DataError(
-            f"{where} has zero rows",
-            Aside(" (n_samples=0)"),
-            ", so there is nothing to cluster; check what was read.",
-        )
-    if count < K:
-        raise DataError(
-            f"{where} has {count} {'row' if count == 1 else 'rows'}",
-            Aside(f" (n_samples={count})"),
-            ", too few for ",
-            Argument(name, K),
-            f"; ask for at most {count}, or add rows",
-            Aside(f": n_samples should be >= {name}"),
-            ".",
-        )

@@ -1,6 +1,5 @@
 """What can be wrong with decoded centroids, each with a sentence that says what to do."""
 
-from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from ckm._decoding.noise_error import expected_excess
 from ckm._decoding.objective import atoms
 from ckm._decoding.problem import Problem
 from ckm._decoding.settings import DEFAULT, Settings
+from ckm._decoding.status import Finding, Status
 from ckm._messages import Argument, Message
 from ckm._util.arrays import BoolArray, FloatArray
 
@@ -25,46 +25,6 @@ _POLISH = Argument("polish", 3, function="ckm.CompressiveKMeans")
 _ALL_WEIGHT = 1 - 1e-9
 # The share of the variance along the axes of a sample is at least this, for a division.
 _LEAST_KEPT = 1e-6
-
-
-class Status(StrEnum):
-    """How a decoding ended.
-
-    Attributes
-    ----------
-    OK
-        Nothing was found to be wrong.
-    UNEXPLAINED
-        The recovered measure does not have the data's sketch, or not its variance.
-    UNCERTAIN
-        The sketch leaves open where centroids belong: others may have a clearly smaller SSE.
-    SMALL_SKETCH
-        The sketch has too few frequencies for so many clusters.
-    STALE_CELLS
-        The cells do not explain the sketch. They were not used, unless there are fewer frequencies
-        than the centroids without them need.
-    OTHER_AXES
-        Rows vary across the axes that they were projected to, more than those of the sample did.
-    OTHER_SPREAD
-        The frequencies were chosen for data of another scale, or are too low for the clusters.
-    FAR_OUT
-        Outliers below the sketch's detection limit may decide the SSE.
-    MERGED
-        Some centroids are so close that the sketch cannot separate them.
-    STARVED
-        Some centroids have hardly any weight.
-    """
-
-    OK = "ok"
-    UNEXPLAINED = "unexplained"
-    UNCERTAIN = "uncertain"
-    SMALL_SKETCH = "small-sketch"
-    STALE_CELLS = "stale-cells"
-    OTHER_AXES = "other-axes"
-    OTHER_SPREAD = "other-spread"
-    FAR_OUT = "far-out"
-    MERGED = "merged"
-    STARVED = "starved"
 
 
 class _Remedies(NamedTuple):
@@ -95,21 +55,6 @@ class _Remedies(NamedTuple):
             *("Sketch with ", anchors, f", {pool}", self.pool, ") or more frequencies ("),
             *(more, "), or refine the centroids on the data (", _POLISH, ")."),
         )
-
-
-class Finding(NamedTuple):
-    """Something that may be wrong with a solution.
-
-    Parameters
-    ----------
-    status : Status
-        What kind of finding it is.
-    sentence : Message
-        What was seen and what to do about it.
-    """
-
-    status: Status
-    sentence: Message
 
 
 def diagnose(

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ckm._core.preparation import Preparation, prepared, unprepared
-from ckm._decoding.diagnosis import Finding, Status
 from ckm._decoding.movement import seed_movement
 from ckm._decoding.row_measure import RowMeasure
+from ckm._decoding.status import Finding, Status
 from ckm._kmeans.assign import Centroids
 from ckm._messages import Argument
 from ckm._util.arrays import FloatArray, Frozen, read_only

@@ -16,17 +16,12 @@ from ckm._analysis.every_k import curve
 from ckm._core.defaults import DEFAULT_POOL
 from ckm._core.pool import Pool
 from ckm._core.sketch import Sketch
-from ckm._decoding.api import (
-    find_centroids,
-    require_rows,
-    require_size,
-    uses_cells,
-    warn_of_findings,
-)
-from ckm._decoding.diagnosis import Status
+from ckm._decoding.api import find_centroids, require_size, uses_cells, warn_of_findings
+from ckm._decoding.requirements import require_rows
 from ckm._decoding.settings import DEFAULT
 from ckm._decoding.solution import Solution
 from ckm._decoding.starts import FROM_ROWS
+from ckm._decoding.status import Status
 from ckm._kmeans.assign import Centroids
 from ckm._kmeans.polish import polish_centroids
 from ckm._messages import Argument

@@ -17,8 +17,8 @@ from ckm._analysis.mixture_fit import (
 )
 from ckm._analysis.mixture_pass import polish_components
 from ckm._analysis.mixture_solution import GaussianMixtureSolution
-from ckm._decoding.api import require_rows
-from ckm._decoding.diagnosis import Status
+from ckm._decoding.requirements import require_rows
+from ckm._decoding.status import Status
 from ckm._messages import Argument
 from ckm._sketching.api import sketch
 from ckm._sketching.options import SketchOptions, check_cells

@@ -14,7 +14,8 @@ from ckm._analysis.k_curve import KCurve
 from ckm._analysis.profiling import profile, require_solution
 from ckm._core.defaults import DEFAULT_MAX_CLUSTERS
 from ckm._core.sketch import Sketch
-from ckm._decoding.api import decode, require_decodable
+from ckm._decoding.api import decode
+from ckm._decoding.requirements import require_decodable
 from ckm._decoding.solution import Solution
 from ckm._display.report import sections, sections_data
 from ckm._display.report.cluster_map import map_clusters

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ckm._analysis.profile import describe_gap
-from ckm._decoding.diagnosis import Status
+from ckm._decoding.status import Status
 from ckm._display.report.content import Content
 
 # Contrasts, in standard deviations, from which on a cluster is called very high or low.
