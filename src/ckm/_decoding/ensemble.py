@@ -107,7 +107,8 @@ def recover_measure(
     if rows is not None:
         moved = descend_particles(problem, rows.values, rows.shares, settings.row_steps)
         moved = np.clip(moved, problem.lower, problem.upper)
-        trust = min(1.0, rows.size / (settings.trusted_rows_per_cluster * K))
+        # Few rows per cluster say more of themselves than of the cluster.
+        trust = min(1.0, rows.size / (settings.trusted_rows_per_cluster * K)) ** 2
         means = np.vstack([means, moved])
         shares = np.concatenate([shares, trust * shares.sum() * rows.shares])
         points = np.vstack([points, moved])
