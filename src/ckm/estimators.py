@@ -43,7 +43,7 @@ class CompressiveKMeans(
     """K-means clustering from one pass over the data.
 
     `fit` computes a sketch of the data, m complex numbers for any number of rows, and decodes it to
-    K centroids and weights: argmin over C, alpha of |z - sum_k alpha_k exp(-i Omega c_k)|^2
+    K centroids and weights: argmin over C, alpha of ‖z - sum_k alpha_k exp(-i Omega c_k)‖^2
     (equation 4 of Keriven, Tremblay, Traonmilin and Gribonval, 2017), extended to clusters that
     have a width.
 
