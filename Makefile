@@ -161,10 +161,12 @@ lint: $(VENV)/installed
 SPHINX := $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs build/docs
 
 docs: $(VENV)/installed-docs
+	$(BIN)/python -m tools.benchmark_pages
 	$(SPHINX) $(SPHINXOPTS)
 	@echo "The site is build/docs/index.html."
 
 docs-quick: $(VENV)/installed-docs
+	$(BIN)/python -m tools.benchmark_pages
 	$(SPHINX) -D plot_gallery=0 $(SPHINXOPTS)
 
 bench: $(VENV)/installed-bench
