@@ -1,0 +1,90 @@
+"""How Sphinx builds the site: `make docs`, or `make docs-quick` without running the gallery.
+
+The build needs no network. With CKM_DOCS_INVENTORIES=1 the names of scikit-learn, NumPy and
+others in the API reference are links to their documentation, whose inventories are then fetched.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import ckm
+
+ROOT = Path(__file__).parents[1]
+GALLERY = ROOT / "examples" / "gallery"
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "ckm"
+author = "The ckm developers"
+copyright = "the ckm developers; BSD-3-Clause"
+version = release = ckm.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "mathml",
+    "repository_links",
+]
+root_doc = "index"
+exclude_patterns = ["_templates", "gallery/*.ipynb", "gallery/*.py"]
+templates_path = ["_templates"]
+default_role = "py:obj"  # names in docstrings are links where they are ours
+
+myst_enable_extensions = ["dollarmath", "colon_fence", "html_image"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autodoc_typehints = "none"  # docstrings say the types
+numpydoc_show_class_members = False  # the template of a class lists its methods
+numpydoc_xref_param_type = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "ckm"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {
+    "navbar_align": "left",
+    "header_links_before_dropdown": 7,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "navigation_with_keys": False,
+}
+
+if os.environ.get("CKM_DOCS_INVENTORIES"):
+    extensions.append("sphinx.ext.intersphinx")
+    numpydoc_xref_param_type = True
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "pandas": ("https://pandas.pydata.org/docs", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+    }
+
+if any(GALLERY.glob("plot_*.py")):
+    extensions.append("sphinx_gallery.gen_gallery")
+    sphinx_gallery_conf = {
+        "examples_dirs": str(GALLERY),
+        "gallery_dirs": "gallery",
+        "filename_pattern": r"/plot_",
+        "abort_on_example_error": True,
+        "download_all_examples": False,
+        "show_memory": False,
+        "show_signature": False,
+        "remove_config_comments": True,
+        "min_reported_time": 1,
+    }
+
+# Pages of other authors may not be there yet.
+suppress_warnings = ["toc.not_readable"]
+
+
+def setup(app):
+    """Accept `-D plot_gallery=0` where there is no gallery."""
+    if "sphinx_gallery.gen_gallery" not in extensions:
+        app.add_config_value("plot_gallery", True, "")
