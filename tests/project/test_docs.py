@@ -4,6 +4,8 @@ read, and its links lead to files that exist.
 
 import re
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,6 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from doc_examples import run_shell
 from every_source import OnlyArrow
 from zarr_stores import write_array
 
@@ -59,6 +60,20 @@ def rides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run_python(code: str, names: dict[str, Any]) -> None:
     exec(compile(code, str(DOCUMENT), "exec"), names)
+
+
+def run_shell(code: str, folder: Path) -> None:
+    main = "from ckm._cli.app import main; main()"
+    command = f"ckm() {{ '{sys.executable}' -c '{main}' \"$@\"; }}\nset -e -o pipefail\n{code}"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow
