@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 OLDEST := .venv-oldest
 
-.PHONY: help demo test test-slow test-slow-sample soak test-oldest test-oldest-engines test-newest test-engines test-engines-slow java test-torch test-gpu lint bench bench-quality bench-gpu reproduce reproduce-full clean
+.PHONY: help demo test test-slow test-slow-sample soak test-oldest test-oldest-engines test-newest test-engines test-engines-slow java test-torch test-gpu lint docs docs-quick bench bench-quality bench-gpu reproduce reproduce-full clean
 
 help:
 	@echo "make demo   cluster a million rows and compare with k-means (a minute with the installation of what it needs)"
@@ -24,6 +24,7 @@ help:
 	@echo "make test-torch   the tests of what works with torch, on the CPU (installs torch unless it is there)"
 	@echo "make test-gpu     the tests of the GPU kernels, on the GPU of this machine"
 	@echo "make lint   ruff, mypy --strict, import directions"
+	@echo "make docs   the site, in build/docs, with every example of its gallery run (docs-quick: without running them)"
 	@echo "make bench  measure speed and quality side by side with NumPy, pycle and scikit-learn"
 	@echo "make bench-quality   SSE against k-means, subsampling and others on many data sets, and robustness (hours; benchmarks.quality continues where it stopped)"
 	@echo "make bench-gpu       on the GPU of this machine: against its limits, torch and flash-kmeans"
@@ -48,6 +49,13 @@ $(VENV)/installed-bench: $(VENV)/installed
 
 $(VENV)/installed-engines: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[engines]'
+	@touch $@
+
+# What the site and its gallery need, without the tools of developers.
+$(VENV)/installed-docs: pyproject.toml
+	$(REQUIRE_PYTHON)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@
 
 # What `make reproduce` needs, without the tools of developers.
@@ -149,6 +157,18 @@ lint: $(VENV)/installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Warnings are errors, among them links that lead nowhere. SPHINXOPTS adds options.
+SPHINX := $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -d build/doctrees -b html docs build/docs
+
+docs: $(VENV)/installed-docs
+	$(BIN)/python -m tools.benchmark_pages
+	$(SPHINX) $(SPHINXOPTS)
+	@echo "The site is build/docs/index.html."
+
+docs-quick: $(VENV)/installed-docs
+	$(BIN)/python -m tools.benchmark_pages
+	$(SPHINX) -D plot_gallery=0 $(SPHINXOPTS)
+
 bench: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks.kernel
 	$(BIN)/python -m benchmarks.end_to_end
@@ -186,5 +206,5 @@ reproduce-full: $(VENV)/installed-experiments
 	$(BIN)/python -m experiments.tables
 
 clean:
-	rm -rf $(VENV) $(OLDEST) demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(OLDEST) demo dist build docs/api docs/gallery docs/measured .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -43,7 +43,7 @@ class CompressiveKMeans(
     """K-means clustering from one pass over the data.
 
     `fit` computes a sketch of the data, m complex numbers for any number of rows, and decodes it to
-    K centroids and weights: argmin over C, alpha of |z - sum_k alpha_k exp(-i Omega c_k)|^2
+    K centroids and weights: argmin over C, alpha of ‖z - sum_k alpha_k exp(-i Omega c_k)‖^2
     (equation 4 of Keriven, Tremblay, Traonmilin and Gribonval, 2017), extended to clusters that
     have a width.
 
@@ -70,7 +70,7 @@ class CompressiveKMeans(
         ("robust"). Distances, `inertia_` and `score` are then in these units; `cluster_centers_`
         stay in the units of the data.
     log : list of str, default=None
-        Columns of a table that are replaced by their logarithms first, sign(x) log(1 + |x|).
+        Columns of a table that are replaced by their logarithms first, `sign(x) log(1 + |x|)`.
         `cluster_centers_` stay in the units of the data.
     columns : list of str, default=None
         The columns of a table to use; by default all of a data frame, which must be numbers, and

@@ -59,7 +59,7 @@ _POOR_RESIDUAL = 0.1
 def compare(a: Sketch, b: Sketch, *, n_clusters: int | None = None) -> Comparison:
     """Test whether two sketches are of rows from one distribution, and find what differs.
 
-    The statistic is T = N_a N_b / (N_a + N_b) |z_a - z_b|^2, an estimate of a squared maximum mean
+    The statistic is T = N_a N_b / (N_a + N_b) ‖z_a - z_b‖^2, an estimate of a squared maximum mean
     discrepancy. By chance alone it is a sum of squares of normal variables whose covariance follows
     from a mixture of Gaussians that explains both sketches together; its mean is known exactly. To
     this the means and the variances of the columns add what they see better. Rows are taken as

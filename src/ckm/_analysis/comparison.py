@@ -134,7 +134,7 @@ class Comparison(Shown):
         That of the column whose variance within clusters changed most, for the number of columns;
         None for rows that are projected, or if the sketches have no cells.
     statistic : float
-        T = N_a N_b / (N_a + N_b) |z_a - z_b|^2, with N the effective sizes.
+        T = N_a N_b / (N_a + N_b) ‖z_a - z_b‖^2, with N the effective sizes.
     expected_statistic : float
         What T is on average by chance alone.
     effect : float

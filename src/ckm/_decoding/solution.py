@@ -39,7 +39,7 @@ class Solution(Frozen, Shown):
     raw_weights : float64 array (K,)
         The weights as fitted, before they were made to sum to one.
     cost : float
-        |z - A p|^2 of the recovered measure p (equation 4), by which runs are ranked. For "clompr"
+        ‖z - A p‖^2 of the recovered measure p (equation 4), by which runs are ranked. For "clompr"
         p is the centroids with their raw weights; for "density" it is a smoother measure that the
         centroids were placed on, without the rows of a pool.
     noise_floor : float
