@@ -337,6 +337,7 @@
     .sketch-widget svg { width: 100%; height: auto; display: block; }
     .sketch-widget text { fill: currentColor; font-size: 13px; }
     .sketch-widget text.title { font-weight: 600; }
+    @media (max-width: 600px) { .sketch-widget text { font-size: 18px; } }
     .sketch-widget .axis { stroke: currentColor; stroke-width: 1; }
     .sketch-widget path { fill: none; stroke-width: 2; }
     .sketch-widget rect.rows { fill: var(--rows); }

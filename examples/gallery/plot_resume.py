@@ -108,5 +108,6 @@ for number, seen in enumerate(runs):
 axes.axhline(total / 1e6, color="0.5", linestyle="--", linewidth=1)
 axes.set(title="A pass that was killed in the middle", xlabel="checkpoints", ylabel="million rows")
 axes.set_xticks([])
+axes.set_ylim(0, 1.3 * total / 1e6)
 axes.legend(frameon=False, loc="upper left")
 plt.show()
