@@ -8,10 +8,11 @@ import os
 import sys
 from pathlib import Path
 
+from numpydoc.xref import DEFAULT_LINKS
+
 import ckm
 
 ROOT = Path(__file__).parents[1]
-GALLERY = ROOT / "examples" / "gallery"
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
@@ -24,6 +25,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx_gallery.gen_gallery",
     "numpydoc",
     "mathml",
     "repository_links",
@@ -39,7 +41,14 @@ myst_heading_anchors = 3
 autosummary_generate = True
 autodoc_typehints = "none"  # docstrings say the types
 numpydoc_show_class_members = False  # the template of a class lists its methods
-numpydoc_xref_param_type = False
+# Types in docstrings are links, if they are these; all other words stay text.
+numpydoc_xref_param_type = True
+numpydoc_xref_ignore = "all"
+numpydoc_xref_aliases = {name: f"ckm.{name}" for name in ckm.__all__ if name[0].isupper()} | {
+    "RandomState": "numpy.random.RandomState",
+    "Generator": "numpy.random.Generator",
+    "Figure": "matplotlib.figure.Figure",
+}
 
 html_theme = "pydata_sphinx_theme"
 html_title = "ckm"
@@ -57,35 +66,30 @@ html_theme_options = {
     "navigation_with_keys": False,
 }
 
-if os.environ.get("CKM_DOCS_INVENTORIES"):
+if not os.environ.get("CKM_DOCS_INVENTORIES"):
+    DEFAULT_LINKS.clear()  # numpydoc's own links, to Python and NumPy
+else:
     extensions.append("sphinx.ext.intersphinx")
-    numpydoc_xref_param_type = True
     intersphinx_mapping = {
         "python": ("https://docs.python.org/3", None),
+        "matplotlib": ("https://matplotlib.org/stable", None),
         "numpy": ("https://numpy.org/doc/stable", None),
         "pandas": ("https://pandas.pydata.org/docs", None),
         "sklearn": ("https://scikit-learn.org/stable", None),
     }
 
-if any(GALLERY.glob("plot_*.py")):
-    extensions.append("sphinx_gallery.gen_gallery")
-    sphinx_gallery_conf = {
-        "examples_dirs": str(GALLERY),
-        "gallery_dirs": "gallery",
-        "filename_pattern": r"/plot_",
-        "abort_on_example_error": True,
-        "download_all_examples": False,
-        "show_memory": False,
-        "show_signature": False,
-        "remove_config_comments": True,
-        "min_reported_time": 1,
-    }
+sphinx_gallery_conf = {
+    "examples_dirs": str(ROOT / "examples" / "gallery"),
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/plot_",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,  # a page with scripts from the network
+    "remove_config_comments": True,
+    "min_reported_time": 1,
+}
 
 # Pages of other authors may not be there yet.
 suppress_warnings = ["toc.not_readable"]
-
-
-def setup(app):
-    """Accept `-D plot_gallery=0` where there is no gallery."""
-    if "sphinx_gallery.gen_gallery" not in extensions:
-        app.add_config_value("plot_gallery", True, "")
