@@ -263,7 +263,7 @@
     });
     axis(svg, toX, [-8, -4, 0, 4, 8], UPPER.top + UPPER.height, "x");
     svg.append(element("text", { x: LEFT, y: LOWER.top - 10, class: "title" },
-      "The characteristic function, and the m numbers that are kept"));
+      "The characteristic function, and what is kept of it"));
     const omegas = Array.from({ length: 200 }, (_, i) => (HIGHEST * i) / 199);
     const whole = omegas.map((omega) => characteristic(rows, omega));
     for (const part of [0, 1]) {
@@ -320,10 +320,14 @@
     widget.replaceChildren(control, svg);
     const legend = document.createElement("p");
     legend.className = "sketch-legend";
-    legend.innerHTML =
-      '<span class="key rows"></span>rows <span class="key found"></span>recovered density ' +
-      '<span class="key centroid"></span>centroids <span class="key cosine"></span>real part ' +
-      '<span class="key sine"></span>imaginary part';
+    legend.innerHTML = [
+      ["rows", "rows"],
+      ["found", "recovered density"],
+      ["centroid", "centroids"],
+      ["cosine", "real part"],
+      ["sine", "imaginary part"],
+    ].map(([kind, words]) => `<span class="entry"><span class="key ${kind}"></span>${words}</span>`)
+      .join(" ");
     widget.append(legend);
     widget.classList.add("is-live");
     draw();
@@ -337,6 +341,7 @@
     .sketch-widget svg { width: 100%; height: auto; display: block; }
     .sketch-widget text { fill: currentColor; font-size: 13px; }
     .sketch-widget text.title { font-weight: 600; }
+    @media (max-width: 600px) { .sketch-widget text { font-size: 18px; } }
     .sketch-widget .axis { stroke: currentColor; stroke-width: 1; }
     .sketch-widget path { fill: none; stroke-width: 2; }
     .sketch-widget rect.rows { fill: var(--rows); }
@@ -351,8 +356,9 @@
     .sketch-control input { flex: 1 1 12rem; }
     .sketch-control output { flex: 1 1 100%; min-height: 3em; }
     .sketch-legend { font-size: 0.9rem; }
-    .sketch-legend .key { display: inline-block; width: 1em; height: 0.7em; margin: 0 0.35em 0 0.9em; }
-    .sketch-legend .key.rows { background: var(--rows); margin-left: 0; }
+    .sketch-legend .key { display: inline-block; width: 1em; height: 0.7em; margin-right: 0.35em; }
+    .sketch-legend .entry { white-space: nowrap; margin-right: 0.9em; }
+    .sketch-legend .key.rows { background: var(--rows); }
     .sketch-legend .key.found { background: var(--found); }
     .sketch-legend .key.cosine { background: var(--cos); }
     .sketch-legend .key.centroid { background: var(--mark); }

@@ -84,7 +84,7 @@ plt.show()
 CHANGE = 15_000
 rows, labels, _ = ckm.datasets.gaussian_mixture(20_000, 10, 10, random_state=0)
 rows[CHANGE:][labels[CHANGE:] == 0, 0] += 1.0
-monitor = ckm.Monitor(random_state=0)
+monitor = ckm.Monitor(sketch_size=200, random_state=0)
 changes: list[ckm.Change] = []
 for start in range(0, len(rows), 500):
     changes += monitor.update(rows[start : start + 500]).changes
