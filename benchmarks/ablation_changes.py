@@ -193,7 +193,11 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
         "min_resolved_phase",
         "max_regression_distance",
     ),
-    "private releases (`benchmarks/privacy.py`)": ("noised_searches", "max_noise_excess"),
+    "private releases (`benchmarks/privacy.py`)": (
+        "noised_searches",
+        "max_noise_excess",
+        "max_noise_displacement",
+    ),
     "statuses alone (`benchmarks/statuses.py`)": (
         "rounding_share",
         "regret_steps",

@@ -117,7 +117,7 @@ def games(epsilon: float, noise: float) -> dict[str, Game]:
         "in a corner": limit,
         "far outside": np.array([1e6, -1e6, 1e6]),
     }
-    whole = noise_variance(Budget.of(epsilon, DELTA), FREQUENCIES, COLUMNS)
+    whole = noise_variance(Budget.of(epsilon, DELTA), design.frequencies)
     variance = int(noise**2 * whole)
     without = ckm.sketch(others, like=design)
     found = {}

@@ -75,6 +75,31 @@ def test_a_release_says_what_was_clipped_and_spent(folder: Path, tmp_path: Path)
         assert "98765" not in err
 
 
+def test_weights_are_released_with_a_cap(folder: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "w.csv"
+    frame = pd.DataFrame({"east": [1.0] * 4, "north": [2.0] * 4, "times": [1, 2, 7, 0]})
+    frame.to_csv(rows, index=False)
+    bounds = ("--bounds", folder / "bounds.json", "-m", 20)
+    design = tmp_path / "design.ckm"
+    run("frequencies", *bounds, "--max-weight", 3, "-o", design)
+    exact = tmp_path / "w.ckm"
+    run("sketch", rows, "--like", design, "--weight-column", "times", "-o", exact)
+    assert ckm.load(exact).count == 6
+    _, err = release(exact, tmp_path / "w.private.ckm")
+    assert "above the cap and count as 3 rows each: 1; this is for you" in err
+    out, _ = run("inspect", tmp_path / "w.private.ckm")
+    assert "for each row with weights up to 3" in out
+    assert "whole numbers up to 3" in out
+    wrong = ("--max-weight", 5000, "-o", tmp_path / "no.ckm")
+    message = fail("frequencies", *bounds, *wrong, status=2)
+    assert "--max-weight" in message
+    assert "divide the weights by a public number" in message
+    plain = tmp_path / "plain.ckm"
+    run("sketch", rows, "--like", folder / "design.ckm", "--weight-column", "times", "-o", plain)
+    message = fail("release", plain, "--epsilon", 1, "--delta", 1e-6, "-o", tmp_path / "no.ckm")
+    assert "--max-weight" in message
+
+
 def test_users_are_protected_with_a_cap(folder: Path, tmp_path: Path) -> None:
     exact = tmp_path / "users.ckm"
     cap = ("--user-column", "who", "--max-rows-per-user", 4)

@@ -56,6 +56,27 @@ def assert_same(found: ckm.Sketch, expected: ckm.Sketch) -> None:
     np.testing.assert_allclose(found.tally.second, expected.tally.second, rtol=1e-10, atol=1e-8)
 
 
+# Bounds that some rows are beyond, and a cap that some weights are above.
+DESIGN = ckm.public_frequencies(
+    ([-2, -2, -4], [9, 12, 6]), sketch_size=SIZE, columns=NAMES, max_weight=3
+)
+
+
+def public_weights(X: np.ndarray) -> np.ndarray:
+    """Whole-number weights, each a function of its row."""
+    return np.where(X[:, 0] > 5, 4, 1)
+
+
+def assert_releasable(found: ckm.Sketch, X: np.ndarray) -> None:
+    """The bits of one machine for a public design, with what was clipped, ready for a release."""
+    expected = ckm.sketch(X, like=DESIGN, sample_weight=public_weights(X))
+    assert_same(found, expected)
+    assert found.tally.bounded.identity() == expected.tally.bounded.identity()
+    assert found.tally.bounded.clipped > 0
+    assert found.tally.bounded.capped > 0
+    assert ckm.release(found, 1.0, 1e-6).release.budget.epsilon == 1.0
+
+
 def rows_in(received: bytes, X: np.ndarray) -> int:
     """How many rows of X can be read in the bytes."""
     return sum(row.tobytes() in received for row in X)

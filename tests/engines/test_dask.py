@@ -24,12 +24,15 @@ import dask.dataframe as dd  # noqa: E402
 from page import run_section, write_events  # noqa: E402
 from partitions import (  # noqa: E402
     CUTS,
+    DESIGN,
     NAMES,
     SIZE,
+    assert_releasable,
     assert_same,
     first_time,
     local_sketch,
     pieces,
+    public_weights,
     rows_in,
     values,
 )
@@ -167,6 +170,12 @@ def test_whole_weights_are_repetition() -> None:
     expected = ckm.sketch(np.repeat(X, beta, axis=0), like=LOCAL.frequencies)
     assert np.array_equal(found.tally.sums, expected.tally.sums)
     assert found.weight == expected.weight
+
+
+def test_rows_of_a_public_design_are_clipped_and_can_be_released() -> None:
+    frame = pd.DataFrame(X, columns=NAMES).assign(times=public_weights(X))
+    parts = dd.from_pandas(frame, npartitions=5)
+    assert_releasable(ckm.sketch(parts, like=DESIGN, weight_column="times"), X)
 
 
 def test_frequencies_come_from_the_data() -> None:

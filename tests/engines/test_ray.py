@@ -20,12 +20,15 @@ import partitions  # noqa: E402
 from page import run_section, write_events  # noqa: E402
 from partitions import (  # noqa: E402
     CUTS,
+    DESIGN,
     NAMES,
     SIZE,
+    assert_releasable,
     assert_same,
     first_time,
     local_sketch,
     pieces,
+    public_weights,
     rows_in,
     values,
 )
@@ -113,6 +116,11 @@ def test_whole_weights_are_repetition() -> None:
     expected = ckm.sketch(np.repeat(X, beta, axis=0), like=LOCAL.frequencies)
     assert np.array_equal(found.tally.sums, expected.tally.sums)
     assert found.weight == expected.weight
+
+
+def test_rows_of_a_public_design_are_clipped_and_can_be_released() -> None:
+    data = ray.data.from_pandas(FRAME.assign(times=public_weights(X)))
+    assert_releasable(ckm.sketch(data, like=DESIGN, weight_column="times"), X)
 
 
 @pytest.mark.parametrize("kind", DATASETS)

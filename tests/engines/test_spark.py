@@ -24,7 +24,18 @@ if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
     )
 
 from page import run_section, write_events  # noqa: E402
-from partitions import CUTS, NAMES, SIZE, assert_same, first_time, local_sketch, rows_in, values  # noqa: E402
+from partitions import (  # noqa: E402
+    CUTS,
+    DESIGN,
+    NAMES,
+    SIZE,
+    assert_releasable,
+    assert_same,
+    first_time,
+    local_sketch,
+    rows_in,
+    values,
+)
 from pyspark import TaskContext  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 from pyspark.sql import functions as F  # noqa: E402
@@ -145,6 +156,13 @@ def test_whole_weights_are_repetition(spark: Any) -> None:
     expected = ckm.sketch(np.repeat(X, np.where(X[:, 0] > 5, 2, 1), axis=0), like=LOCAL.frequencies)
     assert np.array_equal(found.tally.sums, expected.tally.sums)
     assert found.weight == expected.weight
+
+
+def test_rows_of_a_public_design_are_clipped_and_can_be_released(spark: Any) -> None:
+    # The weights of `partitions.public_weights`.
+    weight = F.when(F.col("east") > 5, 4).otherwise(1)
+    frame = as_frame(spark, CUTS["skewed"]).withColumn("times", weight)
+    assert_releasable(ckm.sketch(frame, like=DESIGN, weight_column="times"), X)
 
 
 def test_fit_and_predict(spark: Any) -> None:

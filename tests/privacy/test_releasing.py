@@ -67,11 +67,12 @@ def test_every_release_has_new_noise_whatever_the_seeds():
 def test_users_need_more_noise_by_their_cap():
     row = Budget.of(1.0, 1e-6)
     user = Budget.of(1.0, 1e-6, "user", 5)
-    assert noise_variance(user, 100, 3) == pytest.approx(25 * noise_variance(row, 100, 3))
+    f = SMALL.frequencies
+    assert noise_variance(user, f) == pytest.approx(25 * noise_variance(row, f))
     frame = FRAME[:500].assign(who=np.arange(500) % 100)
     s = ckm.sketch(frame, like=SMALL, user_column="who", max_rows_per_user=5)
     released = ckm.release(s, 1.0, 1e-6, unit="user").release
-    assert released.variance == noise_variance(user, 12, 2)
+    assert released.variance == noise_variance(user, f)
     assert released.budget.max_rows_per_user == 5
     merged = ckm.release(s + s, 1.0, 1e-6, unit="user").release
     assert merged.budget.max_rows_per_user == 10, "a user may have rows in both"
@@ -84,7 +85,7 @@ def test_a_file_says_nothing_of_the_rows_but_the_noised_numbers():
     """Two data sets, with noise that makes their numbers equal, give the same bytes."""
     many, few = (ckm.sketch(rows, like=SMALL, pool=5) for rows in (ROWS, ROWS[:7] * 3 - 50))
     budget = Budget.of(1.0, 1e-6)
-    variance = noise_variance(budget, 12, 2)
+    variance = noise_variance(budget, SMALL.frequencies)
     seen = small_release().release
     files = []
     for s in (many, few):

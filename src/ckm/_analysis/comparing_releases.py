@@ -28,10 +28,11 @@ def compare_releases(a: Sketch, b: Sketch, n_clusters: int | None) -> Comparison
     pair = Pair(
         a.z,
         b.z,
-        a.release.size,
-        b.release.size,
+        a.release.sample_size,
+        b.release.sample_size,
         a.release.feature_variance,
         b.release.feature_variance,
+        sum((r.count_deviation / r.size) ** 2 for r in (a.release, b.release)),
     )
     explanation = explain(problem, n_clusters or usual_clusters(problem), np.random.default_rng(0))
     null = Null.of(pair, problem.omega, explanation)

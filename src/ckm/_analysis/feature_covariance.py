@@ -46,6 +46,12 @@ class FeatureCovariance:
             return self
         return FeatureCovariance(self.matrix + variance * np.eye(len(self.matrix)), self.m)
 
+    def plus_outer(self, features: FloatArray, variance: float) -> "FeatureCovariance":
+        """The covariance with a multiple of these features (2s,) added that has this variance."""
+        if not variance:
+            return self
+        return FeatureCovariance(self.matrix + variance * np.outer(features, features), self.m)
+
     @property
     def eigenvalues(self) -> FloatArray:
         """The eigenvalues of S at the s frequencies, in descending order; none is negative."""
@@ -117,6 +123,17 @@ def mixture_covariance(
         factors = np.tile(np.sqrt(weights[chosen]), 2)
         S *= factors * factors[:, None]
     return FeatureCovariance(S, m)
+
+
+def mixture_features(
+    omega: FloatArray, shares: FloatArray, means: FloatArray, variances: FloatArray
+) -> FloatArray:
+    """The expected features (2s,) of a row of a mixture, where `mixture_covariance` has them."""
+    chosen = omega[some_frequencies(len(omega))]
+    columns = np.broadcast_to(variances[:, None] if variances.ndim == 1 else variances, means.shape)
+    decay = np.exp(-(columns @ chosen.T**2) / 2)
+    psi = (shares / shares.sum()) @ (decay * np.exp(-1j * (means @ chosen.T)))
+    return np.concatenate([psi.real, psi.imag])
 
 
 def some_frequencies(m: int, limit: int = MAX_FREQUENCIES) -> IntArray:

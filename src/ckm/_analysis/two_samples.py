@@ -8,6 +8,9 @@ the features of one row,
 whose mean tr S = sum_j (1 - |psi_j|^2) the sketches tell exactly, also for small N, and whose
 spread tr S^2, tr S^3 comes from a mixture of Gaussians that explains both together. For weighted
 rows N is the effective size, (sum of weights)^2 / sum of squared weights.
+
+A private release has noise on its sums, E |noise|^2 on each number, and on its number of rows: with
+a relative error e of the latter, z is psi / (1 + e), so that e adds a multiple of psi to z_a - z_b.
 """
 
 from dataclasses import dataclass
@@ -19,6 +22,7 @@ from ckm._analysis.explanation import Explanation
 from ckm._analysis.feature_covariance import (
     FeatureCovariance,
     mixture_covariance,
+    mixture_features,
     some_frequencies,
 )
 from ckm._analysis.quadratic_form import QuadraticForm
@@ -34,7 +38,8 @@ Z_INTERVAL = float(ndtri((1 + CONFIDENCE) / 2))
 @dataclass(frozen=True)
 class Pair:
     """Two sketches (m,) of the same frequencies, the sizes of their samples, and, for private
-    releases, E |noise|^2 of the noise that was added to each number.
+    releases, E |noise|^2 of the noise that was added to each number, and the variance of the
+    relative error of their numbers of rows, of both together.
     """
 
     z_a: ComplexArray
@@ -43,6 +48,7 @@ class Pair:
     size_b: float
     noise_a: float = 0.0
     noise_b: float = 0.0
+    count_noise: float = 0.0
 
     @property
     def added_noise(self) -> float:
@@ -86,7 +92,14 @@ class Pair:
     def excess(self) -> float:
         """The unbiased estimate of |psi_a - psi_b|^2; below zero by chance."""
         noise = self.variance_a / self.size_a + self.variance_b / self.size_b
-        return self.squared_distance - noise - len(self.z_a) * self.added_noise
+        return self.squared_distance - noise - self.total_noise
+
+    @property
+    def total_noise(self) -> float:
+        """E |noise|^2 of all of z_a - z_b, of private releases."""
+        # sum_j |psi_j|^2, which noise in the numbers of rows multiplies.
+        power = max(0.0, len(self.z_a) - self.variance_within)
+        return len(self.z_a) * self.added_noise + self.count_noise * power
 
 
 def _feature_variance(z: ComplexArray, size: float, noise: float) -> float:
@@ -115,12 +128,15 @@ class Null:
         shares, means, variances, _ = explanation
         frequencies = 2 * np.pi * omega.turns.T
         covariance = mixture_covariance(frequencies, shares, means, variances)
-        added = pair.joint_size * pair.added_noise
-        # Real and imaginary parts share the noise of private releases.
-        covariance = covariance.plus_diagonal(added / 2)
+        if pair.total_noise:
+            M = pair.joint_size
+            psi = mixture_features(frequencies, shares, means, variances)
+            # Real and imaginary parts share the noise of private releases.
+            covariance = covariance.plus_diagonal(M * pair.added_noise / 2)
+            covariance = covariance.plus_outer(psi, M * pair.count_noise)
         first, second, third = covariance.traces
         # The sketches know the mean exactly. The shape of the law is the mixture's.
-        mean = pair.variance_within + len(pair.z_a) * added
+        mean = pair.variance_within + pair.joint_size * pair.total_noise
         factor = mean / first if first > 0 else 0.0
         law = QuadraticForm(factor * first, factor**2 * second, factor**3 * third)
         return cls(law, covariance)

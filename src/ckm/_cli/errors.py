@@ -60,6 +60,7 @@ OPTIONS = {
     "match": "--match",
     "max_components": "--max-components",
     "max_rows_per_user": "--max-rows-per-user",
+    "max_weight": "--max-weight",
     "metric": "--metric",
     "n_clusters": "--n-clusters",
     "max_clusters": "--max-clusters",

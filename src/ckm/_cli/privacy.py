@@ -40,6 +40,16 @@ InHalfWidths = Annotated[
         "--standardize", help="Measure each column in units of half the width of its bounds."
     ),
 ]
+MaxWeight = Annotated[
+    int | None,
+    typer.Option(
+        "--max-weight",
+        metavar="W",
+        min=1,
+        help="Largest weight of a row that counts, if rows have whole-number weights: public "
+        "knowledge, and noise grows with it.",
+    ),
+]
 PilotFile = Annotated[
     o.FileName | None,
     typer.Option(
@@ -90,6 +100,7 @@ def frequencies(
     clusters: ClustersOfDesign = None,
     sketch_size: SizeOfDesign = None,
     standardize: InHalfWidths = False,
+    max_weight: MaxWeight = None,
     pilot: PilotFile = None,
     seed: o.Seed = 0,
     quiet: o.Quiet = False,
@@ -108,12 +119,15 @@ def frequencies(
     names, lower, upper = read_bounds(bounds)
     with usage_errors("--bounds"):
         limits = checked_bounds((lower, upper))
+    with usage_errors("--max-weight"):
+        checked_bounds((lower, upper), max_weight)
     design = ckm.public_frequencies(
         (limits.lower, limits.upper),
         n_clusters=clusters,
         sketch_size=sketch_size,
         columns=names,
         standardize=standardize,
+        max_weight=max_weight,
         pilot=None if pilot is None else ckm.load(pilot),
         seed=seed,
     )
@@ -152,13 +166,7 @@ def release(
     exact = ckm.load(sketch)
     private = ckm.release(exact, epsilon, delta, unit=unit, ledger=ledger, population=population)
     private.save(output)
-    clipped = 0 if exact.tally.bounded is None else exact.tally.bounded.clipped
-    if clipped:
-        say(
-            f"{clipped:,} of {exact.count:,} rows were beyond the bounds and were clipped to them; "
-            "this is for you, and not part of the release.",
-            quiet,
-        )
+    _say_clipped(exact, quiet)
     assert private.release is not None
     budget = private.release.budget
     say(
@@ -169,6 +177,23 @@ def release(
     if ledger is not None:
         entries = Ledger(ledger).entries()
         say(f"Spent on this data in all: {spent_on(entries[-1].keys, entries)}.", quiet)
+
+
+def _say_clipped(exact: ckm.Sketch, quiet: bool) -> None:
+    """Tell the owner how many rows were changed to fit the design."""
+    bounded = exact.tally.bounded
+    bounds = exact.frequencies.bounds
+    if bounded is None or bounds is None:
+        return
+    note = "this is for you, and not part of the release."
+    # Weighted rows are counted by their weights.
+    of_all = "" if bounds.max_weight else f" of {exact.count:,}"
+    if bounded.clipped:
+        were = "rows were beyond the bounds and were clipped to them"
+        say(f"{bounded.clipped:,}{of_all} {were}; {note}", quiet)
+    if bounded.capped:
+        were = f"above the cap and count as {bounds.max_weight} rows each"
+        say(f"Weights of rows that were {were}: {bounded.capped:,}; {note}", quiet)
 
 
 def check_budget(epsilon: float, delta: float, unit: str) -> None:

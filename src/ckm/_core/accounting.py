@@ -4,7 +4,7 @@ A release is rho-zCDP if the Renyi divergence of order alpha between its laws on
 is at most rho alpha, for every alpha > 1 (Bun and Steinke, 2016). It is the unit of account here
 because it fits the noise: discrete Gaussian noise of variance sigma^2 on integers that one unit
 moves by a vector of length Delta is Delta^2 / 2 sigma^2-zCDP, with a proof for the discrete law and
-for every sigma (Canonne, Kamath and Steinke, 2020, Theorem 14), while the theorem for the smallest
+for every sigma (Canonne, Kamath and Steinke, 2020), while the theorem for the smallest
 Gaussian noise (Balle and Wang, 2018) is about continuous noise, which no computer draws. Several
 releases of the same data add up: their rho is the sum. At epsilon = 1 and delta = 1e-6 this costs
 7 % more noise than the continuous theorem would.

@@ -387,6 +387,8 @@ class Frequencies(Frozen):
         if self.bounds is not None:
             digest.update(self.bounds.lower.astype("<f8").tobytes())
             digest.update(self.bounds.upper.astype("<f8").tobytes())
+            if self.bounds.max_weight is not None:
+                digest.update(f"max_weight {self.bounds.max_weight}".encode())
         if self.preparation is not None:
             digest.update(self.preparation.fingerprint.encode())
         return digest.hexdigest()

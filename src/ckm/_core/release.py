@@ -12,6 +12,8 @@ so that with or without the row its squared length differs by at most
 
     Delta^2 = m PAIR_BOUND + count_step^2 + n 2^32 (first_step^2 + second_step^2).
 
+A row of weight w counts as w rows, w a whole number up to a public cap, and differs by w Delta.
+
 The steps are whole numbers that share the budget out: most of it to the frequencies, which say
 nearly everything.
 """
@@ -78,6 +80,8 @@ class Release(Frozen):
         The variance of the noise on each of these numbers.
     budget : Budget
         Epsilon, delta and rho, and what one unit is.
+    max_weight : int
+        The public cap on weights; one if there is none.
     """
 
     sums: Array
@@ -86,6 +90,7 @@ class Release(Frozen):
     second: IntArray
     variance: int
     budget: Budget
+    max_weight: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sums", read_only(self.sums, np.int64))
@@ -109,7 +114,7 @@ class Release(Frozen):
 
     @property
     def size(self) -> float:
-        """The number of rows as far as it is known: at least one."""
+        """The number of rows, or their weight, as far as it is known: at least one."""
         return max(1.0, self.count / self.steps.count)
 
     @property
@@ -129,12 +134,12 @@ class Release(Frozen):
         return 2 * (self.deviation / self.size) ** 2
 
     @property
-    def effective_size(self) -> float:
-        """The number of rows whose sketch, without noise, varies as much as this one does."""
-        chance = float(np.maximum(1 - np.abs(self.z) ** 2, 0.0).mean())
-        # Of rows that are all alike, only the noise varies.
-        chance = max(chance, 1 / self.size)
-        return 1 / (1 / self.size + self.feature_variance / chance)
+    def sample_size(self) -> float:
+        """The number of unweighted rows whose mean varies as that of the rows, at most.
+
+        The squares of weights up to W add up to at most W times the weights.
+        """
+        return max(1.0, self.size / self.max_weight)
 
     def column_means(self) -> tuple[FloatArray, FloatArray]:
         """Means of u and of u^2 from the sums of columns (n,), with the noise that is on them."""

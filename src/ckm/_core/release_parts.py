@@ -31,6 +31,12 @@ def design_tensors(f: Frequencies) -> Tensors:
     return tensors
 
 
+def cap_metadata(f: Frequencies) -> Metadata:
+    """The public cap on weights, for a design that has one."""
+    cap = None if f.bounds is None else f.bounds.max_weight
+    return {} if cap is None else {"max_weight": cap}
+
+
 def released_to_parts(sketch: Sketch, version: int) -> tuple[Metadata, Tensors]:
     """Metadata and tensors of a private release."""
     f = sketch.frequencies
@@ -49,6 +55,7 @@ def released_to_parts(sketch: Sketch, version: int) -> tuple[Metadata, Tensors]:
         "spread": f.spread,
         "columns": None if sketch.columns is None else list(sketch.columns),
         "projection": None,
+        **cap_metadata(f),
         "release": {
             "count": str(release.count),
             "variance": str(release.variance),
@@ -75,6 +82,7 @@ def released_from_parts(
         tensors["release.second"],
         _whole(own["variance"]),
         budget,
+        1 if f.bounds is None else f.bounds.row_copies,
     )
     shapes = (release.sums.shape, release.first.shape, release.second.shape)
     if f.bounds is None or shapes != ((2, f.m), (f.n,), (f.n,)):

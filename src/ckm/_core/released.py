@@ -33,7 +33,7 @@ def released_sketch(
         weight * shift,
         weight * covariance.plus_outer(shift).values,
         tight=False,
-        squared_weight=weight,
+        squared_weight=weight * release.max_weight,
     )
     return Sketch(frequencies, tally, columns, release=release)
 

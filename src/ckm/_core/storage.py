@@ -19,7 +19,12 @@ from ckm._core.frequencies import Frequencies
 from ckm._core.pool import Pool
 from ckm._core.preparation import Preparation
 from ckm._core.projection import Projection
-from ckm._core.release_parts import design_tensors, released_from_parts, released_to_parts
+from ckm._core.release_parts import (
+    cap_metadata,
+    design_tensors,
+    released_from_parts,
+    released_to_parts,
+)
 from ckm._core.sketch import Sketch
 from ckm._core.tally import ColumnSums, Tally
 from ckm._core.validity import check_cells, check_frequencies, check_pool, check_tally
@@ -132,7 +137,8 @@ def _version_of(sketch: Sketch) -> int:
 
 def _own_squares(t: Tally) -> float | None:
     """The sum of squared weights, if it is known and does not follow from the count."""
-    return None if t.exact else t.squared_weight
+    is_count = t.exact and t.squared_weight == t.count
+    return None if is_count else t.squared_weight
 
 
 def deserialise(data: bytes, name: str = "these bytes") -> Sketch:
@@ -226,6 +232,7 @@ def _metadata(sketch: Sketch, version: int) -> Metadata:
         "tight": t.tight,
         "columns": None if sketch.columns is None else list(sketch.columns),
         "pool": None if pool is None else {"capacity": pool.capacity, "seen": pool.seen},
+        **cap_metadata(f),
     }
     if version > 1:
         metadata["spread"] = f.spread
@@ -247,6 +254,8 @@ def _metadata(sketch: Sketch, version: int) -> Metadata:
         metadata["bounded"] = None
         if bounded is not None:
             metadata["bounded"] = {"clipped": bounded.clipped, "user_cap": bounded.user_cap}
+            if cap_metadata(f):
+                metadata["bounded"]["capped"] = bounded.capped
     if sketch.cells is not None and version > 2:
         anchors = sketch.cells.anchors
         metadata["cells"] = {"square_exponent": anchors.square_exponent, "spread": anchors.spread}
@@ -331,7 +340,7 @@ def _bounds(metadata: Metadata, tensors: Tensors) -> Bounds | None:
     if metadata["version"] < 5:
         return None
     lower, upper = tensors["bounds"]
-    return Bounds(lower, upper)
+    return Bounds(lower, upper, metadata.get("max_weight"))
 
 
 def _bounded(metadata: Metadata, tensors: Tensors) -> BoundedSums | None:
@@ -344,6 +353,7 @@ def _bounded(metadata: Metadata, tensors: Tensors) -> BoundedSums | None:
         tensors["bounded.second"],
         check_whole_number(own["clipped"], "clipped", 0),
         None if cap is None else check_whole_number(cap, "user_cap", 0),
+        check_whole_number(own.get("capped", 0), "capped", 0),
     )
 
 

@@ -91,7 +91,7 @@ class Tally(Frozen):
     sums : int64 or float64 array (2, m)
         Sums of beta cos(omega^T (x - origin)) and beta sin(omega^T (x - origin)), in multiples of
         `UNIT`. Integers if the rows are unweighted and the kernel is exact, else float64 (in which
-        whole-number weights still add up exactly, below 2**31 of total weight).
+        whole-number weights still add up exactly, below 2**31 of total weight). See `repeated`.
     weight : float
         Total weight.
     count : int
@@ -108,9 +108,9 @@ class Tally(Frozen):
         For rows that are projected, sums over their own columns; all else is then of their
         projections.
     squared_weight : float, optional
-        Sum of beta^2, from which the variance of a weighted mean is known. Exact sums are of
-        unweighted rows, so that it is their count; None for other rows if it is not known, as in
-        files of earlier versions.
+        Sum of beta^2, from which the variance of a weighted mean is known. Of exact sums, it is
+        their count if it is not given; None for other rows if it is not known, as in files of
+        earlier versions.
     bounded : BoundedSums, optional
         For frequencies with public bounds, sums over the rows within them.
     """
@@ -129,7 +129,9 @@ class Tally(Frozen):
 
     def __post_init__(self) -> None:
         kind = np.int64 if np.asarray(self.sums).dtype.kind == "i" else np.float64
-        squares = float(self.count) if kind is np.int64 else self.squared_weight
+        squares = self.squared_weight
+        if squares is None and kind is np.int64:
+            squares = float(self.count)
         # Squares of the smallest and largest weights are not numbers any more.
         is_known = squares is not None and (0 < squares < math.inf or self.count == 0)
         object.__setattr__(self, "squared_weight", squares if is_known else None)
@@ -202,6 +204,14 @@ class Tally(Frozen):
     def exact(self) -> bool:
         """Whether the sums are integers: identical for any order, split and merge of the rows."""
         return self.sums.dtype.kind == "i"
+
+    def repeated(self) -> "Tally":
+        """The same sums, of whole-number weights, as those of rows that are there so many times.
+
+        A row of weight w counts as w rows, and sums are integers. They must be exact: those of a
+        block of rows are, with weights up to `ckm._core.bounds.LARGEST_CAP`.
+        """
+        return replace(self, sums=self.sums.astype(np.int64), count=int(self.weight))
 
     @property
     def effective_size(self) -> float | None:
@@ -303,6 +313,9 @@ class Tally(Frozen):
         if self.squared_weight is None or other.squared_weight is None:
             return None
         squares = self.squared_weight - other.squared_weight
+        # Whole numbers, of which nothing is lost.
+        if self.exact and other.exact:
+            return max(squares, weight)
         if squares <= _SQUARES_TOLERANCE * self.squared_weight:
             return None
         return min(squares, weight * weight)

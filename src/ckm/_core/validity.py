@@ -64,7 +64,7 @@ def check_tally(t: Tally, f: Frequencies) -> None:
         raise ValueError(f"{t.count} unweighted rows cannot weigh {t.weight}")
     t.require_capacity()
     _check_bounded(t, f)
-    _check_squared_weight(t)
+    _check_squared_weight(t, 1 if f.bounds is None else f.bounds.row_copies)
     if t.count == 0:
         _check_empty(t)
         return
@@ -86,14 +86,19 @@ def _check_bounded(t: Tally, f: Frequencies) -> None:
         raise ValueError("the sums within bounds are too small for the number of rows")
     if (own.first > most).any() or (own.second > most).any():
         raise ValueError("the sums within bounds are too large for the number of rows")
-    if own.clipped > t.count or (own.user_cap == 0 and t.count > 0):
+    if max(own.clipped, own.capped) > t.count or (own.user_cap == 0 and t.count > 0):
         raise ValueError("the rows that were clipped, or those of a user, do not fit their number")
 
 
-def _check_squared_weight(t: Tally) -> None:
-    """Refuse squares that no weights of this sum have."""
+def _check_squared_weight(t: Tally, most: int) -> None:
+    """Refuse squares that no weights of this sum have; weights of exact sums are at most `most`."""
+    if t.exact:
+        squares = t.squared_weight
+        if squares is None or not t.count <= squares <= most * t.count:
+            raise ValueError(f"squared weights {squares} do not fit {t.count} rows")
+        return
     size = t.effective_size
-    if size is None or t.exact:
+    if size is None:
         return
     slack = 1 + _WEIGHT_TOLERANCE
     # Scaling makes the count smaller than the number of rows.

@@ -10,7 +10,7 @@ from ckm._core.moments import SecondMoment
 from ckm._core.projection import Projection
 from ckm._core.sketch import Sketch
 from ckm._decoding.candidate import Candidate
-from ckm._decoding.noise_error import expected_excess
+from ckm._decoding.noise_error import expected_error
 from ckm._decoding.objective import atoms
 from ckm._decoding.problem import Problem
 from ckm._decoding.settings import DEFAULT, Settings
@@ -340,13 +340,18 @@ def _find_low_frequencies(problem: Problem, found: Candidate) -> Finding | None:
 
 def _find_noise(problem: Problem, found: Candidate, remedies: _Remedies) -> Finding | None:
     """The noise of a private release may have moved centroids by much of a cluster's width."""
-    excess = expected_excess(problem, found)
-    if excess <= problem.settings.max_noise_excess:
+    excess, displacements = expected_error(problem, found)
+    if excess > problem.settings.max_noise_excess:
+        what = f"is expected to add {excess:.0%} to the SSE. "
+    elif displacements.max() > problem.settings.max_noise_displacement:
+        weight = found.weights[int(np.argmax(displacements))]
+        what = (
+            f"may have made the centroid of weight {weight:.2g}, so that another cluster may be "
+            "missing. "
+        )
+    else:
         return None
-    sentence = Message(
-        f"The noise of this private release is expected to add {excess:.0%} to the SSE. ",
-        *remedies.advice,
-    )
+    sentence = Message(f"The noise of this private release {what}", *remedies.advice)
     return Finding(Status.UNCERTAIN, sentence)
 
 

@@ -15,6 +15,8 @@ def reveals(sketch: Sketch) -> list[str]:
     if release is not None:
         budget = release.budget
         whose = "row" if budget.unit == "row" else f"user (up to {budget.max_rows_per_user} rows)"
+        if release.max_weight > 1:
+            whose += f" with weights up to {release.max_weight}"
         return [
             f"Differentially private: epsilon = {budget.epsilon:.4g} at delta = {budget.delta:g} "
             f"(rho = {budget.rho:.4g}-zCDP) for each {whose}, added or removed.",

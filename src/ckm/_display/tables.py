@@ -163,6 +163,7 @@ def sketch_record(sketch: Sketch) -> dict[str, Any]:
         "fingerprint": sketch.design.fingerprint,
         "exact": sketch.exact,
         "bounds": _bounds_kind(sketch),
+        "max_weight": None if f.bounds is None else f.bounds.max_weight,
         "cells": 0 if sketch.cells is None else len(sketch.cells.anchors),
         "pool": 0 if sketch.pool is None else len(sketch.pool),
         "columns": None if sketch.columns is None else list(sketch.columns),
@@ -214,6 +215,7 @@ def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
         ("fingerprint", record["fingerprint"]),
         ("exact sums", "yes" if record["exact"] else "no"),
         ("bounds", _bounds_fact(record)),
+        *_cap_fact(record["max_weight"]),
         ("cells", f"{cells:,} (one of a single row is that row)" if cells else "none"),
         ("pool", f"{pool:,} sampled rows" if pool else "none"),
         ("columns", "named" if record["columns"] else "not named"),
@@ -233,6 +235,10 @@ def _bounds_fact(record: dict[str, Any]) -> str:
         "outer": "outer (rows were subtracted)",
     }
     return words[record["bounds"]]
+
+
+def _cap_fact(max_weight: int | None) -> list[tuple[str, str]]:
+    return [] if max_weight is None else [("weights", f"whole numbers up to {max_weight}")]
 
 
 def _projection_fact(axes: int | None) -> list[tuple[str, str]]:

@@ -42,6 +42,7 @@ def public_frequencies(
     columns: Sequence[str] | None = None,
     scale: float | str = "auto",
     standardize: bool = False,
+    max_weight: int | None = None,
     pilot: Sketch | None = None,
     seed: int = 0,
 ) -> Sketch:
@@ -73,6 +74,10 @@ def public_frequencies(
         squared, and draws frequencies for many scales around it.
     standardize : bool, default=False
         Measure each column in units of half the width of its bounds.
+    max_weight : int, optional
+        The largest weight of a row that counts, a whole number up to 1000, if rows have weights:
+        public knowledge, too. Weights must then be whole numbers, a row of weight w counts as w
+        rows, and larger weights are lowered to this. Noise grows in proportion to it.
     pilot : Sketch, optional
         A small private release of the same kind of rows (same bounds), from which scale, origin
         and spread are estimated. It costs budget of its own; use it where bounds are far wider
@@ -88,7 +93,8 @@ def public_frequencies(
     Raises
     ------
     ckm.errors.ParameterError
-        The bounds are empty, not finite or in the wrong order, or the size is not known.
+        The bounds are empty, not finite or in the wrong order, the cap on weights is out of range,
+        or the size is not known.
 
     See Also
     --------
@@ -105,7 +111,7 @@ def public_frequencies(
     >>> ckm.sketch(people, like=design).count
     5000
     """
-    limits = checked_bounds(bounds)
+    limits = checked_bounds(bounds, max_weight)
     n = len(limits.lower)
     m = _size(n_clusters, sketch_size, n)
     names = _checked_names(columns, n)
@@ -182,11 +188,11 @@ def decode_quietly(pilot: Sketch, K: int, seed: int) -> Solution:
         return decode(pilot, K, random_state=seed)
 
 
-def checked_bounds(bounds: Any) -> Bounds:
+def checked_bounds(bounds: Any, max_weight: int | None = None) -> Bounds:
     """Bounds as they were given; ParameterError if they cannot be."""
     try:
         lower, upper = bounds
-        return Bounds(np.asarray(lower, np.float64), np.asarray(upper, np.float64))
+        return Bounds(np.asarray(lower, np.float64), np.asarray(upper, np.float64), max_weight)
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, ParameterError):
             raise

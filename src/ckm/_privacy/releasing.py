@@ -10,6 +10,7 @@ import numpy as np
 from ckm._core.accounting import variance_for
 from ckm._core.bounds import BoundedSums
 from ckm._core.budget import ROW, USER, Budget
+from ckm._core.frequencies import Frequencies
 from ckm._core.release import Release, Steps, squared_sensitivity
 from ckm._core.released import released_sketch
 from ckm._core.sketch import Sketch
@@ -41,7 +42,8 @@ def release(
     Parameters
     ----------
     sketch : Sketch
-        The sketch of unweighted rows, made with ``like=`` a design of `ckm.public_frequencies`.
+        The sketch of rows, made with ``like=`` a design of `ckm.public_frequencies`. Weights must
+        be whole numbers, and the design must have a cap on them (``max_weight=``).
     epsilon : float
         How much the release may reveal: above 0; 1 is usual, less is more private.
     delta : float
@@ -69,7 +71,7 @@ def release(
         epsilon, delta or unit are out of range, the design was made from rows, or the sketch was
         released already.
     ckm.errors.DataError
-        The rows have weights, or no cap on rows of a user is known.
+        The rows have weights without a cap, or no cap on rows of a user is known.
     ckm.errors.LedgerError
         The ledger is damaged.
 
@@ -92,7 +94,7 @@ def release(
     bounded = require_public(sketch)
     budget = Budget.of(epsilon, delta, unit, _user_cap(bounded, unit))
     f = sketch.frequencies
-    variance = noise_variance(budget, f.m, f.n)
+    variance = noise_variance(budget, f)
     query = exact_query(sketch, bounded)
     if ledger is not None:
         spent = Ledger(ledger).record(LedgerEntry(_fingerprint(sketch), budget, population))
@@ -107,6 +109,21 @@ def release(
     return released_sketch(f, query.with_noise(variance, budget), sketch.columns)
 
 
+def noise_variance(budget: Budget, f: Frequencies) -> int:
+    """The variance that makes a release rho-zCDP: Delta^2 / (2 rho), rounded up."""
+    return variance_for(budget.rho, sensitivity_of(budget, f))
+
+
+def sensitivity_of(budget: Budget, f: Frequencies) -> int:
+    """Delta^2 of one unit: the squared length of the most that it can add.
+
+    A user with up to c rows of weights up to W counts as up to c W rows.
+    """
+    assert f.bounds is not None
+    copies = f.bounds.row_copies * (budget.max_rows_per_user or 1)
+    return copies**2 * squared_sensitivity(f.m, f.n)
+
+
 @dataclass(frozen=True, eq=False)
 class Query:
     """The whole numbers that a release adds noise to."""
@@ -115,6 +132,7 @@ class Query:
     count: int
     first: IntArray
     second: IntArray
+    max_weight: int = 1
 
     def with_noise(self, variance: int, budget: Budget) -> Release:
         """The release: independent discrete Gaussian noise on every number."""
@@ -127,6 +145,7 @@ class Query:
             self.second + of_second,
             variance,
             budget,
+            self.max_weight,
         )
 
     @property
@@ -143,7 +162,7 @@ class Query:
         """The release whose noised numbers are this vector (size,)."""
         sums, count, first, second = self._split(vector)
         sums = sums.reshape(self.sums.shape)
-        return Release(sums, int(count[0]), first, second, variance, budget)
+        return Release(sums, int(count[0]), first, second, variance, budget, self.max_weight)
 
     def _split(self, vector: IntArray) -> list[IntArray]:
         return np.split(vector, np.cumsum([self.sums.size, 1, len(self.first)]))
@@ -151,22 +170,16 @@ class Query:
 
 def exact_query(sketch: Sketch, bounded: BoundedSums) -> Query:
     """The numbers of a sketch in the units of a release (`ckm._core.release`)."""
-    steps = Steps.of(sketch.frequencies.m, sketch.frequencies.n)
+    f = sketch.frequencies
+    assert f.bounds is not None
+    steps = Steps.of(f.m, f.n)
     return Query(
         sketch.tally.sums,
         steps.count * sketch.count,
         steps.first * bounded.first,
         steps.second * bounded.second,
+        f.bounds.row_copies,
     )
-
-
-def noise_variance(budget: Budget, m: int, n: int) -> int:
-    """The variance that makes a release rho-zCDP: Delta^2 / (2 rho), rounded up.
-
-    A user with up to c rows moves the sums by up to c times as much as one row does.
-    """
-    rows = budget.max_rows_per_user or 1
-    return variance_for(budget.rho, rows**2 * squared_sensitivity(m, n))
 
 
 def require_public(sketch: Sketch) -> BoundedSums:
@@ -190,7 +203,10 @@ def require_public(sketch: Sketch) -> BoundedSums:
     if bounded is None or not sketch.exact:
         raise DataError(
             "The rows of this sketch have weights (or it was scaled), and one row may count for "
-            "any number of rows. Sketch them without weights."
+            "any number of rows. Sketch them without weights; or with whole-number weights and a "
+            "design that caps them: ",
+            Argument("max_weight", ..., function="ckm.public_frequencies"),
+            ".",
         )
     return bounded
 

@@ -7,12 +7,11 @@ import numpy as np
 
 from ckm._core.bounds import BoundedSums
 from ckm._core.budget import ROW, Budget
-from ckm._core.release import squared_sensitivity
 from ckm._core.released import released_sketch
 from ckm._core.sketch import Sketch
 from ckm._messages import Argument
 from ckm._privacy.discrete_gaussian import discrete_gaussian
-from ckm._privacy.releasing import Query, exact_query, require_public
+from ckm._privacy.releasing import Query, exact_query, require_public, sensitivity_of
 from ckm._privacy.shares import share_variance
 from ckm._util.arrays import IntArray
 from ckm._util.checks import check_whole_number
@@ -91,8 +90,7 @@ class SharedRelease:
         query = self._query_of(self.design)
         f = self.design.frequencies
         budget = Budget.of(self.epsilon, self.delta, self.unit, self.max_rows_per_user)
-        rows = budget.max_rows_per_user or 1
-        squared = rows**2 * squared_sensitivity(f.m, f.n)
+        squared = sensitivity_of(budget, f)
         object.__setattr__(self, "budget", budget)
         variance = share_variance(budget.rho, squared, query.size, self.n_parties, self.n_missing)
         object.__setattr__(self, "variance", variance)

@@ -18,6 +18,7 @@ from ckm._core.sketch import empty_tally
 from ckm._core.tally import Tally
 from ckm._kernels import Kernel
 from ckm._kernels.cpu.wide import WideSums
+from ckm._messages import Argument
 from ckm._sources.adapters import measured_rows
 from ckm._sources.base import BEGINNING, Place
 from ckm._sources.blocks import Block, group_tasks, to_floats
@@ -25,7 +26,7 @@ from ckm._util.arrays import FloatArray
 from ckm._util.parallel import ordered_map
 from ckm._util.progress import OnRows, ignore
 from ckm._util.random import stream
-from ckm.errors import NonFiniteError
+from ckm.errors import NonFiniteError, ParameterError
 
 # Rows at the start of a block whose order becomes part of the name of its random stream.
 _FINGERPRINT_ROWS = 64
@@ -62,6 +63,13 @@ class State:
     @classmethod
     def empty(cls, design: Design, capacity: int) -> "State":
         """The state before the first row; it has no pool if the capacity is zero."""
+        bounds = design.frequencies.bounds
+        if capacity and bounds is not None and bounds.max_weight is not None:
+            raise ParameterError(
+                Argument("pool", capacity),
+                " samples rows by weights that may be any number, which those of this design, "
+                f"whole numbers up to {bounds.max_weight}, are not; leave it out.",
+            )
         pool = Pool.empty(capacity, design.frequencies.n) if capacity else None
         cells = None if design.anchors is None else Cells.empty(design.anchors)
         return cls(empty_tally(design.frequencies), pool, cells=cells)
@@ -140,8 +148,13 @@ class BlockSketcher:
         rows = measured_rows(rows, self.design.frequencies.metric)
         bounds = self.design.frequencies.bounds
         clipped = 0
+        capped = 0
         if bounds is not None:
             rows, clipped = bounds.clip(rows)
+        has_cap = False
+        if weights is not None and bounds is not None and bounds.max_weight is not None:
+            weights, capped = bounds.cap(weights)
+            has_cap = True
         try:
             rows, tally, cells = self._sums(rows, weights)
         except NonFiniteError as error:
@@ -149,7 +162,10 @@ class BlockSketcher:
                 error.row = int(np.flatnonzero(block.weights > 0)[error.row])
             raise block.locate_error(error, self.columns) from None
         if bounds is not None:
-            tally = replace(tally, bounded=BoundedSums.of_rows(bounds, rows, clipped))
+            bounded = BoundedSums.of_rows(bounds, rows, weights if has_cap else None)
+            tally = replace(tally, bounded=replace(bounded, clipped=clipped, capped=capped))
+        if has_cap:
+            tally = tally.repeated()
         sample = self._sample(block.number, rows, weights) if self.capacity else None
         return tally, sample, cells
 

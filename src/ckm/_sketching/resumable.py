@@ -223,7 +223,8 @@ def _check_counts(found: Checkpoint) -> None:
         raise ValueError(f"{found.dropped} of {found.rows} rows cannot have been dropped")
     count = found.sketch.count
     may_be_fewer = found.asks_for_weights or not found.sketch.exact
-    if count > kept or (count < kept and not may_be_fewer):
+    most = kept * (_weight_cap(found) if found.asks_for_weights else 1)
+    if count > most or (count < kept and not may_be_fewer):
         raise ValueError(f"a sketch of {count} rows cannot be that of {kept}")
     is_too_few = found.is_from_cpu and kept > found.blocks * BLOCK_ROWS
     # The files of a step may all be empty.
@@ -238,11 +239,18 @@ def _check_sums(found: Checkpoint) -> None:
     pool = found.sketch.pool
     if not tally.tight:
         raise ValueError("nothing can have been subtracted")
-    if tally.exact and found.asks_for_weights and tally.count:
+    is_repeated = _weight_cap(found) > 1
+    if tally.exact and found.asks_for_weights and tally.count and not is_repeated:
         raise ValueError("sums of weighted rows cannot be integers")
     capacity = 0 if pool is None else pool.capacity
     if capacity != found.options["pool"] or (pool is not None and pool.seen != tally.count):
         raise ValueError("the pool is not that of the rows so far")
+
+
+def _weight_cap(found: Checkpoint) -> int:
+    """The public cap on whole-number weights; one without a cap."""
+    bounds = found.sketch.frequencies.bounds
+    return 1 if bounds is None else bounds.row_copies
 
 
 def _is_count(least: int) -> Callable[[Any], bool]:
