@@ -17,6 +17,7 @@ from ckm._core.container import (
 )
 from ckm._core.frequencies import Frequencies
 from ckm._core.pool import Pool
+from ckm._core.categories import Category
 from ckm._core.preparation import Preparation
 from ckm._core.projection import Projection
 from ckm._core.release_parts import design_tensors, released_from_parts, released_to_parts
@@ -239,6 +240,9 @@ def _metadata(sketch: Sketch, version: int) -> Metadata:
                 "log": list(f.preparation.logged),
                 "robust": f.preparation.is_robust,
             }
+            if f.preparation.categories:
+                coded = [category.record() for category in f.preparation.categories]
+                metadata["preparation"]["categories"] = coded
         if _own_squares(t) is not None:
             metadata["squared_weight"] = t.squared_weight
     if version > 4:
@@ -305,7 +309,8 @@ def _preparation(metadata: Metadata) -> Preparation | None:
     if not isinstance(record["robust"], bool):
         raise ValueError(f"{record['robust']!r} does not say whether units are robust")
     logged = tuple(check_whole_number(j, "log", 0) for j in record["log"])
-    found = Preparation(logged, record["robust"])
+    categories = tuple(map(Category.of_record, record.get("categories", ())))
+    found = Preparation(logged, record["robust"], categories)
     if not found:
         raise ValueError("a preparation does something")
     return found

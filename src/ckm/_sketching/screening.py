@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ckm._core.categories import coded_columns
 from ckm._core.preparation import Preparation, prepared
 from ckm._messages import Argument, Message
 from ckm._sketching.advice import Advice, Kind, TableSample, advise
@@ -77,6 +78,8 @@ class Screening:
             lambda: source.first_rows(FIRST_ROWS),
         )
         advice = advise(sample, standardize=standardize)
+        coded = coded_columns(source.categories)
+        advice = tuple(one for one in advice if one.column not in coded)
         if self.is_chosen:
             advice = tuple(one for one in advice if one.kind in _OF_CHOSEN)
         certain = [one.column for one in advice if one.is_certain and self.leaves_out]

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from ckm._core.categories import as_categories
 from ckm._core.defaults import DEFAULT_DISTRIBUTION
 from ckm._core.frequencies import Frequencies
 from ckm._core.sketch import Sketch
 from ckm._messages import Argument, Message
 from ckm._sketching.api import as_names, sketch_source
-from ckm._sketching.choose import resolve_like
+from ckm._sketching.choose import categories_like, resolve_like
 from ckm._sketching.options import PassOptions, SketchOptions
 from ckm._sketching.phases import has_large_phases, warn_of_large_phases
 from ckm._sources import Chunk, ColumnRequest, open_rows
@@ -92,6 +93,9 @@ default="multiscale"
         How to handle missing values: raise an error, or drop their rows.
     log : list of str, optional
         Columns that are replaced by their logarithms first, sign(x) log(1 + |x|).
+    categories : list of str or dict, optional
+        Columns of text, whole numbers or booleans that are coded as in `ckm.sketch`. The values
+        that are told apart are those of the first batch.
     cells : "auto" or int, default="auto"
         The number of anchors around which cells of rows are kept; "auto" is 16 per cluster, 0
         none.
@@ -135,6 +139,7 @@ default="multiscale"
         weight_column: str | None = None,
         nan: str = "error",
         log: Sequence[str] | None = None,
+        categories: Any = None,
         cells: int | str = "auto",
         pool: int = 0,
         random_state: RandomState = None,
@@ -154,11 +159,15 @@ default="multiscale"
         )
         self._like = resolve_like(like)
         self._nan = check_nan_policy(nan)
+        asked = as_categories(categories)
+        if self._like is not None:
+            asked = categories_like(self._like, asked)
         self._request = ColumnRequest(
             columns,
             weight_column,
             None if self._like is None else self._like.columns or (),
             exclude=exclude,
+            categories=asked,
         )
         self._pass_options = PassOptions(
             check_whole_number(pool, "pool", 0),
@@ -224,7 +233,11 @@ default="multiscale"
             n_rows = sum(len(part.rows) for part in parts)
             request = self._request
             if request.like is None:
-                request = request._replace(like=source.columns or (), like_name="the first batch")
+                request = request._replace(
+                    like=source.columns or (),
+                    like_name="the first batch",
+                    categories=source.categories,
+                )
             if self._n_waiting + n_rows >= HEAD_ROWS:
                 self._sketch_rows([*self._waiting, *parts], request)
             else:
@@ -273,9 +286,11 @@ default="multiscale"
             raise DataError("There are no rows to sketch, as no batch came yet; call update first.")
         rows, weights = self._joined(parts)
         source = ArraySource(rows, request.like or None, weights)
+        source.categories = request.categories
         n_head = 0
         if self._total is None:
-            options = self._options if self._like is None else SketchOptions()
+            options = replace(self._options, categories=request.categories)
+            options = options if self._like is None else SketchOptions()
             total = sketch_source(source, options, self._pass_options, self._like)
             n_head = len(rows) if self._like is None else 0
         else:

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ckm._analysis.every_k import curve
+from ckm._core.categories import Categories
 from ckm._core.defaults import DEFAULT_POOL
 from ckm._core.pool import Pool
 from ckm._core.sketch import Sketch
@@ -95,6 +96,7 @@ class SketchedEstimator:
     distribution: str
     standardize: bool | str
     log: Any
+    categories: Any
     columns: Any
     exclude: Any
     nan: str
@@ -117,6 +119,8 @@ class SketchedEstimator:
     inertia_: Any
     n_iter_: Any
 
+    # How categories were coded.
+    _categories: Categories
     # The sketch that batches are added to; None if all rows were sketched at once.
     _sketcher: Sketcher | None
     # The sketch before the first batch.
