@@ -40,8 +40,8 @@ def require_space_for_names(
     as_json: bool,
 ) -> None:
     """Refuse what a table of centroids has no place for: logarithms of columns and how categories
-    are coded, without which distances would be others; and names that mean something else there, such as [0], [1], ... for
-    no names, or have characters that standard output lacks.
+    are coded, without which distances would be others; and names that mean something else there,
+    such as [0], [1], ... for no names, or have characters that standard output lacks.
     """
     is_piped = path is None and not as_json and not sys.stdout.isatty()
     is_table = path is not None and path.suffix.lower() in (".csv", ".parquet")

@@ -31,6 +31,7 @@ from ckm._cli.options import (
     UserOptions,
 )
 from ckm._cli.streams import say
+from ckm._core.categories import MAX_LEVELS, ONEHOT, Categories, as_categories
 from ckm._core.laws import find_law
 from ckm._core.sketch import Sketch
 from ckm._decoding.api import require_rows, resolve_decoder, uses_cells
@@ -48,7 +49,6 @@ from ckm._sketching.screening import Screening, with_columns
 from ckm._sources import ColumnRequest, Source, open_source
 from ckm._sources import open_rows as open_source_of_rows
 from ckm._sources.adapters import Imputed
-from ckm._core.categories import MAX_LEVELS, ONEHOT, Categories, as_categories
 from ckm._sources.category_columns import refuse_categories
 from ckm._sources.columns import ColumnChoice, listed
 from ckm._sources.engines.base import PartitionReader

@@ -92,6 +92,16 @@ class Category:
             return np.array([*self.shares, 0.0])[:, None]
         return np.eye(len(self.levels or ()) + 1)
 
+    def __str__(self) -> str:
+        """The coding in words.
+
+        >>> print(Category("plan", levels=("basic", "pro")))
+        plan (one-hot, 2 values and other, weight 1)
+        """
+        coding = "one-hot" if self.coding == ONEHOT else "by frequency"
+        known = "" if self.levels is None else f", {len(self.levels)} values and {OTHER}"
+        return f"{self.name} ({coding}{known}, weight {self.weight:g})"
+
     @property
     def request(self) -> "Category":
         """What was asked for, before rows were sampled."""

@@ -6,6 +6,7 @@ from os import PathLike
 import numpy as np
 
 from ckm._core.bounds import BoundedSums, Bounds
+from ckm._core.categories import Category
 from ckm._core.cells import Anchors, Cells, from_limbs, to_limbs
 from ckm._core.container import (
     ContainerKind,
@@ -17,7 +18,6 @@ from ckm._core.container import (
 )
 from ckm._core.frequencies import Frequencies
 from ckm._core.pool import Pool
-from ckm._core.categories import Category
 from ckm._core.preparation import Preparation
 from ckm._core.projection import Projection
 from ckm._core.release_parts import design_tensors, released_from_parts, released_to_parts
@@ -236,13 +236,14 @@ def _metadata(sketch: Sketch, version: int) -> Metadata:
         if f.metric != EUCLIDEAN:
             metadata["metric"] = f.metric
         if f.preparation is not None:
-            metadata["preparation"] = {
+            prepared: Metadata = {
                 "log": list(f.preparation.logged),
                 "robust": f.preparation.is_robust,
             }
             if f.preparation.categories:
                 coded = [category.record() for category in f.preparation.categories]
-                metadata["preparation"]["categories"] = coded
+                prepared["categories"] = coded
+            metadata["preparation"] = prepared
         if _own_squares(t) is not None:
             metadata["squared_weight"] = t.squared_weight
     if version > 4:

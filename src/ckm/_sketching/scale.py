@@ -117,9 +117,7 @@ def summarise_pilot(
     return PilotSummary(origin, scale, len(pilot), variance, units, anchors)
 
 
-def with_units_of_categories(
-    units: FloatArray, pilot: Pilot, categories: Categories
-) -> FloatArray:
+def with_units_of_categories(units: FloatArray, pilot: Pilot, categories: Categories) -> FloatArray:
     """Units in which the columns of a category together have the variance of one column."""
     pooled = np.sqrt(pooled_variances(pilot.variances, categories))
     is_coded = np.arange(len(units)) >= len(units) - len(coded_columns(categories))

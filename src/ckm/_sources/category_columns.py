@@ -61,7 +61,8 @@ class LevelNumbers:
         with self._lock:
             numbers = [*map(self._number, column.dictionary.to_pylist()), self._number(None)]
         places = pc.fill_null(pc.cast(column.indices, pa.int64()), len(numbers) - 1)
-        return np.array(numbers, np.float64)[places.to_numpy(zero_copy_only=False)]
+        known: FloatArray = np.array(numbers, np.float64)
+        return np.asarray(known[places.to_numpy(zero_copy_only=False)])
 
     def _number(self, value: Any) -> int:
         level = as_level(value)

@@ -654,6 +654,9 @@ def _warn_left_out(left_out: DescribedColumns, where: str) -> None:
         message = Message(
             f"Left out of {where}: {named}; {advice} with ",
             Argument("columns", vectors[0] if vectors else ..., function="ckm.sketch"),
-            ".",
         )
+        if any(str(holds).startswith("text") for _, holds in left_out):
+            use = Argument("categories", ...)
+            message = Message(message, ", and use text of few values with ", use)
+        message = Message(message, ".")
         warn_user(message, ColumnsWarning)
