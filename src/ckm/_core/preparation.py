@@ -3,6 +3,7 @@
 Everything in a sketch is about prepared rows; centroids are given in the columns of the data.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,6 +101,23 @@ def prepared(rows: Any, preparation: Preparation | None) -> Any:
 def categories_of(preparation: Preparation | None) -> Categories:
     """How categories were coded, if there are any."""
     return () if preparation is None else preparation.categories
+
+
+def prepared_names(names: Sequence[str], preparation: Preparation | None) -> tuple[str, ...]:
+    """What prepared columns are called, where they are spoken of as they are sketched.
+
+    >>> prepared_names(("age", "amount"), Preparation(logged=(1,)))
+    ('age', 'log(1 + amount)')
+    """
+    found = list(names)
+    if preparation is None:
+        return tuple(found)
+    for j in preparation.logged:
+        found[j] = f"log(1 + {found[j]})"
+    for category, columns in groups_of(preparation.categories, len(found)):
+        if category.weight != 1:
+            found[columns] = [f"{category.weight:g} * {name}" for name in found[columns]]
+    return tuple(found)
 
 
 def unprepared(points: FloatArray, preparation: Preparation | None) -> FloatArray:
