@@ -41,7 +41,7 @@ from ckm._decoding.starts import require_init
 from ckm._display import tables
 from ckm._kmeans.assign import Centroids, Labelling
 from ckm._kmeans.polish import polish_centroids
-from ckm._messages import Argument
+from ckm._messages import Argument, Message
 from ckm._sketching.advice import Advice, sentences
 from ckm._sketching.checkpoint import remove_checkpoint
 from ckm._sketching.options import ROBUST, SketchOptions
@@ -118,8 +118,11 @@ def screening(rows: RowOptions, report: ReportOptions) -> Screening:
         for sentence in sentences(advice):
             say(f"Advice: {in_options(sentence)}", report.quiet)
 
+    def print_word(word: Message) -> None:
+        say(in_options(word), report.quiet)
+
     is_chosen = rows.columns is not None
-    return Screening(not is_chosen, print_advice, is_chosen)
+    return Screening(not is_chosen, print_advice, is_chosen, print_word)
 
 
 def check_compute(jobs: int | None, device: str = "auto") -> None:

@@ -24,6 +24,7 @@ from ckm._sketching.choose import (
     draw_first_pilot,
     resolve_like,
 )
+from ckm._sketching.effort import word_before_pass
 from ckm._sketching.options import PassOptions, SketchOptions
 from ckm._sketching.phases import has_large_phases, warn_of_large_phases
 from ckm._sketching.pilot import Pilot, prepare_pilot
@@ -37,6 +38,7 @@ from ckm._sources.user_cap import UserCapped
 from ckm._sources.user_column import check_user_cap
 from ckm._util.checks import EUCLIDEAN, check_whole_number
 from ckm._util.device import to_host
+from ckm._util.parallel import thread_count
 from ckm._util.random import RandomState, seed_of
 from ckm._util.warn import warn_user
 from ckm.errors import MismatchError, MissingRowsWarning, ParameterError
@@ -385,13 +387,19 @@ def sketch_screened(
 
 
 def sketch_source(
-    source: Source, options: SketchOptions, execution: PassOptions, model: Sketch | None
+    source: Source,
+    options: SketchOptions,
+    execution: PassOptions,
+    model: Sketch | None,
+    *,
+    imputes: bool = False,
 ) -> Sketch:
     """Sketch the rows of a source with the frequencies of `model`, or with new ones if it is None.
 
-    No warning about the rows is given, and no checkpoint is written.
+    No warning about the rows is given, but of missing values that were replaced, and no checkpoint
+    is written.
     """
-    return _run_pass(source, options, execution, model, None, NO_SCREENING)[0]
+    return _run_pass(source, options, execution, model, None, NO_SCREENING, imputes=imputes)[0]
 
 
 def _run_pass(
@@ -433,6 +441,9 @@ def _run_pass(
         this_pass = replace(this_pass, step=writer.step)
     if design.frequencies.projection is not None and this_pass.block_rows is None:
         source.prefer_chunk_rows(wide_block_rows(source.n_features))
+    word = word_before_pass(source.n_rows, design, thread_count(execution.n_jobs))
+    if word is not None:
+        screening.before_long_pass(word)
     names = source.columns or (None if model is None else model.columns)
 
     def to_sketch(state: State) -> Sketch:

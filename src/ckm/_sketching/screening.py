@@ -38,6 +38,10 @@ def warn_of_certain_ids(advice: Sequence[Advice]) -> None:
     warn_of_ids([one for one in advice if one.is_certain])
 
 
+def ignore_word(word: Message) -> None:
+    """Say nothing before a long pass."""
+
+
 @dataclass(frozen=True)
 class Screening:
     """What happens to a table before it is sketched.
@@ -50,11 +54,14 @@ class Screening:
         Is called with the advice on all columns that are left.
     is_chosen : bool
         Whether the columns were named, so that only their units and tails are spoken of.
+    before_long_pass : callable
+        Is called with a word before a pass that takes long.
     """
 
     leaves_out: bool = True
     on_advice: OnAdvice = warn_of_ids
     is_chosen: bool = False
+    before_long_pass: Callable[[Message], None] = ignore_word
 
     def screen(
         self,

@@ -24,7 +24,7 @@ from ckm._util.arrays import FloatArray, RowsArray
 from ckm._util.checks import (
     COSINE,
     EUCLIDEAN,
-    check_nan_policy,
+    check_nan_of_sketch,
     check_whole_number,
     require_float32,
 )
@@ -89,8 +89,9 @@ default="multiscale"
         Columns of a table that are not used.
     weight_column : str, optional
         The column of a table that holds the weights of rows.
-    nan : {"error", "drop"}, default="error"
-        How to handle missing values: raise an error, or drop their rows.
+    nan : {"error", "drop", "impute"}, default="error"
+        How to handle missing values: raise an error, drop their rows, or replace them by the origin
+        of the frequencies, which is about the mean of their column in the first rows.
     log : list of str, optional
         Columns that are replaced by their logarithms first, sign(x) log(1 + |x|).
     categories : list of str or dict, optional
@@ -158,7 +159,7 @@ default="multiscale"
             as_names(log),
         )
         self._like = resolve_like(like)
-        self._nan = check_nan_policy(nan)
+        self._nan = check_nan_of_sketch(nan)
         asked = as_categories(categories)
         if self._like is not None:
             asked = categories_like(self._like, asked)
@@ -276,7 +277,11 @@ default="multiscale"
 
     def _checked_part(self, chunk: Chunk, columns: tuple[str, ...] | None) -> _Part:
         """Copy the rows of a chunk; raises for a value that a kernel would refuse later."""
-        require_usable(chunk, columns, self._frequencies, self._options.metric)
+        checked = chunk
+        if self._nan == "impute":
+            rows = np.asarray(chunk.rows, np.float64)
+            checked = chunk._replace(rows=np.where(np.isnan(rows), 0.0, rows))
+        require_usable(checked, columns, self._frequencies, self._options.metric)
         kept, weights = chunk.rows_with_weight()
         return _Part(np.array(kept), None if weights is None else np.array(weights))
 
@@ -288,17 +293,20 @@ default="multiscale"
         source = ArraySource(rows, request.like or None, weights)
         source.categories = request.categories
         n_head = 0
+        imputes = self._nan == "impute"
         if self._total is None:
             options = replace(self._options, categories=request.categories)
             options = options if self._like is None else SketchOptions()
-            total = sketch_source(source, options, self._pass_options, self._like)
+            execution = self._pass_options
+            total = sketch_source(source, options, execution, self._like, imputes=imputes)
             n_head = len(rows) if self._like is None else 0
         else:
             self._warn_of_head()
             # Each part of the pool is drawn from a stream of its own.
             seed = int(stream(self._pass_options.seed, "pool", self._total.count).integers(2**63))
             execution = replace(self._pass_options, seed=seed)
-            total = self._total + sketch_source(source, SketchOptions(), execution, self._total)
+            new = sketch_source(source, SketchOptions(), execution, self._total, imputes=imputes)
+            total = self._total + new
         self._warn_of_phases(total)
         # What may fail is done. No call and no loop below, so that Ctrl-C cannot come in between.
         none_waiting: list[_Part] = []

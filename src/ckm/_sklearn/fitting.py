@@ -250,9 +250,9 @@ class SketchedEstimator:
         """Add one batch to the sketch; what was found for fewer rows is discarded."""
         if not self.__sklearn_is_fitted__():
             self._start(rows.dtype, rows)
-            self._sketcher = Sketcher(**self._sketch_arguments(self.pool))
+            self._sketcher = Sketcher(**self._sketch_arguments(self.pool), nan=rows.nan)
         elif self._sketcher is None:
-            self._sketcher = self._continue_sketch()
+            self._sketcher = self._continue_sketch(rows.nan)
         self._discard(_RESULTS)
         self._sketcher.update(rows.source)
 
@@ -267,7 +267,7 @@ class SketchedEstimator:
                 self.__dict__ = before
                 raise
 
-    def _continue_sketch(self) -> Sketcher:
+    def _continue_sketch(self, nan: str) -> Sketcher:
         """Return a sketcher that adds to a sketch of all rows so far."""
         # A stream of its own: the pool must not repeat the draws of the one in the sketch.
         seed = int(stream(self._seed, "pool", self._current_sketch().count).integers(2**63))
@@ -278,6 +278,7 @@ class SketchedEstimator:
             device=self.device,
             n_jobs=self.n_jobs,
             random_state=seed,
+            nan=nan,
         )
 
     def _sketch_arguments(self, pool: int) -> dict[str, Any]:
