@@ -15,6 +15,7 @@ from sklearn.base import (
 )
 
 from ckm._core.defaults import DEFAULT_DISTRIBUTION, DEFAULT_MAX_CLUSTERS, DEFAULT_POOL
+from ckm._core.preparation import categories_of
 from ckm._core.sketch import Sketch
 from ckm._decoding.numbering import as_centroids
 from ckm._decoding.solution import Solution
@@ -72,6 +73,11 @@ class CompressiveKMeans(
     log : list of str, default=None
         Columns of a table that are replaced by their logarithms first, `sign(x) log(1 + |x|)`.
         `cluster_centers_` stay in the units of the data.
+    categories : list of str or dict, default=None
+        Columns of a table that are used too, coded as numbers: a column of zeros and ones per
+        value, or with "frequency" in a dict the share of sampled rows with that value; a dict may
+        give weights too, as in `ckm.sketch`. `n_features_in_` and `feature_names_in_` are those of
+        the coded columns.
     columns : list of str, default=None
         The columns of a table to use; by default all of a data frame, which must be numbers, and
         all numeric ones of a file. `n_features_in_` counts those that are used.
@@ -190,6 +196,7 @@ class CompressiveKMeans(
         distribution: str = DEFAULT_DISTRIBUTION,
         standardize: bool | str = False,
         log: Sequence[str] | None = None,
+        categories: Any = None,
         columns: Sequence[str] | None = None,
         exclude: Sequence[str] | None = None,
         nan: str = "error",
@@ -214,6 +221,7 @@ class CompressiveKMeans(
         self.distribution = distribution
         self.standardize = standardize
         self.log = log
+        self.categories = categories
         self.columns = columns
         self.exclude = exclude
         self.nan = nan
@@ -280,6 +288,7 @@ class CompressiveKMeans(
         model.n_features_in_ = sketch.frequencies.n_features
         if sketch.columns is not None:
             model.feature_names_in_ = np.array(sketch.columns, dtype=object)
+        model._categories = categories_of(sketch.frequencies.preparation)
         model._start(sketch.frequencies.origin.dtype, None)
         model._store(sketch)
         model._decode()

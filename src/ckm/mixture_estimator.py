@@ -201,6 +201,12 @@ class CompressiveGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
                 f"from_sketch takes a Sketch; got {type(sketch).__name__}. ckm.sketch makes one, "
                 "and ckm.load reads one."
             )
+        preparation = sketch.frequencies.preparation
+        if preparation is not None and preparation.changes_rows:
+            raise ParameterError(
+                "The columns of this sketch are prepared (logarithms, weighted categories), which "
+                "this model would not do to further rows; use ckm.fit_mixture."
+            )
         model = cls(n_components=n_components, **parameters)
         check_polish(model.polish, is_rereadable=False)
         model._start(sketch.frequencies.origin.dtype)

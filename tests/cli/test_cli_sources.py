@@ -104,7 +104,8 @@ def test_columns_left_out_are_a_line_on_standard_error(X: np.ndarray) -> None:
     _, err = run("sketch", "data.csv", "-m", 20, "-o", "s.ckm")
     assert (
         err.splitlines()[0]
-        == "Warning: Left out of data.csv: name (text); choose others with --columns A,B."
+        == "Warning: Left out of data.csv: name (text); choose others with --columns A,B, and use "
+        "text of few values with --categories A,B."
     )
     assert ckm.load("s.ckm").columns == ("east", "north", "times")
     assert "There is no column 'z'" in fail(

@@ -1,10 +1,11 @@
-"""A word before decoding that takes long."""
+"""A word before a pass, and before decoding, that takes long."""
 
 import numpy as np
 
 import ckm
 from ckm._cli.errors import in_options
 from ckm._decoding.effort import expected_seconds, warning_before
+from ckm._sketching.effort import word_before_pass
 
 
 def wide_sketch(**options: object) -> ckm.Sketch:
@@ -28,3 +29,13 @@ def test_short_work_and_what_was_done_are_not_mentioned() -> None:
     message = warning_before(narrow, 200, threads=1)
     assert message is not None
     assert "--cells auto" in in_options(message)
+
+
+def test_a_long_pass_is_announced_too() -> None:
+    design = wide_sketch(cells=0).design
+    assert word_before_pass(1000, design, threads=1) is None
+    assert word_before_pass(None, design, threads=1) is None
+    message = word_before_pass(10**7, design, threads=2)
+    assert message is not None
+    assert message.startswith("m = 24,000 frequencies of 10,000,000 rows, about ")
+    assert in_options(message).endswith("--projection 32 takes less.")

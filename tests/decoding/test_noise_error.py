@@ -5,9 +5,10 @@ import pytest
 
 import ckm
 from ckm._decoding.candidate import Candidate
-from ckm._decoding.diagnosis import Status, diagnose
+from ckm._decoding.diagnosis import diagnose
 from ckm._decoding.noise_error import expected_error
 from ckm._decoding.problem import Problem
+from ckm._decoding.status import Status
 
 CENTRES = np.array([[-6.0, 0.0], [6.0, 0.0], [0.0, 6.0]])
 

@@ -180,6 +180,33 @@ def test_missing_values_are_filled_in_and_counted(table: pd.DataFrame) -> None:
     assert s == ckm.sketch(filled, like=s)
 
 
+def test_missing_values_of_batches_are_filled_in(table: pd.DataFrame) -> None:
+    X = table.drop(columns="user_id")
+    gaps = X.mask(pd.DataFrame(np.eye(N, 3, dtype=bool), columns=list(X)))
+    sketcher = ckm.Sketcher(n_clusters=3, nan="impute", random_state=0)
+    with pytest.warns(MissingRowsWarning, match="Filled in 3 missing values"):
+        s = sketcher.update(gaps[:1000]).update(gaps[1000:]).result()
+    filled = gaps.fillna(dict(zip(X, s.frequencies.origin, strict=True)))
+    assert s == ckm.sketch(filled, like=s)
+    model = ckm.CompressiveKMeans(3, nan="impute", random_state=0)
+    with pytest.warns(MissingRowsWarning):
+        assert model.partial_fit(gaps).predict(gaps).min() == 0
+
+
+def test_prepared_columns_are_called_what_they_are(table: pd.DataFrame) -> None:
+    X = table[["x", "amount"]]
+    s = ckm.sketch(X, n_clusters=3, log=["amount"], random_state=0)
+    assert ckm.marginals(s).columns == ("x", "log(1 + amount)")
+    assert {column.name for column in ckm.compare(s, s).columns} == {"x", "log(1 + amount)"}
+    mixture = ckm.fit_mixture(s, 3, random_state=0)
+    assert "log(1 + amount)" in str(mixture)
+    own = ckm.sketch(X.assign(amount=np.log1p(X["amount"])), n_clusters=3, random_state=0)
+    reference = ckm.fit_mixture(own, 3, random_state=0)
+    np.testing.assert_allclose(mixture.means, reference.means)
+    expected = reference.score(X.assign(amount=np.log1p(X["amount"])))
+    assert mixture.score(X) == pytest.approx(expected)
+
+
 def test_the_estimator_chooses_columns_and_drops_rows(table: pd.DataFrame, tmp_path: Path) -> None:
     gaps = table.mask(table["x"] < -1.5)
     gaps["user_id"] = table["user_id"]

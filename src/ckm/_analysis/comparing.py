@@ -28,6 +28,7 @@ from ckm._analysis.explanation import MAX_CLUSTERS, Explanation, explain, usual_
 from ckm._analysis.two_samples import Z_INTERVAL, Effect, Null, Pair
 from ckm._core.defaults import CELLS_PER_CLUSTER
 from ckm._core.laws import require_enough_frequencies
+from ckm._core.preparation import prepared_names
 from ckm._core.sketch import Sketch
 from ckm._decoding.lifting import lift_centroids
 from ckm._decoding.problem import Problem
@@ -252,6 +253,7 @@ def _result(
     if p_widths is not None:
         parts.append((p_widths, _WIDTHS_WEIGHT))
     names = a.columns or b.columns or tuple(map(str, range(n)))
+    names = prepared_names(names, a.frequencies.preparation)
     return Comparison(
         p_value=combine(parts),
         p_features=p_features,

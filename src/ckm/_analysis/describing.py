@@ -8,10 +8,12 @@ import numpy as np
 
 from ckm._analysis.description import ColumnDescription, Description
 from ckm._analysis.distinct import DistinctCounter, hash_numbers, hash_texts
-from ckm._messages import Message
+from ckm._core.categories import MAX_LEVELS, ONEHOT
+from ckm._messages import Argument, Message
 from ckm._sketching.advice import Advice, Kind, TableSample, advise, sentences
 from ckm._sketching.screening import FIRST_ROWS
 from ckm._sources import ColumnRequest, Source, open_source
+from ckm._sources.columns import listed
 from ckm._sources.engines.base import PartitionedSource
 from ckm._util.arrays import Array, FloatArray
 from ckm._util.random import RandomState, seed_of, stream
@@ -144,7 +146,7 @@ class _Table:
             values = self.sample[:, self.numeric.index(name)]
             known = values[np.isfinite(values)]
             described.append(column.describe(name, self.n_rows, known, one))
-        said = tuple(sentences(advice))
+        said = (*sentences(advice), *_said_of_text(described))
         return Description(self.n_rows, tuple(described), said, _arguments(advice))
 
     def _advise(self) -> tuple[Advice, ...]:
@@ -157,6 +159,20 @@ class _Table:
         first = None if self.first is None else self.first[:FIRST_ROWS, usable]
         names = [self.numeric[j] for j in usable]
         return advise(TableSample(rows, np.ones(len(rows)), names, self.n_rows, lambda: first))
+
+
+def _has_few_values(column: ColumnDescription) -> bool:
+    return column.kind == "text" and 2 <= column.distinct <= MAX_LEVELS[ONEHOT]
+
+
+def _said_of_text(described: Sequence[ColumnDescription]) -> list[Message]:
+    """How to use columns of text with few values, which are left out otherwise."""
+    names = [column.name for column in described if _has_few_values(column)]
+    if not names:
+        return []
+    verb = "is text" if len(names) == 1 else "are text"
+    use = Argument("categories", names)
+    return [Message(f"{listed(names)} {verb} of few values: to use them too, write ", use, ".")]
 
 
 def _arguments(advice: Sequence[Advice]) -> dict[str, Any]:

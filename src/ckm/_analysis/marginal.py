@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ckm._analysis.explanation import usual_clusters
+from ckm._core.preparation import prepared_names
 from ckm._core.sketch import Sketch
 from ckm._decoding.coordinates import Coordinates
 from ckm._decoding.problem import Problem
@@ -297,7 +298,8 @@ def _on_grids(
         np.exp(log_density(distribution.along(np.array([number])), values[:, None]))
         for number, values in zip(numbers, grid, strict=True)
     ]
-    shown = tuple(names[number] for number in numbers)
+    called = prepared_names(names, sketch.frequencies.preparation)
+    shown = tuple(called[number] for number in numbers)
     return Marginals(shown, tuple(numbers), grid, np.array(density), distribution, bounds)
 
 

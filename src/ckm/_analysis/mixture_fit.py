@@ -146,6 +146,7 @@ def fit_mixture(
         size=sketch.weight,
         findings=findings,
         columns=sketch.columns,
+        preparation=frequencies.preparation,
     )
 
 

@@ -13,8 +13,11 @@ from ckm._analysis.mixture_pass import (
     share_rows,
     sum_log_densities,
 )
+from ckm._core.preparation import Preparation, categories_of, prepared_names
 from ckm._decoding.status import Finding, Status
 from ckm._sources import ColumnRequest, Source, open_source
+from ckm._sources.adapters import in_preparation
+from ckm._sources.engines.base import PartitionedSource
 from ckm._util.arrays import FloatArray, Frozen, IntArray, LabelArray
 from ckm._util.checks import check_whole_number
 from ckm._util.random import RandomState, seed_of, stream
@@ -50,6 +53,9 @@ class GaussianMixtureSolution(Frozen, Shown):
         What may be wrong, each a status and a sentence; empty if nothing was found.
     columns : tuple of str or None
         The names of the data's columns, if it had any.
+    preparation : Preparation or None
+        What is done to the columns of rows first, such as logarithms: means, covariances, drawn
+        rows and densities are those of prepared rows.
 
     See Also
     --------
@@ -73,6 +79,7 @@ class GaussianMixtureSolution(Frozen, Shown):
     size: float
     findings: tuple[Finding, ...] = ()
     columns: tuple[str, ...] | None = None
+    preparation: Preparation | None = None
 
     @property
     def weights(self) -> FloatArray:
@@ -315,7 +322,8 @@ class GaussianMixtureSolution(Frozen, Shown):
         return rows, np.repeat(np.arange(len(counts)), counts)
 
     def _open(self, data: Any) -> Source:
-        request = ColumnRequest(like=self.columns or (), like_name="this mixture")
+        coded = categories_of(self.preparation)
+        request = ColumnRequest(like=self.columns or (), like_name="this mixture", categories=coded)
         source = open_source(data, request)
         n = self.means.shape[1]
         if source.n_features != n:
@@ -323,7 +331,9 @@ class GaussianMixtureSolution(Frozen, Shown):
                 f"The data has {source.n_features} columns where this mixture has {n}; give the "
                 "data it was made for."
             )
-        return source
+        if isinstance(source, PartitionedSource):
+            return source
+        return in_preparation(source, self.preparation)
 
     def summary(self) -> Summary:
         """What `print` and notebooks show.
@@ -345,6 +355,7 @@ class GaussianMixtureSolution(Frozen, Shown):
         K, n = self.means.shape
         shown = min(n, _SHOWN_COLUMNS)
         names = self.columns or tuple(f"[{d}]" for d in range(n))
+        names = prepared_names(names, self.preparation)
         deviations = np.sqrt(self.components.variances)
         rows = tuple(
             (

@@ -14,6 +14,7 @@ from ckm._analysis.monitor_checks import (
     check_choice,
     check_run_length,
     check_width,
+    open_batch,
     require_unweighted,
 )
 from ckm._analysis.monitor_file import NamedBatch, SavedMonitor, recorded_options
@@ -30,7 +31,6 @@ from ckm._messages import Argument
 from ckm._sketching.choose import check_agreement, resolve_like
 from ckm._sketching.options import SketchOptions
 from ckm._sketching.stream import require_usable
-from ckm._sources import ColumnRequest, open_rows
 from ckm._util.arrays import FloatArray
 from ckm._util.checks import EUCLIDEAN, check_nan_policy, check_whole_number
 from ckm._util.random import RandomState, seed_of
@@ -232,11 +232,7 @@ class Monitor:
         """
         watch = copy.copy(self._watch)
         watch.changes = []
-        like = watch.columns
-        request = ColumnRequest(self._wanted, None, like)
-        if like is not None and watch.rows:
-            request = request._replace(like_name="the first batch")
-        source = open_rows(batch, request, None, self._nan)
+        source = open_batch(watch, batch, self._wanted, self._nan)
         check_width(watch, source)
         if watch.columns is None:
             watch.columns = source.columns or ()

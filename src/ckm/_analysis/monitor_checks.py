@@ -1,12 +1,16 @@
-"""What a monitor refuses: options out of range, weighted rows, batches of another width."""
+"""What a monitor refuses: options out of range, weighted rows, batches of another width; and the
+rows of a batch as they are watched.
+"""
 
 import math
 from typing import Any
 
 from ckm._analysis.watching import Watch
+from ckm._core.preparation import categories_of
 from ckm._core.sketch import Sketch
 from ckm._messages import Argument
-from ckm._sources import Source
+from ckm._sources import ColumnRequest, Source, open_rows
+from ckm._sources.adapters import in_preparation
 from ckm.errors import DataError, ParameterError
 
 MIN_RUN_BLOCKS = 10
@@ -35,6 +39,16 @@ def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
             Argument(name), f" must be {' or '.join(map(repr, choices))}; got {value!r}."
         )
     return value
+
+
+def open_batch(watch: Watch, batch: Any, columns: Any, nan: str) -> Source:
+    """The rows of a batch, prepared as those of the frequencies were."""
+    preparation = None if watch.frequencies is None else watch.frequencies.preparation
+    coded = categories_of(preparation)
+    request = ColumnRequest(columns, None, watch.columns, categories=coded)
+    if watch.columns is not None and watch.rows:
+        request = request._replace(like_name="the first batch")
+    return in_preparation(open_rows(batch, request, None, nan), preparation)
 
 
 def require_unweighted(model: Sketch) -> None:

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckm._cli.errors import in_options
-from ckm._core.preparation import Preparation
+from ckm._core.categories import Categories, Category, coded_columns
+from ckm._core.preparation import Preparation, categories_of
 from ckm._decoding.solution import Solution
 from ckm._display.tables import centroids_csv, centroids_header, coordinate_names
 from ckm._kmeans.assign import Centroids
@@ -29,7 +30,7 @@ class Measure(NamedTuple):
 
     is_standardized: bool
     metric: str
-    is_logged: bool = False
+    is_prepared: bool = False
 
 
 def require_space_for_names(
@@ -38,17 +39,17 @@ def require_space_for_names(
     path: Path | Address | None,
     as_json: bool,
 ) -> None:
-    """Refuse what a table of centroids has no place for: logarithms of columns, without which
-    distances would be others; and names that mean something else there, such as [0], [1], ... for
-    no names, or have characters that standard output lacks.
+    """Refuse what a table of centroids has no place for: logarithms of columns and how categories
+    are coded, without which distances would be others; and names that mean something else there,
+    such as [0], [1], ... for no names, or have characters that standard output lacks.
     """
     is_piped = path is None and not as_json and not sys.stdout.isatty()
     is_table = path is not None and path.suffix.lower() in (".csv", ".parquet")
-    if measure.is_logged and (is_piped or is_table):
+    if measure.is_prepared and (is_piped or is_table):
         place = "Centroids in a pipe are CSV, which" if is_piped else f"Cannot write {path}: it"
         raise OutputError(
-            f"{place} has no place for logarithms of columns; name a .json file (-o), or give "
-            "--json."
+            f"{place} has no place for logarithms of columns or for categories; name a .json file "
+            "(-o), or give --json."
         )
     if columns is None:
         return
@@ -84,6 +85,7 @@ def solution_record(solution: Solution, **facts: Any) -> dict[str, Any]:
         "units": None if solution.units is None else solution.units.tolist(),
         "metric": solution.metric,
         "log": [] if solution.preparation is None else list(solution.preparation.logged),
+        "categories": [category.record() for category in categories_of(solution.preparation)],
         **facts,
     }
 
@@ -147,6 +149,7 @@ class _Parsed(NamedTuple):
     units: list[float] | None
     metric: str
     logged: tuple[int, ...] = ()
+    categories: Categories = ()
 
 
 class _Header(NamedTuple):
@@ -220,7 +223,8 @@ def _parse_record(record: dict[str, Any]) -> _Parsed:
     # Files of earlier versions have no metric.
     metric = record.get("metric", EUCLIDEAN)
     logged = tuple(check_whole_number(j, "log", 0) for j in record.get("log", ()))
-    return _Parsed(record["centroids"], names, record.get("units"), metric, logged)
+    categories = tuple(map(Category.of_record, record.get("categories", ())))
+    return _Parsed(record["centroids"], names, record.get("units"), metric, logged, categories)
 
 
 def _checked(parsed: _Parsed) -> Centroids:
@@ -235,7 +239,10 @@ def _checked(parsed: _Parsed) -> Centroids:
     metric = check_metric(parsed.metric)
     if any(j >= n for j in parsed.logged):
         raise ValueError(f"it has logarithms of column {parsed.logged[-1]}, which there is not")
-    preparation = Preparation(parsed.logged) if parsed.logged else None
+    coded = coded_columns(parsed.categories)
+    if coded and (parsed.columns or ())[-len(coded) :] != coded:
+        raise ValueError("its last columns are not those of its categories")
+    preparation = Preparation(parsed.logged, categories=parsed.categories) or None
     if parsed.units is None:
         return Centroids(values, None, parsed.columns, metric, preparation)
     units = np.array(parsed.units, np.float64)

@@ -59,8 +59,8 @@ def fit(
             file.Output(save_sketch, file.SKETCHES, "--save-sketch"),
         ],
     )
-    is_logged = frequencies.log is not None
-    measure = centroids.Measure(steps.is_standardized(frequencies), frequencies.metric, is_logged)
+    is_prepared = frequencies.log is not None or rows.categories is not None
+    measure = centroids.Measure(steps.is_standardized(frequencies), frequencies.metric, is_prepared)
     with naming(*inputs):
         source = steps.open_rows(inputs, rows)
     centroids.require_space_for_names(source.columns, measure, output, report.json)
@@ -219,8 +219,9 @@ def decode(
     s = ckm.load(sketch)
     steps.check_decoding(decoding, has_rows=s.pool is not None)
     f = s.frequencies
-    is_logged = f.preparation is not None and bool(f.preparation.logged)
-    measure = centroids.Measure(f.column_units is not None, f.metric, is_logged)
+    prepared = f.preparation
+    is_prepared = prepared is not None and bool(prepared.logged or prepared.categories)
+    measure = centroids.Measure(f.column_units is not None, f.metric, is_prepared)
     centroids.require_space_for_names(s.columns, measure, output, report.json)
     earlier = read_earlier(decoding, s.columns, f.n_features, clusters)
     with naming(sketch):

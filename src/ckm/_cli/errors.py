@@ -57,6 +57,7 @@ OPTIONS = {
     "ledger": "--ledger",
     "like": "--like",
     "log": "--log",
+    "categories": "--categories",
     "match": "--match",
     "max_components": "--max-components",
     "max_rows_per_user": "--max-rows-per-user",
@@ -235,7 +236,7 @@ def _command_with(option: str, function: str | None) -> str:
 
 def _value_in_words(name: str, value: Any) -> str:
     """Return the value as it is typed after an option; nothing for a flag or an unnamed value."""
-    if value is ... and name in ("columns", "exclude", "log"):
+    if value is ... and name in ("columns", "exclude", "log", "categories"):
         return "A,B"
     if value is ... or value is NO_VALUE or value is True or name in _WORDS:
         return ""

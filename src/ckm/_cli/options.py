@@ -273,6 +273,17 @@ class RowOptions:
 
     columns: Columns = None
     exclude: Exclude = None
+    categories: Annotated[
+        str | None,
+        _value(
+            "A,B=frequency",
+            (
+                "Columns of text, whole numbers or booleans to use too: a column of zeros and ones "
+                "per value, or with =frequency the share of rows with that value; a weight may "
+                "follow, as in A=2 or B=frequency:2 (default: none)."
+            ),
+        ),
+    ] = None
     weight_column: Annotated[
         str | None,
         _value(

@@ -31,6 +31,7 @@ from ckm._cli.options import (
     UserOptions,
 )
 from ckm._cli.streams import say
+from ckm._core.categories import MAX_LEVELS, ONEHOT, Categories, as_categories
 from ckm._core.laws import find_law
 from ckm._core.sketch import Sketch
 from ckm._decoding.api import resolve_decoder, uses_cells
@@ -41,7 +42,7 @@ from ckm._decoding.starts import require_init
 from ckm._display import tables
 from ckm._kmeans.assign import Centroids, Labelling
 from ckm._kmeans.polish import polish_centroids
-from ckm._messages import Argument
+from ckm._messages import Argument, Message
 from ckm._sketching.advice import Advice, sentences
 from ckm._sketching.checkpoint import remove_checkpoint
 from ckm._sketching.options import ROBUST, SketchOptions
@@ -49,6 +50,7 @@ from ckm._sketching.screening import Screening, with_columns
 from ckm._sources import ColumnRequest, Source, open_source
 from ckm._sources import open_rows as open_source_of_rows
 from ckm._sources.adapters import Imputed
+from ckm._sources.category_columns import refuse_categories
 from ckm._sources.columns import ColumnChoice, listed
 from ckm._sources.engines.base import PartitionReader
 from ckm._sources.paths import import_optional
@@ -117,8 +119,11 @@ def screening(rows: RowOptions, report: ReportOptions) -> Screening:
         for sentence in sentences(advice):
             say(f"Advice: {in_options(sentence)}", report.quiet)
 
+    def print_word(word: Message) -> None:
+        say(in_options(word), report.quiet)
+
     is_chosen = rows.columns is not None
-    return Screening(not is_chosen, print_advice, is_chosen)
+    return Screening(not is_chosen, print_advice, is_chosen, print_word)
 
 
 def check_compute(jobs: int | None, device: str = "auto") -> None:
@@ -225,7 +230,37 @@ def check_rows(rows: RowOptions) -> ColumnRequest:
     with usage_errors("--nan"):
         check_nan_of_sketch(rows.nan)
     exclude = split_names(rows.exclude, "--exclude")
-    return ColumnRequest(split_names(rows.columns), rows.weight_column, exclude=exclude)
+    categories = parse_categories(rows.categories)
+    return ColumnRequest(
+        split_names(rows.columns), rows.weight_column, exclude=exclude, categories=categories
+    )
+
+
+def parse_categories(text: str | None) -> Categories:
+    """Return the categories of names that may have a coding and a weight, as in
+    ``plan,city=frequency,country=2,street=frequency:2``.
+    """
+    asked: dict[str, Any] = {}
+    for item in split_names(text, "--categories") or ():
+        name, _, words = item.rpartition("=")
+        coding, _, weight = words.rpartition(":")
+        parts = [part for part in (coding, weight) if part]
+        is_coded = bool(name) and all(part in MAX_LEVELS or _is_number(part) for part in parts)
+        if (name if is_coded else item) in asked:
+            raise typer.BadParameter(f"{item!r} is named twice.", param_hint="--categories")
+        if is_coded:
+            asked[name] = [part if part in MAX_LEVELS else float(part) for part in parts]
+        else:
+            asked[item] = ONEHOT
+    with usage_errors("--categories"):
+        return as_categories(asked)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return float(text) is not None
+    except ValueError:
+        return False
 
 
 def open_rows(inputs: Sequence[FilePath], rows: RowOptions) -> Source:
@@ -296,6 +331,9 @@ def data_arguments(
             "data": list(inputs),
             "columns": request.columns,
             "exclude": request.exclude,
+            "categories": {
+                category.name: (category.coding, category.weight) for category in request.categories
+            },
             "weight_column": request.weight,
             "user_column": users.user_column,
             "max_rows_per_user": users.max_rows_per_user,
@@ -306,6 +344,7 @@ def data_arguments(
             "The rows of each user are counted in one pass, in order; leave out --engine.",
             param_hint="--user-column",
         )
+    refuse_categories(request.categories, cluster.engine)
     known_columns = None if like is None else ckm.load(like).columns or ()
     request = request._replace(like=known_columns)
     return {"data": _open_on_engine(cluster.engine, address, inputs, request, rows.nan)}

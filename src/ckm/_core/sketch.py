@@ -551,6 +551,8 @@ def _difference(a: Sketch, b: Sketch) -> str:
         return f"{f.distribution} and {g.distribution}"
     if (f.column_units is None) != (g.column_units is None):
         return "the columns of one are standardised, those of the other are not"
+    if f.preparation != g.preparation:
+        return "the columns of one are prepared in another way than those of the other"
     if (f.bounds is None) != (g.bounds is None):
         return "one has public bounds, the other has none"
     if f.seed != g.seed:

@@ -6,6 +6,7 @@ from os import PathLike
 import numpy as np
 
 from ckm._core.bounds import BoundedSums, Bounds
+from ckm._core.categories import Category
 from ckm._core.cells import Anchors, Cells, from_limbs, to_limbs
 from ckm._core.container import (
     ContainerKind,
@@ -242,10 +243,14 @@ def _metadata(sketch: Sketch, version: int) -> Metadata:
         if f.metric != EUCLIDEAN:
             metadata["metric"] = f.metric
         if f.preparation is not None:
-            metadata["preparation"] = {
+            prepared: Metadata = {
                 "log": list(f.preparation.logged),
                 "robust": f.preparation.is_robust,
             }
+            if f.preparation.categories:
+                coded = [category.record() for category in f.preparation.categories]
+                prepared["categories"] = coded
+            metadata["preparation"] = prepared
         if _own_squares(t) is not None:
             metadata["squared_weight"] = t.squared_weight
     if version > 4:
@@ -314,7 +319,8 @@ def _preparation(metadata: Metadata) -> Preparation | None:
     if not isinstance(record["robust"], bool):
         raise ValueError(f"{record['robust']!r} does not say whether units are robust")
     logged = tuple(check_whole_number(j, "log", 0) for j in record["log"])
-    found = Preparation(logged, record["robust"])
+    categories = tuple(map(Category.of_record, record.get("categories", ())))
+    found = Preparation(logged, record["robust"], categories)
     if not found:
         raise ValueError("a preparation does something")
     return found

@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from ckm._core.bounds import GRID
+from ckm._core.categories import coded_columns
 from ckm._core.cells import MAX_EXPONENT, VARIANCE_BITS, Cells
 from ckm._core.frequencies import Frequencies
 from ckm._core.laws import find_law
@@ -46,6 +47,8 @@ def check_frequencies(f: Frequencies) -> None:
     if f.preparation is not None:
         if any(j >= f.n_features for j in f.preparation.logged):
             raise ValueError(f"there is no column {f.preparation.logged[-1]} to prepare")
+        if len(coded_columns(f.preparation.categories)) > f.n_features:
+            raise ValueError("there are fewer columns than categories have")
         if f.preparation.is_robust and f.column_units is None:
             raise ValueError("robust units are units")
 

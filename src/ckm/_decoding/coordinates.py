@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ckm._core.categories import pooled_variances
 from ckm._core.frequencies import MAX_UNIT, MIN_UNIT
+from ckm._core.preparation import categories_of
 from ckm._core.sketch import Sketch
 from ckm._util.arrays import FloatArray
 
@@ -81,7 +83,8 @@ def exact_units(sketch: Sketch) -> FloatArray | None:
     covariance = sketch.covariance
     variances = covariance if covariance.ndim == 1 else np.diag(covariance)
     # The last bits of moments depend on the order of rows.
-    deviations = _rounded(np.sqrt(np.maximum(variances, 0.0)))
+    pooled = pooled_variances(np.maximum(variances, 0.0), categories_of(preparation))
+    deviations = _rounded(np.sqrt(pooled))
     return np.clip(np.where(deviations > 0, deviations, units), MIN_UNIT, MAX_UNIT)
 
 

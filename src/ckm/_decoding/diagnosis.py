@@ -15,7 +15,9 @@ from ckm._decoding.objective import atoms
 from ckm._decoding.problem import Problem
 from ckm._decoding.settings import DEFAULT, Settings
 from ckm._decoding.status import Finding, Status
+from ckm._decoding.unresolved import unresolved_columns
 from ckm._messages import Argument, Message
+from ckm._sources.columns import listed
 from ckm._util.arrays import BoolArray, FloatArray
 
 # Factor of the size of a pool that was not enough.
@@ -90,6 +92,7 @@ def diagnose(
         _find_uncertain(problem, found, remedies),
         _find_equal(problem, C) if found.is_counted else _find_merged(problem, C, weights),
         _find_starved(found, problem.settings),
+        _find_unresolved(problem, K, columns) if was_searched and not found.is_counted else None,
     )
     return tuple(finding for finding in findings if finding)
 
@@ -148,6 +151,26 @@ def _find_small_sketch(problem: Problem, K: int) -> Finding | None:
         f" ({FREQUENCIES_PER_PARAMETER} K n), or ask for fewer clusters.",
     )
     return Finding(Status.SMALL_SKETCH, sentence)
+
+
+def _find_unresolved(problem: Problem, K: int, columns: tuple[str, ...] | None) -> Finding | None:
+    """Columns so small that no frequency tells values in them apart: that centroids have about the
+    mean of their rows there is not to be expected.
+    """
+    unresolved = np.flatnonzero(unresolved_columns(problem))
+    if K == 1 or problem.is_noised or not len(unresolved):
+        return None
+    names = [columns[j] if columns else f"[{j}]" for j in unresolved]
+    sentence = Message(
+        f"The frequencies do not tell apart the values of {listed(names, 5)}, which hardly matter "
+        "for distances: the coordinates of centroids there are estimates, and may be off by a "
+        "standard deviation. Sketch with ",
+        Argument("cells", "auto"),
+        ", or with ",
+        Argument("standardize", True),
+        " so that all columns matter.",
+    )
+    return Finding(Status.UNRESOLVED, sentence)
 
 
 def _find_stale_cells(problem: Problem, found: Candidate) -> Finding:

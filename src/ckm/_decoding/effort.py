@@ -3,6 +3,7 @@
 from ckm._core.sketch import Sketch
 from ckm._decoding.settings import DEFAULT, Settings
 from ckm._messages import Argument, Message
+from ckm._util.text import describe_seconds
 
 # Seconds per multiply-add of an evaluation, and the evaluations of a search for K atoms, as
 # measured on one core. They serve an
@@ -54,14 +55,3 @@ def warning_before(sketch: Sketch, K: int, threads: int) -> Message | None:
     else:
         return Message(f"{beginning}.")
     return Message(f"{beginning}: a sketch made with ", faster, " takes seconds.")
-
-
-def describe_seconds(seconds: float) -> str:
-    """A time in words.
-
-    >>> describe_seconds(40), describe_seconds(250), describe_seconds(9000)
-    ('40 seconds', '4 minutes', '2.5 hours')
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

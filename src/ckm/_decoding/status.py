@@ -28,6 +28,9 @@ class Status(StrEnum):
         The frequencies were chosen for data of another scale, or are too low for the clusters.
     FAR_OUT
         Outliers below the sketch's detection limit may decide the SSE.
+    UNRESOLVED
+        Some columns hardly matter for distances, and frequencies alone do not tell where in them
+        centroids are: these coordinates are estimates.
     MERGED
         Some centroids are so close that the sketch cannot separate them.
     STARVED
@@ -42,6 +45,7 @@ class Status(StrEnum):
     OTHER_AXES = "other-axes"
     OTHER_SPREAD = "other-spread"
     FAR_OUT = "far-out"
+    UNRESOLVED = "unresolved-columns"
     MERGED = "merged"
     STARVED = "starved"
 

@@ -12,6 +12,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from ckm._core.categories import Category
+from ckm._core.preparation import categories_of
 from ckm._core.sketch import Sketch
 from ckm._core.summarising import column_values, summarise_columns
 from ckm._decoding.coordinates import exact_units
@@ -169,6 +171,7 @@ def sketch_record(sketch: Sketch) -> dict[str, Any]:
         "columns": None if sketch.columns is None else list(sketch.columns),
         "reveals": reveals(sketch),
         "log": [] if f.preparation is None else list(f.preparation.logged),
+        "categories": [category.record() for category in categories_of(f.preparation)],
         "standardized": _kind_of_units(sketch),
         **{name: None if values is None else values.tolist() for name, values in columns.items()},
     }
@@ -206,6 +209,7 @@ def _facts(record: dict[str, Any]) -> list[tuple[str, str]]:
         ("dimension", str(record["dimension"])),
         *_projection_fact(record["projected_to"]),
         *_units_fact(record["standardized"]),
+        *_categories_facts(record["categories"], record["standardized"] is not None),
         ("frequencies", f"{record['sketch_size']:,}"),
         ("bytes", f"{record['bytes']:,} ({'with' if cells else 'without'} cells)"),
         ("metric", record["metric"]),
@@ -256,6 +260,17 @@ def _kind_of_units(sketch: Sketch) -> str | None:
 
 def _units_fact(units: str | None) -> list[tuple[str, str]]:
     return [] if units is None else [("standardized", f"by the {units} of each column")]
+
+
+def _categories_facts(records: list[dict[str, Any]], has_units: bool) -> list[tuple[str, str]]:
+    if not records:
+        return []
+    coded = [str(Category.of_record(record)) for record in records]
+    weight = "the columns of one together have the variance of one column, times weight squared"
+    return [
+        *(("category", text) for text in coded),
+        *([("categories", weight)] if has_units else []),
+    ]
 
 
 def _preparation_cells(sketch: Sketch, i: int) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckm._core.preparation import Preparation, prepared
+from ckm._core.preparation import Preparation, categories_of, prepared
 from ckm._kmeans.index import CentroidIndex
 from ckm._kmeans.search import MISSING_LABEL, CpuSearch, NearestSearch, search_for
 from ckm._sources import Chunk, ColumnRequest, Source, open_source
@@ -128,7 +128,9 @@ class Centroids:
 
         Errors call the centroids `name` and the data `data_name`.
         """
-        source = open_source(data, ColumnRequest(like=self.columns or (), like_name=name))
+        coded = categories_of(self.preparation)
+        request = ColumnRequest(like=self.columns or (), like_name=name, categories=coded)
+        source = open_source(data, request)
         n = self.values.shape[1]
         if source.n_features != n:
             raise MismatchError(

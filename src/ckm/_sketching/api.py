@@ -9,19 +9,22 @@ from typing import Any
 
 import numpy as np
 
+from ckm._core.categories import as_categories
 from ckm._core.defaults import CHECKPOINT_INTERVAL, DEFAULT_DISTRIBUTION
 from ckm._core.frequencies import Frequencies
-from ckm._core.preparation import Preparation
+from ckm._core.preparation import Preparation, categories_of
 from ckm._core.sketch import Sketch
 from ckm._messages import Argument
 from ckm._sketching.accumulate import State
 from ckm._sketching.checkpoint import CheckpointWriter
 from ckm._sketching.choose import (
+    categories_like,
     choose_design,
     design_like,
     draw_first_pilot,
     resolve_like,
 )
+from ckm._sketching.effort import word_before_pass
 from ckm._sketching.options import PassOptions, SketchOptions
 from ckm._sketching.phases import has_large_phases, warn_of_large_phases
 from ckm._sketching.pilot import Pilot, prepare_pilot
@@ -35,9 +38,10 @@ from ckm._sources.user_cap import UserCapped
 from ckm._sources.user_column import check_user_cap
 from ckm._util.checks import EUCLIDEAN, check_whole_number
 from ckm._util.device import to_host
+from ckm._util.parallel import thread_count
 from ckm._util.random import RandomState, seed_of
 from ckm._util.warn import warn_user
-from ckm.errors import MissingRowsWarning, ParameterError
+from ckm.errors import MismatchError, MissingRowsWarning, ParameterError
 
 
 def sketch(
@@ -57,6 +61,7 @@ def sketch(
     nan: str = "error",
     standardize: bool | str = False,
     log: Sequence[str] | None = None,
+    categories: Any = None,
     projection: Any = "auto",
     metric: str = EUCLIDEAN,
     cells: int | str = "auto",
@@ -153,6 +158,16 @@ default="multiscale"
         Columns that are replaced by their logarithms first, as heavy-tailed amounts should be:
         `sign(x) log(1 + |x|)`. Centroids are returned in the units of the data. With `like`, its
         logarithms are taken.
+    categories : list of str or dict, optional
+        Columns of text, whole numbers or booleans that are used too, coded as numbers; they come
+        after the others. By default a column of zeros and ones per value (`plan=basic`,
+        `plan=pro`), whose centroids are shares. A dict gives each name a coding, "onehot" or
+        "frequency" (the share of sampled rows with that value), a weight, or a pair of both. The
+        values that are told apart are those of 5000 sampled rows, at most the 32 most frequent
+        ones (1000 for "frequency"); all others are "other", and a missing value is the value
+        "missing". Coded columns are multiplied by the weight, 1 by default; with `standardize`
+        the columns of a category together have the variance of one column, times the square of
+        the weight. With `like`, its coding is used. Not for data of an engine.
     projection : "auto", int, array (d, n) or None, default="auto"
         Project rows of many columns to d numbers first, and draw frequencies for these: d axes in
         which a sample of the rows varies most ("auto": as many as k-means needs, for 64 columns
@@ -268,6 +283,7 @@ default="multiscale"
         nan=nan,
         standardize=standardize,
         log=log,
+        categories=categories,
         projection=projection,
         metric=metric,
         cells=cells,
@@ -300,6 +316,7 @@ def sketch_screened(
     max_rows_per_user: int | None = None,
     nan: str = "error",
     log: Sequence[str] | None = None,
+    categories: Any = None,
     pool: int = 0,
     random_state: RandomState = None,
     n_jobs: int | None = None,
@@ -316,8 +333,9 @@ def sketch_screened(
         check_whole_number(pool, "pool", 0), seed_of(random_state), n_jobs, device, progress
     )
     cap = check_user_cap(user_column, max_rows_per_user)
-    request = ColumnRequest(columns, weight_column, user=cap, exclude=exclude)
     model = resolve_like(like)
+    asked = as_categories(categories)
+    request = ColumnRequest(columns, weight_column, user=cap, exclude=exclude, categories=asked)
 
     # Open the data, and the checkpoint.
     if cap is not None and checkpoint is not None:
@@ -328,8 +346,10 @@ def sketch_screened(
             ".",
         )
     if model is not None:
-        request = request._replace(like=model.columns or ())
+        coded = categories_like(model, asked)
+        request = request._replace(like=model.columns or (), categories=coded)
     source = open_rows(data, request, sample_weight, nan)
+    options = replace(options, categories=source.categories)
     writer = None
     if checkpoint is not None:
         _require_resumable_weights(source, sample_weight)
@@ -367,13 +387,19 @@ def sketch_screened(
 
 
 def sketch_source(
-    source: Source, options: SketchOptions, execution: PassOptions, model: Sketch | None
+    source: Source,
+    options: SketchOptions,
+    execution: PassOptions,
+    model: Sketch | None,
+    *,
+    imputes: bool = False,
 ) -> Sketch:
     """Sketch the rows of a source with the frequencies of `model`, or with new ones if it is None.
 
-    No warning about the rows is given, and no checkpoint is written.
+    No warning about the rows is given, but of missing values that were replaced, and no checkpoint
+    is written.
     """
-    return _run_pass(source, options, execution, model, None, NO_SCREENING)[0]
+    return _run_pass(source, options, execution, model, None, NO_SCREENING, imputes=imputes)[0]
 
 
 def _run_pass(
@@ -399,6 +425,7 @@ def _run_pass(
     else:
         preparation = known.frequencies.preparation
         source = with_columns(source, known.columns)
+        _require_same_categories(source, preparation)
     source = _prepare(source, preparation)
     if resumed is not None:
         design = resumed.sketch.design
@@ -414,6 +441,9 @@ def _run_pass(
         this_pass = replace(this_pass, step=writer.step)
     if design.frequencies.projection is not None and this_pass.block_rows is None:
         source.prefer_chunk_rows(wide_block_rows(source.n_features))
+    word = word_before_pass(source.n_rows, design, thread_count(execution.n_jobs))
+    if word is not None:
+        screening.before_long_pass(word)
     names = source.columns or (None if model is None else model.columns)
 
     def to_sketch(state: State) -> Sketch:
@@ -461,10 +491,21 @@ def _look_at_table(
 def _prepare(source: Source, preparation: Preparation | None) -> Source:
     """The source with its columns prepared, here or by the workers that read it."""
     if isinstance(source, PartitionedSource):
-        if preparation is None or not preparation.logged:
+        if preparation is None or not preparation.changes_rows:
             return source
         return source.with_reader(replace(source.reader, preparation=preparation))
     return in_preparation(source, preparation)
+
+
+def _require_same_categories(source: Source, preparation: Preparation | None) -> None:
+    """Refuse rows whose categories are not coded as those of an earlier sketch or checkpoint."""
+    if source.columns is not None and source.categories != categories_of(preparation):
+        raise MismatchError(
+            "The categories of this data are coded in another way than those of the sketch that is "
+            "continued: its values may have changed. Begin anew, or give that sketch as ",
+            Argument("like", ...),
+            ".",
+        )
 
 
 def _warn_imputed(source: Imputed, state: State) -> None:
@@ -505,9 +546,14 @@ def record_options(
         weights = np.ascontiguousarray(to_host(sample_weight), np.float64)
         digest = hashlib.sha256(weights.tobytes()).hexdigest()
     columns = [request.columns] if isinstance(request.columns, str) else request.columns
-    optional = {"exclude": request.excluded, "log": list(options.log)}
-    recorded = asdict(replace(options, projection=None))
+    optional = {
+        "exclude": request.excluded,
+        "log": list(options.log),
+        "categories": [category.record() for category in request.categories],
+    }
+    recorded = asdict(replace(options, projection=None, categories=()))
     del recorded["log"]
+    del recorded["categories"]
     return (
         recorded
         | {name: names for name, names in optional.items() if names}

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from ckm._core.categories import Categories, pooled_variances
 from ckm._core.projection import MAX_ENTRIES, Projection
 from ckm._kmeans.init import kmeans_plus_plus
 from ckm._kmeans.points import WeightedPoints
@@ -80,15 +81,17 @@ def choose_projection(
     K: int,
     rng: np.random.Generator,
     standardize: bool = False,
+    categories: Categories = (),
 ) -> Projection:
     """A projection for rows that resemble these (p, n), dense or sparse.
 
     `moments` are means and deviations of their columns. `wanted` is "auto", a number of axes, or a
-    matrix (d, n).
+    matrix (d, n). The last columns are of `categories`.
     """
     p, n = rows.shape
     mean, deviations = moments
-    units = np.where(deviations > 0, deviations, 1.0) if standardize else np.ones(n)
+    pooled = np.sqrt(pooled_variances(deviations**2, categories))
+    units = np.where(pooled > 0, pooled, 1.0) if standardize else np.ones(n)
     total = float(((deviations / units) ** 2).sum())
     is_far = np.sqrt(((mean / units) ** 2).sum()) > FAR_MEAN * math.sqrt(total)
     origin = mean if is_far and not isinstance(rows, SparseRows) else None

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ckm._core.categories import Categories
 from ckm._core.cells import Design
 from ckm._core.defaults import DEFAULT_DISTRIBUTION
 from ckm._core.frequencies import Frequencies, draw_frequencies
-from ckm._core.preparation import Preparation
+from ckm._core.preparation import Preparation, categories_of
 from ckm._core.sketch import Sketch
 from ckm._core.storage import load
 from ckm._messages import Argument, Message
@@ -193,6 +194,16 @@ def check_agreement(model: Sketch, options: SketchOptions) -> None:
         has = f"has logarithms of {logged}" if logged else "has no logarithms"
         raise _contradiction("log", list(options.log), has)
     _check_projection(frequencies, options)
+
+
+def categories_like(model: Sketch, asked: Categories) -> Categories:
+    """How the categories of `like` were coded; refuses to code others."""
+    known = categories_of(model.frequencies.preparation)
+    if asked and asked != tuple(category.request for category in known):
+        names = ", ".join(category.name for category in known)
+        has = f"has {names} as categories, coded as they were" if known else "has no categories"
+        raise _contradiction("categories", [category.name for category in asked], has)
+    return known
 
 
 def _check_projection(frequencies: Frequencies, options: SketchOptions) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ckm._core.categories import Categories
 from ckm._core.defaults import (
     CELLS_PER_CLUSTER,
     DEFAULT_DISTRIBUTION,
@@ -58,6 +59,7 @@ class SketchOptions:
     projection: Any = "auto"
     metric: str = EUCLIDEAN
     log: tuple[str, ...] = ()
+    categories: Categories = ()
 
     def projects(self, n_features: int) -> bool:
         """Whether rows of so many columns are projected; refuses what cannot be a projection."""
@@ -136,7 +138,8 @@ class SketchOptions:
                 Argument("log", ...),
                 f" among those that are clustered: {listed(names)}.",
             )
-        found = Preparation(tuple(sorted({names.index(name) for name in self.log})), self.is_robust)
+        logged = tuple(sorted({names.index(name) for name in self.log}))
+        found = Preparation(logged, self.is_robust, self.categories)
         return found or None
 
     @property

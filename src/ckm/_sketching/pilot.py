@@ -79,8 +79,14 @@ class Pilot:
     @property
     def deviations(self) -> FloatArray:
         """The standard deviation of each column (n,); one where a column is constant."""
-        variances = self.weights @ (self.rows - self.origin) ** 2 / self.weights.sum()
+        variances = self.variances
         return np.asarray(np.sqrt(np.where(variances > 0, variances, 1.0)))
+
+    @property
+    def variances(self) -> FloatArray:
+        """The variance of each column (n,)."""
+        squares = (self.rows - self.origin) ** 2
+        return np.asarray(self.weights @ squares / self.weights.sum())
 
     @property
     def medians(self) -> FloatArray:
@@ -123,7 +129,7 @@ def draw_pilot(source: Source, rng: np.random.Generator, size: int = PILOT_ROWS)
 
 def prepare_pilot(pilot: Pilot, preparation: Preparation | None) -> Pilot:
     """The pilot of prepared rows; the pilot itself if nothing changes."""
-    if preparation is None or not preparation.logged or not len(pilot):
+    if preparation is None or not preparation.changes_rows or not len(pilot):
         return pilot
     rows = pilot.rows if pilot.outliers is None else np.vstack([pilot.rows, pilot.outliers])
     # Rows that were left out have no weights any more; they are few, and one each.

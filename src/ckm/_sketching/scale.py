@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from ckm._core.categories import Categories, coded_columns, pooled_variances
 from ckm._core.cells import Anchors
 from ckm._core.frequencies import Frequencies, scaled_turns
 from ckm._core.laws import FREQUENCIES_PER_PARAMETER, MULTISCALE, adapted_radius
@@ -99,6 +100,8 @@ def summarise_pilot(
         units = np.ones(n) if is_empty else pilot.robust_deviations
     elif options.standardize:
         units = np.ones(n) if is_empty else pilot.deviations
+    if units is not None and options.categories and not is_empty:
+        units = with_units_of_categories(units, pilot, options.categories)
     anchors = None
     s = options.count_cells(m, n)
     if s:
@@ -112,6 +115,13 @@ def summarise_pilot(
         scale = estimate_scale(pilot, n_clusters, options.distribution, rng)
     variance = None if is_empty else pilot.total_variance / n or None
     return PilotSummary(origin, scale, len(pilot), variance, units, anchors)
+
+
+def with_units_of_categories(units: FloatArray, pilot: Pilot, categories: Categories) -> FloatArray:
+    """Units in which the columns of a category together have the variance of one column."""
+    pooled = np.sqrt(pooled_variances(pilot.variances, categories))
+    is_coded = np.arange(len(units)) >= len(units) - len(coded_columns(categories))
+    return np.where(is_coded & (pooled > 0), pooled, units)
 
 
 def estimate_scale(

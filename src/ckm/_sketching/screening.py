@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ckm._core.categories import coded_columns
 from ckm._core.preparation import Preparation, prepared
 from ckm._messages import Argument, Message
 from ckm._sketching.advice import Advice, Kind, TableSample, advise
@@ -37,6 +38,10 @@ def warn_of_certain_ids(advice: Sequence[Advice]) -> None:
     warn_of_ids([one for one in advice if one.is_certain])
 
 
+def ignore_word(word: Message) -> None:
+    """Say nothing before a long pass."""
+
+
 @dataclass(frozen=True)
 class Screening:
     """What happens to a table before it is sketched.
@@ -49,11 +54,14 @@ class Screening:
         Is called with the advice on all columns that are left.
     is_chosen : bool
         Whether the columns were named, so that only their units and tails are spoken of.
+    before_long_pass : callable
+        Is called with a word before a pass that takes long.
     """
 
     leaves_out: bool = True
     on_advice: OnAdvice = warn_of_ids
     is_chosen: bool = False
+    before_long_pass: Callable[[Message], None] = ignore_word
 
     def screen(
         self,
@@ -77,6 +85,8 @@ class Screening:
             lambda: source.first_rows(FIRST_ROWS),
         )
         advice = advise(sample, standardize=standardize)
+        coded = coded_columns(source.categories)
+        advice = tuple(one for one in advice if one.column not in coded)
         if self.is_chosen:
             advice = tuple(one for one in advice if one.kind in _OF_CHOSEN)
         certain = [one.column for one in advice if one.is_certain and self.leaves_out]

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from ckm._core.categories import as_categories
 from ckm._core.defaults import DEFAULT_DISTRIBUTION
 from ckm._core.frequencies import Frequencies
 from ckm._core.sketch import Sketch
 from ckm._messages import Argument, Message
 from ckm._sketching.api import as_names, sketch_source
-from ckm._sketching.choose import resolve_like
+from ckm._sketching.choose import categories_like, resolve_like
 from ckm._sketching.options import PassOptions, SketchOptions
 from ckm._sketching.phases import has_large_phases, warn_of_large_phases
 from ckm._sources import Chunk, ColumnRequest, open_rows
@@ -23,7 +24,7 @@ from ckm._util.arrays import FloatArray, RowsArray
 from ckm._util.checks import (
     COSINE,
     EUCLIDEAN,
-    check_nan_policy,
+    check_nan_of_sketch,
     check_whole_number,
     require_float32,
 )
@@ -88,10 +89,14 @@ default="multiscale"
         Columns of a table that are not used.
     weight_column : str, optional
         The column of a table that holds the weights of rows.
-    nan : {"error", "drop"}, default="error"
-        How to handle missing values: raise an error, or drop their rows.
+    nan : {"error", "drop", "impute"}, default="error"
+        How to handle missing values: raise an error, drop their rows, or replace them by the origin
+        of the frequencies, which is about the mean of their column in the first rows.
     log : list of str, optional
         Columns that are replaced by their logarithms first, `sign(x) log(1 + |x|)`.
+    categories : list of str or dict, optional
+        Columns of text, whole numbers or booleans that are coded as in `ckm.sketch`. The values
+        that are told apart are those of the first batch.
     cells : "auto" or int, default="auto"
         The number of anchors around which cells of rows are kept; "auto" is 16 per cluster, 0
         none.
@@ -135,6 +140,7 @@ default="multiscale"
         weight_column: str | None = None,
         nan: str = "error",
         log: Sequence[str] | None = None,
+        categories: Any = None,
         cells: int | str = "auto",
         pool: int = 0,
         random_state: RandomState = None,
@@ -153,12 +159,16 @@ default="multiscale"
             as_names(log),
         )
         self._like = resolve_like(like)
-        self._nan = check_nan_policy(nan)
+        self._nan = check_nan_of_sketch(nan)
+        asked = as_categories(categories)
+        if self._like is not None:
+            asked = categories_like(self._like, asked)
         self._request = ColumnRequest(
             columns,
             weight_column,
             None if self._like is None else self._like.columns or (),
             exclude=exclude,
+            categories=asked,
         )
         self._pass_options = PassOptions(
             check_whole_number(pool, "pool", 0),
@@ -224,7 +234,11 @@ default="multiscale"
             n_rows = sum(len(part.rows) for part in parts)
             request = self._request
             if request.like is None:
-                request = request._replace(like=source.columns or (), like_name="the first batch")
+                request = request._replace(
+                    like=source.columns or (),
+                    like_name="the first batch",
+                    categories=source.categories,
+                )
             if self._n_waiting + n_rows >= HEAD_ROWS:
                 self._sketch_rows([*self._waiting, *parts], request)
             else:
@@ -263,7 +277,11 @@ default="multiscale"
 
     def _checked_part(self, chunk: Chunk, columns: tuple[str, ...] | None) -> _Part:
         """Copy the rows of a chunk; raises for a value that a kernel would refuse later."""
-        require_usable(chunk, columns, self._frequencies, self._options.metric)
+        checked = chunk
+        if self._nan == "impute":
+            rows = np.asarray(chunk.rows, np.float64)
+            checked = chunk._replace(rows=np.where(np.isnan(rows), 0.0, rows))
+        require_usable(checked, columns, self._frequencies, self._options.metric)
         kept, weights = chunk.rows_with_weight()
         return _Part(np.array(kept), None if weights is None else np.array(weights))
 
@@ -273,17 +291,22 @@ default="multiscale"
             raise DataError("There are no rows to sketch, as no batch came yet; call update first.")
         rows, weights = self._joined(parts)
         source = ArraySource(rows, request.like or None, weights)
+        source.categories = request.categories
         n_head = 0
+        imputes = self._nan == "impute"
         if self._total is None:
-            options = self._options if self._like is None else SketchOptions()
-            total = sketch_source(source, options, self._pass_options, self._like)
+            options = replace(self._options, categories=request.categories)
+            options = options if self._like is None else SketchOptions()
+            execution = self._pass_options
+            total = sketch_source(source, options, execution, self._like, imputes=imputes)
             n_head = len(rows) if self._like is None else 0
         else:
             self._warn_of_head()
             # Each part of the pool is drawn from a stream of its own.
             seed = int(stream(self._pass_options.seed, "pool", self._total.count).integers(2**63))
             execution = replace(self._pass_options, seed=seed)
-            total = self._total + sketch_source(source, SketchOptions(), execution, self._total)
+            new = sketch_source(source, SketchOptions(), execution, self._total, imputes=imputes)
+            total = self._total + new
         self._warn_of_phases(total)
         # What may fail is done. No call and no loop below, so that Ctrl-C cannot come in between.
         none_waiting: list[_Part] = []

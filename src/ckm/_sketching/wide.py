@@ -116,9 +116,12 @@ def summarise_wide(
     K = count_clusters(options)
     rng = stream(seed, "axes")
     moments = column_moments(rows)
-    found = choose_projection(rows, moments, options.projection, K, rng, bool(options.standardize))
+    is_standardized = bool(options.standardize)
+    found = choose_projection(
+        rows, moments, options.projection, K, rng, is_standardized, options.categories
+    )
     pilot = pilot_from_rows(Projector(found)(rows).astype(np.float64), weights)
-    narrow = replace(options, standardize=False, projection=None)
+    narrow = replace(options, standardize=False, projection=None, categories=())
     m = narrow.size_for(found.d, is_projected=True)
     summary = summarise_pilot(pilot, narrow, found.d, m, seed)
     anchors = summary.anchors

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ckm._analysis.every_k import curve
+from ckm._core.categories import Categories
 from ckm._core.defaults import DEFAULT_POOL
 from ckm._core.pool import Pool
 from ckm._core.sketch import Sketch
@@ -90,6 +91,7 @@ class SketchedEstimator:
     distribution: str
     standardize: bool | str
     log: Any
+    categories: Any
     columns: Any
     exclude: Any
     nan: str
@@ -112,6 +114,8 @@ class SketchedEstimator:
     inertia_: Any
     n_iter_: Any
 
+    # How categories were coded.
+    _categories: Categories
     # The sketch that batches are added to; None if all rows were sketched at once.
     _sketcher: Sketcher | None
     # The sketch before the first batch.
@@ -241,9 +245,9 @@ class SketchedEstimator:
         """Add one batch to the sketch; what was found for fewer rows is discarded."""
         if not self.__sklearn_is_fitted__():
             self._start(rows.dtype, rows)
-            self._sketcher = Sketcher(**self._sketch_arguments(self.pool))
+            self._sketcher = Sketcher(**self._sketch_arguments(self.pool), nan=rows.nan)
         elif self._sketcher is None:
-            self._sketcher = self._continue_sketch()
+            self._sketcher = self._continue_sketch(rows.nan)
         self._discard(_RESULTS)
         self._sketcher.update(rows.source)
 
@@ -258,7 +262,7 @@ class SketchedEstimator:
                 self.__dict__ = before
                 raise
 
-    def _continue_sketch(self) -> Sketcher:
+    def _continue_sketch(self, nan: str) -> Sketcher:
         """Return a sketcher that adds to a sketch of all rows so far."""
         # A stream of its own: the pool must not repeat the draws of the one in the sketch.
         seed = int(stream(self._seed, "pool", self._current_sketch().count).integers(2**63))
@@ -269,6 +273,7 @@ class SketchedEstimator:
             device=self.device,
             n_jobs=self.n_jobs,
             random_state=seed,
+            nan=nan,
         )
 
     def _sketch_arguments(self, pool: int) -> dict[str, Any]:

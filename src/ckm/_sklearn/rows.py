@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_array, validate_data
 
+from ckm._core.categories import as_categories
 from ckm._messages import Argument
 from ckm._sources import IN_MEMORY, ColumnRequest, Source, kind_of, open_rows, open_source
 from ckm._sources.arrays import ArraySource, as_array
@@ -61,6 +62,7 @@ def validate_rows(
     refuse_masked(sample_weight, Argument("sample_weight"))
     if reset:
         model._columns = ()
+        model._categories = ()
     if kind not in IN_MEMORY:
         return _open(model, X, sample_weight, reset)
     if kind in ("arrays", "frames") and _has_choices(model):
@@ -160,14 +162,21 @@ def _open(model: Any, X: Any, sample_weight: Any, reset: bool) -> ValidatedRows:
     """
     nan = getattr(model, "nan", "error")
     request = ColumnRequest(
-        getattr(model, "columns", None), exclude=getattr(model, "exclude", None)
+        getattr(model, "columns", None),
+        exclude=getattr(model, "exclude", None),
+        categories=as_categories(getattr(model, "categories", None)),
     )
     if not reset:
-        request = ColumnRequest(like=fitted_columns(model), like_name="this model")
+        request = ColumnRequest(
+            like=fitted_columns(model),
+            like_name="this model",
+            categories=getattr(model, "_categories", ()),
+        )
     # Labels of rows with missing values keep their places.
     drops = "drop" if reset and nan == "drop" else "error"
     source = open_rows(X, request, sample_weight, drops)
     if reset:
+        model._categories = source.categories
         model.n_features_in_ = source.n_features
         model.__dict__.pop("feature_names_in_", None)
         if source.columns is not None:
@@ -182,9 +191,11 @@ def _open(model: Any, X: Any, sample_weight: Any, reset: bool) -> ValidatedRows:
 
 
 def _has_choices(model: Any) -> bool:
-    """Whether a model chooses columns, or does anything with missing values."""
-    asked = (getattr(model, "columns", None), getattr(model, "exclude", None))
-    return any(names is not None for names in asked) or getattr(model, "nan", "error") != "error"
+    """Whether a model chooses columns, codes some, or does anything with missing values."""
+    asked = [getattr(model, name, None) for name in ("columns", "exclude", "categories")]
+    is_coded = bool(getattr(model, "_categories", ()))
+    is_asked = any(names is not None for names in asked)
+    return is_coded or is_asked or getattr(model, "nan", "error") != "error"
 
 
 def _open_chosen(model: Any, X: Any, sample_weight: Any, reset: bool) -> ValidatedRows:

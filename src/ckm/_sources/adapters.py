@@ -38,6 +38,7 @@ class Adapter(Source):
         self.device = source.device
         self.settings = source.settings
         self.is_sparse = source.is_sparse
+        self.categories = source.categories
 
     def first_rows(self, size: int) -> Any:
         return self.inside.first_rows(size)
@@ -204,7 +205,7 @@ class Prepared(Adapter):
 
 def in_preparation(source: Source, preparation: Preparation | None) -> Source:
     """Return the source with its columns prepared; the source itself if nothing changes."""
-    if preparation is None or not preparation.logged:
+    if preparation is None or not preparation.changes_rows:
         return source
     return Prepared(source, preparation)
 

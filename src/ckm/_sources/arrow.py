@@ -2,7 +2,7 @@
 record batches to rows for all other sources.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ckm._sources.base import Chunk, Source
+from ckm._sources.category_columns import NO_NUMBERINGS, Numbering
 from ckm._sources.columns import (
     ColumnChoice,
     ColumnRequest,
@@ -22,7 +23,6 @@ from ckm._sources.failures import unreadable
 from ckm._sources.sampling import pick_parts
 from ckm._sources.settings import ReadSettings
 from ckm._sources.streaming import Batch, StreamSource
-from ckm._sources.user_column import UserNames
 from ckm._sources.vectors import describe_vectors, to_sparse, to_vectors, with_width
 from ckm._util.arrays import FloatArray, RowsArray
 from ckm.errors import DataError
@@ -277,14 +277,15 @@ def describe_type(kind: Any) -> str | None:
         return vectors
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return Dates(kind)
-    return "text" if any(is_text(kind) for is_text in _IS_TEXT) else str(kind)
+    values = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return "text" if any(is_text(values) for is_text in _IS_TEXT) else str(kind)
 
 
 def to_batch(batch: Any, choice: ColumnChoice, where: str, row: int = 0) -> Batch:
     """Convert the chosen columns of a record batch or table, whose first row is number `row`."""
     columns = [batch.column(name) for name in choice.names]
     if choice.width is None:
-        rows: Any = to_rows(columns, batch.num_rows, choice.user_names)
+        rows: Any = to_rows(columns, batch.num_rows, choice.numberings)
     elif choice.is_sparse:
         rows = to_sparse(columns, choice.width, where, row)
     else:
@@ -295,19 +296,21 @@ def to_batch(batch: Any, choice: ColumnChoice, where: str, row: int = 0) -> Batc
     return Batch(rows, checked_weights(weights, f"Column {choice.weight!r} of {where}", row))
 
 
-def to_rows(columns: Sequence[Any], count: int, users: UserNames | None = None) -> RowsArray:
-    """Put columns side by side; single precision stays single, nulls become NaN. If there are
-    `users`, they number the last column.
+def to_rows(
+    columns: Sequence[Any], count: int, numberings: Mapping[int, Numbering] = NO_NUMBERINGS
+) -> RowsArray:
+    """Put columns side by side; single precision stays single, nulls become NaN. Some columns are
+    read by `numberings`, by their place.
 
     Columns stay contiguous in memory: blocks of them are turned into rows in parallel by the
     threads that compute.
     """
     is_narrow = all(column.type in (pa.float32(), pa.float16()) for column in columns)
     turned = np.empty((len(columns), count), np.float32 if is_narrow else np.float64)
-    if users is not None:
-        turned[-1] = users.number(columns[-1])
-        columns = columns[:-1]
     for i, column in enumerate(columns):
+        if i in numberings:
+            turned[i] = numberings[i](column)
+            continue
         if pa.types.is_temporal(column.type):
             turned[i] = _to_days(column)
             continue

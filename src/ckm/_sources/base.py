@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ckm._core.categories import Categories
 from ckm._sources.sampling import (
     as_sampled,
     draw_rows,
@@ -165,6 +166,8 @@ class Source(ABC):
         How much is read at a time.
     user_cap : int or None
         How many rows of one user there are at most, if they are capped.
+    categories : tuple of Category
+        How the last columns were coded, if they stand for categories.
     """
 
     columns: tuple[str, ...] | None
@@ -179,6 +182,7 @@ class Source(ABC):
     device: Any = None
     settings: ReadSettings = DEFAULT_SETTINGS
     user_cap: int | None = None
+    categories: Categories = ()
     _preferred_rows: int | None = None
 
     @property

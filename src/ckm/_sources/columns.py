@@ -6,7 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ckm._core.categories import Categories, Category, coded_columns
 from ckm._messages import Argument, Message
+from ckm._sources.category_columns import (
+    LevelNumbers,
+    Numbering,
+    numbers_of,
+    require_category,
+)
 from ckm._sources.user_column import (
     UserCap,
     UserNames,
@@ -92,6 +99,11 @@ class ColumnRequest(NamedTuple):
         `ckm._sources.user_cap` takes it off again.
     exclude : sequence of str or None
         The names of columns that are not clustered.
+    categories : tuple of Category
+        The columns of categories, which are clustered too, after all others; `like` has the names
+        of the coded ones.
+    levels : tuple of LevelNumbers
+        What reads each of them.
     """
 
     columns: Sequence[str] | None = None
@@ -100,6 +112,8 @@ class ColumnRequest(NamedTuple):
     like_name: str = Message("the sketch given as ", Argument("like", ...))
     user: UserCap | None = None
     exclude: Sequence[str] | None = None
+    categories: Categories = ()
+    levels: tuple[LevelNumbers, ...] = ()
 
     @property
     def excluded(self) -> list[str]:
@@ -120,6 +134,13 @@ class ColumnRequest(NamedTuple):
                 f"{what} has no column names; leave out ",
                 Argument("exclude", ...),
                 ", or pass a data frame or a table's file.",
+            )
+        if self.categories:
+            raise ParameterError(
+                f"{what} has no column names, so none is {self.categories[0].name!r}; pass a data "
+                "frame or a table's file for ",
+                Argument("categories", ...),
+                ".",
             )
         if self.weight is not None:
             raise ParameterError(
@@ -144,7 +165,8 @@ class ColumnChoice(NamedTuple):
     If the only one to cluster holds vectors, `width` is their number of coordinates, or 0 until the
     first vector shows it. If `is_sparse`, two columns hold the column numbers and the values of
     rows that are mostly zeros. The last name is that of the `user` column, if there is one, and
-    `user_names` numbers its users if they are text.
+    `user_names` numbers its users if they are text. The names before are those of categories, of
+    which each has an item of `levels`.
     """
 
     names: list[Any]
@@ -153,6 +175,23 @@ class ColumnChoice(NamedTuple):
     is_sparse: bool = False
     user: Any = None
     user_names: UserNames | None = None
+    levels: tuple[LevelNumbers, ...] = ()
+
+    @property
+    def category_names(self) -> list[Any]:
+        """The columns of categories."""
+        stop = len(self.names) - (self.user is not None)
+        return self.names[stop - len(self.levels) : stop]
+
+    @property
+    def numberings(self) -> dict[int, Numbering]:
+        """What reads a column as numbers that are not its own, by its place among the names."""
+        found: dict[int, Numbering] = {}
+        if self.user_names is not None:
+            found[len(self.names) - 1] = self.user_names.number
+        for name, own in zip(self.category_names, self.levels, strict=True):
+            found[self.names.index(name)] = own.number
+        return found
 
     @property
     def has_named_users(self) -> bool:
@@ -172,15 +211,16 @@ class ColumnChoice(NamedTuple):
     @property
     def columns(self) -> tuple[str, ...] | None:
         """The names of the columns to cluster, as text; None if they only count the columns."""
-        is_unnamed = self.width is not None or is_count(self.names)
+        is_unnamed = self.width is not None or (is_count(self.names) and not self.levels)
         return None if is_unnamed else tuple(map(str, self.names))
 
 
 def request_like(choice: ColumnChoice) -> ColumnRequest:
     """The request for the columns of a choice, in another table."""
-    if choice.user is None:
-        return ColumnRequest(choice.names, choice.weight)
-    return ColumnRequest(choice.names[:-1], choice.weight, user=UserCap(choice.user, 1))
+    categories = tuple(Category(str(name)) for name in choice.category_names)
+    user = None if choice.user is None else UserCap(choice.user, 1)
+    names = choice.names if user is None else choice.names[:-1]
+    return ColumnRequest(names, choice.weight, user=user, categories=categories)
 
 
 def is_count(names: Sequence[Any]) -> bool:
@@ -205,6 +245,8 @@ def choose(
     `extra` columns (keys in the names of folders), and those that are the `index` of a data frame,
     are used only if they are named. With `may_be_sparse`, two columns of lists may be sparse rows.
     """
+    if request.categories:
+        return _choose_with_categories(request, present, where, extra or {}, index)
     if request.exclude is not None:
         present, extra = _without_excluded(request, present, extra or {})
     contents = dict(present) | dict(extra or {})
@@ -261,6 +303,62 @@ def choose(
     require_numbers(choice, present, where, contents)
     _warn_left_out(left_out, where)
     return choice
+
+
+def _choose_with_categories(
+    request: ColumnRequest,
+    present: DescribedColumns,
+    where: str,
+    extra: Mapping[str, str | None],
+    index: Collection[str],
+) -> ColumnChoice:
+    """Choose columns as if there were no categories, and add these."""
+    contents = dict(present) | dict(extra)
+    by_text = _by_text(list(contents), where)
+    names = [category.name for category in request.categories]
+    missing = [name for name in names if name not in by_text]
+    if missing:
+        raise ParameterError(
+            f"There is no column {missing[0]!r} for ",
+            Argument("categories", ...),
+            f" in {where}; the columns are {listed(by_text)}.",
+        )
+    for name in names:
+        require_category(name, contents[by_text[name]], where)
+    plain = _without_categories(request, names)
+    rest = [(name, holds) for name, holds in present if str(name) not in names]
+    has_rest = any(holds is None and name != request.weight for name, holds in rest)
+    if plain.columns == [] or plain.like == () or not has_rest:
+        # Nothing but categories.
+        plain = plain._replace(columns=None, like=None)
+        weight = None if request.weight is None else require_columns([request.weight], by_text)[0]
+        choice = ColumnChoice([], weight)
+    else:
+        others = {name: holds for name, holds in extra.items() if name not in names}
+        choice = choose(plain, rest, where, others, index)
+    if choice.width is not None:
+        raise ParameterError(
+            f"In {where} a column holds whole rows, beside which ",
+            Argument("categories", ...),
+            " cannot be used; give each coordinate a column of its own.",
+        )
+    last = [] if choice.user is None else [choice.user]
+    chosen = choice.names[: len(choice.names) - len(last)]
+    return choice._replace(
+        names=[*chosen, *(by_text[name] for name in names), *last],
+        levels=request.levels or numbers_of(request.categories),
+    )
+
+
+def _without_categories(request: ColumnRequest, names: Collection[str]) -> ColumnRequest:
+    """The request for all other columns."""
+    columns = [request.columns] if isinstance(request.columns, str) else request.columns
+    if columns is not None:
+        columns = [name for name in columns if str(name) not in names]
+    like = request.like
+    if like:
+        like = like[: len(like) - len(coded_columns(request.categories))]
+    return request._replace(columns=columns, like=like, categories=())
 
 
 def _without_excluded(
@@ -353,6 +451,8 @@ def require_numbers(
         holds = contents[name]
         if choice.user is not None and name == choice.user:
             require_same_users(name, has_text(name, holds, where), choice.has_named_users, where)
+        elif name in choice.category_names:
+            require_category(name, holds, where)
         elif isinstance(holds, Vectors):
             _require_width(choice, name, holds, where)
         elif isinstance(holds, Dates) and choice.width is None and name != choice.weight:
@@ -554,6 +654,9 @@ def _warn_left_out(left_out: DescribedColumns, where: str) -> None:
         message = Message(
             f"Left out of {where}: {named}; {advice} with ",
             Argument("columns", vectors[0] if vectors else ..., function="ckm.sketch"),
-            ".",
         )
+        if any(str(holds).startswith("text") for _, holds in left_out):
+            use = Argument("categories", ...)
+            message = Message(message, ", and use text of few values with ", use)
+        message = Message(message, ".")
         warn_user(message, ColumnsWarning)

@@ -1,6 +1,6 @@
 """Data frames in memory: pandas, polars, PyArrow tables and whatever else narwhals knows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -9,6 +9,7 @@ from narwhals.exceptions import DuplicateError
 
 from ckm._messages import Argument
 from ckm._sources.base import RandomAccessSource, require_table
+from ckm._sources.category_columns import NO_NUMBERINGS, Numbering
 from ckm._sources.columns import (
     ColumnChoice,
     ColumnRequest,
@@ -19,7 +20,6 @@ from ckm._sources.columns import (
 )
 from ckm._sources.settings import DEFAULT_SETTINGS, ReadSettings
 from ckm._sources.streaming import Batch
-from ckm._sources.user_column import UserNames
 from ckm._util.arrays import Array, FloatArray, IntArray, float_type
 from ckm.errors import DataError
 
@@ -52,7 +52,7 @@ class FrameSource(RandomAccessSource):
 
     def rows(self, which: IntArray | slice) -> Array:
         if self._choice.width is None:
-            return to_array(self._frame[which], self._choice.user_names)
+            return to_array(self._frame[which], self._choice.numberings)
         numbers = range(self.n_rows)[which] if isinstance(which, slice) else which
         return _to_vectors(self._frame[which], self._choice, numbers)
 
@@ -122,7 +122,7 @@ def _describe(dtype: Any) -> str | None:
     """Describe what a column holds; None for numbers."""
     if dtype.is_numeric() or dtype == nw.Boolean:
         return None
-    if dtype in (nw.String, nw.Categorical):
+    if dtype in (nw.String, nw.Categorical, nw.Enum):
         return "text"
     return Dates("dates") if dtype in (nw.Date, nw.Datetime) else str(dtype)
 
@@ -161,7 +161,7 @@ def frame_batch(frame: nw.DataFrame[Any], choice: ColumnChoice, row: int) -> Bat
     """Convert the chosen columns of a frame whose first row is number `row`."""
     chosen = _select(frame, choice.names)
     if choice.width is None:
-        rows = to_array(chosen, choice.user_names)
+        rows = to_array(chosen, choice.numberings)
     else:
         rows = _to_vectors(chosen, choice, range(row, row + len(chosen)))
     return Batch(rows, frame_weights(frame, choice, row))
@@ -247,15 +247,18 @@ def frame_rows(frame: nw.DataFrame[Any]) -> Array:
     return to_array(frame)
 
 
-def to_array(frame: nw.DataFrame[Any], users: UserNames | None = None) -> Array:
-    """Convert a frame of numbers; nulls become NaN, which kernels refuse with their place. If there
-    are `users`, they number the last column.
+def to_array(
+    frame: nw.DataFrame[Any], numberings: Mapping[int, Numbering] = NO_NUMBERINGS
+) -> Array:
+    """Convert a frame of numbers; nulls become NaN, which kernels refuse with their place. Some
+    columns are read by `numberings`, by their place.
     """
     has_dates = any(dtype in (nw.Date, nw.Datetime) for dtype in frame.schema.values())
-    array = None if users is not None or has_dates else frame.to_numpy()
+    array = None if numberings or has_dates else frame.to_numpy()
     if array is not None and array.dtype.kind in "biuf":
         return array
     # Columns of several types, with nulls, for which NumPy has no type, or of dates.
     from ckm._sources.arrow import to_rows
 
-    return to_rows([column.to_arrow() for column in frame.iter_columns()], len(frame), users)
+    columns = [column.to_arrow() for column in frame.iter_columns()]
+    return to_rows(columns, len(frame), numberings)

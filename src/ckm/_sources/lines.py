@@ -208,7 +208,10 @@ def _describe_text(column: Any) -> str:
 
 def parse(block: bytes, layout: Layout, choice: ColumnChoice, where: str, row: int = 0) -> Batch:
     """Parse the chosen columns of a block of lines, of which the first is row number `row`."""
-    as_text = (choice.user,) if choice.has_named_users else ()
+    as_text = [choice.user] if choice.has_named_users else []
+    # Values of categories are read as they are written, but booleans are written in several ways.
+    is_boolean = pa.types.is_boolean
+    as_text += [name for name in choice.category_names if not is_boolean(layout.types[name])]
     table = parse_table(block, layout, choice.all, where, row, as_text)
     return to_batch(table, choice, where, row)
 

@@ -10,6 +10,7 @@ import numpy as np
 from ckm._messages import Argument, Message
 from ckm._sources.adapters import Weighted, WithoutMissing
 from ckm._sources.base import Source
+from ckm._sources.category_columns import code_categories, numbers_of, refuse_categories
 from ckm._sources.columns import ColumnRequest, checked_weights
 from ckm._sources.engines.base import PartitionedSource
 from ckm._sources.paths import import_reader
@@ -91,7 +92,8 @@ def open_source(
     """
     if isinstance(data, Source):
         asked = (request.columns, request.weight, request.user, request.exclude)
-        if any(part is not None for part in asked):
+        is_coded = request.categories not in ((), data.categories)
+        if is_coded or any(part is not None for part in asked):
             raise ParameterError(
                 "The columns of a source are chosen when it is opened; leave out ",
                 Argument("columns", ...),
@@ -100,8 +102,14 @@ def open_source(
                 ".",
             )
         return data
+    levels = numbers_of(request.categories)
+    request = request._replace(levels=levels)
     source: Source = import_reader(kind_of(data)).open_data(data, request, settings)
-    return source
+    if not request.categories:
+        return source
+    if isinstance(source, PartitionedSource):
+        refuse_categories(request.categories, source.engine)
+    return code_categories(source, request.categories, levels, request.user is not None)
 
 
 def open_rows(

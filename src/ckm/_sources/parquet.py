@@ -59,7 +59,8 @@ class ParquetFile(TableFile):
     def _repeat_key(self, name: str, count: int) -> Any:
         """A column with the value that a key has in the path."""
         text = self.keys[name]
-        return pa.repeat(None if text == _NULL_KEY else float(text), count)
+        value = text if not _is_number(text) else None if text == _NULL_KEY else float(text)
+        return pa.repeat(value, count)
 
 
 def _read_local(file: Any, groups: Sequence[int], columns: list[str], size: int) -> Iterator[Any]:

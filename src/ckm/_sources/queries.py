@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from ckm._sources.arrow import stream_source
 from ckm._sources.base import Source
@@ -124,7 +125,12 @@ def _holds(rows: list[Any], i: int) -> str | None:
 
 def _to_batch(rows: list[Any], names: list[str], choice: ColumnChoice, row: int) -> Batch:
     """Convert tuples, of which the first is row number `row`."""
-    values = _to_numbers(rows, [names.index(name) for name in choice.names], row)
+    plain = [name for name in choice.names if name not in choice.category_names]
+    values = _to_numbers(rows, [names.index(name) for name in plain], row)
+    for name, levels in zip(choice.category_names, choice.levels, strict=True):
+        place = names.index(name)
+        numbers = levels.number(pa.array([fields[place] for fields in rows]))
+        values = np.column_stack([values, numbers])
     if choice.weight is None:
         return Batch(values)
     weights = _to_numbers(rows, [names.index(choice.weight)], row)[:, 0]

@@ -17,3 +17,14 @@ def visible(text: str, encoding: str = "utf-8") -> str:
 
 def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
+
+
+def describe_seconds(seconds: float) -> str:
+    """A time in words.
+
+    >>> describe_seconds(40), describe_seconds(250), describe_seconds(9000)
+    ('40 seconds', '4 minutes', '2.5 hours')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

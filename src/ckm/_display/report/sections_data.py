@@ -7,7 +7,7 @@ import numpy as np
 
 from ckm._analysis.comparison import LEVEL
 from ckm._analysis.profiling import column_deviations
-from ckm._core.preparation import unprepared
+from ckm._core.preparation import categories_of, unprepared
 from ckm._core.projection import Projection
 from ckm._display.report import charts
 from ckm._display.report.content import Content
@@ -113,6 +113,7 @@ def making(content: Content) -> Section:
         ("frequencies", f"{f.distribution}, adapted to the variance {f.scale:.6g}"),
         ("seed", "-" if f.seed is None else str(f.seed)),
         ("distances", f.metric + (", standardised columns" if f.column_units is not None else "")),
+        *(("category", str(category)) for category in categories_of(f.preparation)),
         ("sums", bits),
         ("fingerprint", sketch.design.fingerprint),
         ("decoder", content.solution.decoder),

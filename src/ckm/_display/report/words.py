@@ -34,6 +34,7 @@ _STATUSES = {
     Status.OTHER_AXES: (CAREFUL, "Rows vary where the sketch does not look."),
     Status.OTHER_SPREAD: (POOR, "The frequencies were chosen for data of another scale."),
     Status.FAR_OUT: (CAREFUL, "Outliers may decide the result."),
+    Status.UNRESOLVED: (CAREFUL, "Some coordinates of centroids are estimates."),
     Status.MERGED: (CAREFUL, "Some clusters cannot be told apart."),
     Status.STARVED: (CAREFUL, "Some clusters have hardly any rows."),
 }
