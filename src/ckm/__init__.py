@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ckm.estimators import CompressiveKMeans
     from ckm.mixture_estimator import CompressiveGaussianMixture
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # The module that defines each public name. Names are imported when they are first used, so that
 # `import ckm` loads nothing heavy.
