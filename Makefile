@@ -87,7 +87,7 @@ $(VENV)/installed-demo: pyproject.toml
 demo: $(VENV)/installed-demo
 	$(BIN)/ckm demo
 
-PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup --ignore tests/browser
 
 test: lint
 	$(PYTEST) -m "not slow" --ignore tests/engines
@@ -130,7 +130,7 @@ $(OLDEST)/installed-engines: $(OLDEST)/installed
 	@touch $@
 
 # Old packages may use what newer packages below them call deprecated.
-OLDEST_PYTEST := $(OLDEST)/bin/python -m pytest -W ignore::DeprecationWarning
+OLDEST_PYTEST := $(OLDEST)/bin/python -m pytest -W ignore::DeprecationWarning --ignore tests/browser
 
 test-oldest: $(OLDEST)/installed
 	$(OLDEST_PYTEST) -n auto --dist loadgroup -m "not slow" --ignore tests/engines
@@ -178,6 +178,13 @@ docs: $(VENV)/installed-docs
 
 docs-quick: $(VENV)/installed-docs
 	$(SPHINX) -D plot_gallery=0 $(SPHINXOPTS)
+
+# A Chromium that is installed, else Debian's, else that of npm's @sparticuz/chromium; it says which.
+chromium: $(VENV)/installed-browser
+	@$(BIN)/python tests/browser/chromium.py
+
+test-browser: docs-quick chromium
+	$(BIN)/python -m pytest tests/browser
 
 # A release: `twine check` reads its metadata, tests run from the sdist, and the wheel is used in an
 # environment of its own. Every extra resolves: $(BIN)/nox -s extras. Other Pythons: $(BIN)/nox.

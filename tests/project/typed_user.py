@@ -37,7 +37,7 @@ def in_parts(first: NDArray[np.float64], second: NDArray[np.float64], folder: Pa
 
 def in_batches(batches: list[NDArray[np.float64]]) -> Sketch:
     """A sketch that grows."""
-    sketcher = Sketcher(n_clusters=3, random_state=0)
+    sketcher = Sketcher(n_clusters=4, random_state=0)
     for batch in batches:
         sketcher.update(batch)
     return sketcher.result()
