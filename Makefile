@@ -173,10 +173,12 @@ lint: $(VENV)/installed
 SPHINX := $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs build/docs
 
 docs: $(VENV)/installed-docs
+	$(BIN)/python -m tools.benchmark_pages
 	$(SPHINX) $(SPHINXOPTS)
 	@echo "The site is build/docs/index.html."
 
 docs-quick: $(VENV)/installed-docs
+	$(BIN)/python -m tools.benchmark_pages
 	$(SPHINX) -D plot_gallery=0 $(SPHINXOPTS)
 
 # A Chromium that is installed, else Debian's, else that of npm's @sparticuz/chromium; it says which.

@@ -84,7 +84,7 @@ if any(GALLERY.glob("plot_*.py")):
 suppress_warnings = ["toc.not_readable"]
 
 
-def setup(app):  # noqa: ANN001, ANN201
+def setup(app):
     """Accept `-D plot_gallery=0` where there is no gallery."""
     if "sphinx_gallery.gen_gallery" not in extensions:
         app.add_config_value("plot_gallery", True, "")

@@ -1,7 +1,8 @@
-"""Links of the pages to files of the repository, which also work where a forge shows the pages.
+"""Pages that show files of the repository, and links to such files, which also work where a forge
+shows the pages.
 
-A page of the site that shows such a file is linked instead of it; other files are copied into the
-site as downloads (MyST does that); of a folder, which a site does not have, the text remains.
+A page of the site that shows a file is linked instead of it; other files are copied into the site
+as downloads (MyST does that); of a folder, which a site does not have, the text remains.
 """
 
 import os
@@ -13,17 +14,18 @@ from sphinx.application import Sphinx
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-# A link with its text, its target and the place in it; not a picture, not a web address.
-LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
+# A link or picture with its text, its target and the place in it; not a web address.
+LINK = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s:]+)(#[^)\s]*)?\)")
 # Pages of the site that show a file of the repository, so that there is one of each.
 SHOWN = {
     "changelog": "CHANGELOG.md",
     "contributing": "CONTRIBUTING.md",
+    "index": "README.md",
     "measuring": "benchmarks/README.md",
     "security": "SECURITY.md",
 }
 PAGES = {ROOT / file: DOCS / f"{page}.md" for page, file in SHOWN.items()}
-PAGES[ROOT / "README.md"] = DOCS / "index.md"
+TOCTREE = "```{toctree}"
 
 
 def replaced(link: re.Match[str], written_in: Path, shown_in: Path) -> str:
@@ -37,13 +39,14 @@ def replaced(link: re.Match[str], written_in: Path, shown_in: Path) -> str:
 
 
 def read_page(app: Sphinx, docname: str, content: list[str]) -> None:
-    """Replace the links of one page, or the page by the file that it shows."""
+    """Replace the links of one page, and the page, but for its contents, by what it shows."""
     page = Path(app.env.doc2path(docname))
     written_in = page.parent
     if docname in SHOWN:
         file = ROOT / SHOWN[docname]
         app.env.note_dependency(str(file))
-        content[0] = file.read_text(encoding="utf-8")
+        _, mark, contents = content[0].partition(TOCTREE)
+        content[0] = f"{file.read_text(encoding='utf-8')}\n{mark}{contents}"
         written_in = file.parent
     if page.suffix == ".md":
         content[0] = LINK.sub(lambda link: replaced(link, written_in, page.parent), content[0])

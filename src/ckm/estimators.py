@@ -70,7 +70,7 @@ class CompressiveKMeans(
         ("robust"). Distances, `inertia_` and `score` are then in these units; `cluster_centers_`
         stay in the units of the data.
     log : list of str, default=None
-        Columns of a table that are replaced by their logarithms first, sign(x) log(1 + |x|).
+        Columns of a table that are replaced by their logarithms first, `sign(x) log(1 + |x|)`.
         `cluster_centers_` stay in the units of the data.
     columns : list of str, default=None
         The columns of a table to use; by default all of a data frame, which must be numbers, and

@@ -151,7 +151,7 @@ default="multiscale"
         outliers do not change. With `like`, its units are used.
     log : list of str, optional
         Columns that are replaced by their logarithms first, as heavy-tailed amounts should be:
-        sign(x) log(1 + |x|). Centroids are returned in the units of the data. With `like`, its
+        `sign(x) log(1 + |x|)`. Centroids are returned in the units of the data. With `like`, its
         logarithms are taken.
     projection : "auto", int, array (d, n) or None, default="auto"
         Project rows of many columns to d numbers first, and draw frequencies for these: d axes in

@@ -91,7 +91,7 @@ default="multiscale"
     nan : {"error", "drop"}, default="error"
         How to handle missing values: raise an error, or drop their rows.
     log : list of str, optional
-        Columns that are replaced by their logarithms first, sign(x) log(1 + |x|).
+        Columns that are replaced by their logarithms first, `sign(x) log(1 + |x|)`.
     cells : "auto" or int, default="auto"
         The number of anchors around which cells of rows are kept; "auto" is 16 per cluster, 0
         none.
