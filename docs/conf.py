@@ -48,6 +48,8 @@ html_css_files = ["site.css"]
 html_show_sphinx = False
 html_copy_source = False
 html_show_sourcelink = False
+html_show_search_summary = False  # pages cannot be fetched from a file
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's system is
 html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 7,

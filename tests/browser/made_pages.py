@@ -14,8 +14,7 @@ NOTEBOOK = """<!doctype html>
 <meta name="viewport" content="width=device-width,initial-scale=1">
 <style>:root{{color-scheme:light dark}}body{{font:14px/1.4 sans-serif}}
 .output{{overflow-x:auto}}</style></head>
-<body><header><nav><a href="#main">Results</a></nav></header>
-<main id="main"><h1>Results in a notebook</h1>{cells}</main><footer>End</footer></body></html>
+<body><main><h1>Results in a notebook</h1>{cells}</main></body></html>
 """
 CELL = '<h2>{name}</h2><div class="output" tabindex="0" role="region" aria-label="{name}">{html}</div>'
 
