@@ -45,6 +45,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "ckm"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = [("sketch.js", {"defer": "defer"})]  # the picture of what-a-sketch-is
 html_show_sphinx = False
 html_copy_source = False
 html_show_sourcelink = False

@@ -25,6 +25,10 @@ SHOWN = {
     "security": "SECURITY.md",
 }
 PAGES = {ROOT / file: DOCS / f"{page}.md" for page, file in SHOWN.items()}
+# The gallery, with a page for each of its examples.
+GALLERY = ROOT / "examples" / "gallery"
+PAGES[GALLERY] = DOCS / "gallery" / "index.rst"
+PAGES |= {file: DOCS / "gallery" / f"{file.stem}.rst" for file in GALLERY.glob("plot_*.py")}
 TOCTREE = "```{toctree}"
 
 
@@ -32,7 +36,7 @@ def replaced(link: re.Match[str], written_in: Path, shown_in: Path) -> str:
     """Return a link of a file in one folder as a page in another folder has it."""
     text, target, anchor = link.groups()
     path = (written_in / target).resolve()
-    if path.is_dir():
+    if path.is_dir() and path not in PAGES:
         return text
     page = os.path.relpath(PAGES.get(path, path), shown_in)
     return f"[{text}]({page}{anchor or ''})"
