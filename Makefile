@@ -170,7 +170,7 @@ lint: $(VENV)/installed
 	$(BIN)/lint-imports
 
 # Warnings are errors, among them links that lead nowhere. SPHINXOPTS adds options.
-SPHINX := $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs build/docs
+SPHINX := $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -d build/doctrees -b html docs build/docs
 
 docs: $(VENV)/installed-docs
 	$(BIN)/python -m tools.benchmark_pages

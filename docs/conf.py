@@ -11,7 +11,6 @@ from pathlib import Path
 import ckm
 
 ROOT = Path(__file__).parents[1]
-GALLERY = ROOT / "examples" / "gallery"
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
@@ -24,6 +23,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx_gallery.gen_gallery",
     "numpydoc",
     "mathml",
     "repository_links",
@@ -69,25 +69,18 @@ if os.environ.get("CKM_DOCS_INVENTORIES"):
         "sklearn": ("https://scikit-learn.org/stable", None),
     }
 
-if any(GALLERY.glob("plot_*.py")):
-    extensions.append("sphinx_gallery.gen_gallery")
-    sphinx_gallery_conf = {
-        "examples_dirs": str(GALLERY),
-        "gallery_dirs": "gallery",
-        "filename_pattern": r"/plot_",
-        "abort_on_example_error": True,
-        "download_all_examples": False,
-        "show_memory": False,
-        "show_signature": False,
-        "remove_config_comments": True,
-        "min_reported_time": 1,
-    }
+sphinx_gallery_conf = {
+    "examples_dirs": str(ROOT / "examples" / "gallery"),
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/plot_",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,  # a page with scripts from the network
+    "remove_config_comments": True,
+    "min_reported_time": 1,
+}
 
 # Pages of other authors may not be there yet.
 suppress_warnings = ["toc.not_readable"]
-
-
-def setup(app):
-    """Accept `-D plot_gallery=0` where there is no gallery."""
-    if "sphinx_gallery.gen_gallery" not in extensions:
-        app.add_config_value("plot_gallery", True, "")

@@ -5,12 +5,11 @@ page, beside the files that they read. A new page is tried without being named h
 import contextlib
 import re
 import shlex
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
+import doc_examples
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,13 +20,17 @@ import ckm
 ROOT = Path(__file__).parents[2]
 # Where the examples of other pages are run, with files and assertions of their own.
 ELSEWHERE = {
+    "choosing-a-size": "test_guide.py",
     "compare": "test_docs.py",
+    "getting-started": "test_guide.py",
     "mixtures": "test_docs.py",
     "monitor": "test_docs.py",
     "privacy": "test_docs.py",
+    "reading-a-status": "test_guide.py",
     "report": "test_docs.py",
     "scaling": "tests/engines/test_dask.py, test_spark.py and test_ray.py",
     "sources": "test_docs.py",
+    "what-a-sketch-is": "test_guide.py",
     "wide": "test_docs.py",
 }
 SLOW = {"command-line"}
@@ -95,16 +98,7 @@ def run_shell(code: str) -> None:
         if words[:1] == ["ckm"] and "|" not in words:
             run(*words[1:])
         elif words:
-            call_shell(line)
-
-
-def call_shell(line: str) -> None:
-    main = "from ckm._cli.app import main; main()"
-    script = f"set -e -o pipefail\nckm() {{ '{sys.executable}' -c '{main}' \"$@\"; }}\n{line}"
-    done = subprocess.run(
-        ["bash", "-c", script], capture_output=True, text=True, check=False, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
+            doc_examples.run_shell(line, Path.cwd())
 
 
 def tried(page: Path) -> Any:
