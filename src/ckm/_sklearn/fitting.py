@@ -397,6 +397,11 @@ class SketchedEstimator:
             return source
         return Imputed(source, self._current_sketch().frequencies.row_origin)
 
+    def labeller(self) -> tuple[Centroids, FloatArray | None]:
+        """What labels rows, and what their missing values are replaced by, if they are."""
+        fill = self._current_sketch().frequencies.row_origin if self.nan == "impute" else None
+        return replace(self._centroids, columns=self._current_solution().columns), fill
+
     @property
     def _label_policy(self) -> str:
         """What labels say of rows with missing values."""
