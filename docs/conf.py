@@ -8,6 +8,8 @@ import os
 import sys
 from pathlib import Path
 
+from numpydoc.xref import DEFAULT_LINKS
+
 import ckm
 
 ROOT = Path(__file__).parents[1]
@@ -39,7 +41,14 @@ myst_heading_anchors = 3
 autosummary_generate = True
 autodoc_typehints = "none"  # docstrings say the types
 numpydoc_show_class_members = False  # the template of a class lists its methods
-numpydoc_xref_param_type = False
+# Types in docstrings are links, if they are these; all other words stay text.
+numpydoc_xref_param_type = True
+numpydoc_xref_ignore = "all"
+numpydoc_xref_aliases = {name: f"ckm.{name}" for name in ckm.__all__ if name[0].isupper()} | {
+    "RandomState": "numpy.random.RandomState",
+    "Generator": "numpy.random.Generator",
+    "Figure": "matplotlib.figure.Figure",
+}
 
 html_theme = "pydata_sphinx_theme"
 html_title = "ckm"
@@ -59,11 +68,13 @@ html_theme_options = {
     "navigation_with_keys": False,
 }
 
-if os.environ.get("CKM_DOCS_INVENTORIES"):
+if not os.environ.get("CKM_DOCS_INVENTORIES"):
+    DEFAULT_LINKS.clear()  # numpydoc's own links, to Python and NumPy
+else:
     extensions.append("sphinx.ext.intersphinx")
-    numpydoc_xref_param_type = True
     intersphinx_mapping = {
         "python": ("https://docs.python.org/3", None),
+        "matplotlib": ("https://matplotlib.org/stable", None),
         "numpy": ("https://numpy.org/doc/stable", None),
         "pandas": ("https://pandas.pydata.org/docs", None),
         "sklearn": ("https://scikit-learn.org/stable", None),

@@ -3,7 +3,7 @@ experiments: no number there is typed by hand. `make docs` calls it:
 
     python -m tools.benchmark_pages
 
-One page compares, question by question; the best number of each row is bold, whoever it belongs to.
+One page compares, question by question; the best numbers are bold, whoever they belong to.
 Then there is a page for each benchmark, with its targets, missed ones included, and one for the
 runs that reproduce the paper. Each figure has its script, machine and date.
 """
@@ -86,24 +86,27 @@ def compared(comparison: Comparison, content: dict[str, Any]) -> str:
     """Return the section of one question."""
     found = medians(comparison, content["results"])
     contestants = list(dict.fromkeys(who for numbers in found.values() for who in numbers))
-    wins: Counter[str] = Counter()
-    rows = []
-    for row, numbers in found.items():
-        best = winners(numbers, comparison.more_is_better)
-        wins.update(best)
-        shown = [cell(numbers[who]) if who in numbers else "" for who in contestants]
-        pairs = zip(contestants, shown, strict=True)
-        marked = [f"**{text}**" if who in best else text for who, text in pairs]
-        rows.append([cell(row), *marked])
-    count = ", ".join(
-        f"{who} {wins[who]}" for who in sorted(contestants, key=lambda who: -wins[who])
-    )
+    best = {row: winners(numbers, comparison.more_is_better) for row, numbers in found.items()}
+    wins = Counter(who for some in best.values() for who in some)
+    count = "; ".join(f"{who}: {number}" for who, number in wins.most_common())
+    shown = {
+        (row, who): f"**{cell(number)}**" if who in best[row] else cell(number)
+        for row, numbers in found.items()
+        for who, number in numbers.items()
+    }
+    # The longer side goes down the page, so that every column is seen.
+    if len(found) < len(contestants):
+        lines = [[who, *(shown.get((row, who), "") for row in found)] for who in contestants]
+        grid = table([comparison.row, *map(cell, found)], lines)
+    else:
+        lines = [[cell(row), *(shown.get((row, who), "") for who in contestants)] for row in found]
+        grid = table([comparison.row, *contestants], lines)
     parts = [
         f"## {comparison.question}\n",
         provenance(comparison.file, content),
         *([f"{comparison.note}\n"] if comparison.note else []),
-        f"Rows with the best number, of {len(rows)} (ties count for all): {count}.\n",
-        table([comparison.row, *contestants], rows),
+        f"The best number, of {len(found)} (ties count for all). {count}.\n",
+        grid,
     ]
     return "\n".join(parts)
 
@@ -113,7 +116,7 @@ def comparison_page(contents: dict[str, dict[str, Any]]) -> str:
     opening = (
         "# Side by side\n\n"
         "Everyone who was measured, ours and others alike, from the results that are committed in "
-        "`benchmarks/results`. The best number of each row is bold. Numbers of one table come from "
+        "`benchmarks/results`. The best numbers are bold. Numbers of one table come from "
         "one run on one machine; numbers of different tables may not. Names of methods are "
         "explained by the pages of the [benchmarks](index.md) and by [quality](../quality.md).\n"
     )

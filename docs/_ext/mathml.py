@@ -21,7 +21,7 @@ def _inline(translator: Any, node: nodes.math) -> None:
 def _block(translator: Any, node: nodes.math_block) -> None:
     formula = _written(node.astext(), "block")
     # Wide formulas scroll by themselves on a narrow screen, also from the keyboard.
-    opening = translator.starttag(node, "div", CLASS="math", tabindex="0", role="group")
+    opening = translator.starttag(node, "div", CLASS="formula", tabindex="0", role="group")
     translator.body.append(f"{opening}{formula}</div>\n")
     raise nodes.SkipNode
 

@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import ckm
@@ -136,3 +137,24 @@ def test_misuse_says_what_was_given(sketch: ckm.Sketch, solution: ckm.Solution) 
     other = ckm.sketch(np.eye(2), n_clusters=1, random_state=0)
     with pytest.raises(MismatchError, match=r"has the columns \[0\] to \[2\], and the sketch"):
         ckm.profile(other, solution)
+
+
+def test_columns_that_were_sketched_as_logarithms_are_told_in_their_own_units() -> None:
+    rng = np.random.default_rng(0)
+    kinds = np.repeat([0, 1], [3000, 2000])
+    amount = np.array([50.0, 5000.0])[kinds] * np.exp(0.3 * rng.normal(size=5000))
+    rows = np.stack([amount, np.array([20.0, 50.0])[kinds] + 3 * rng.normal(size=5000)], axis=1)
+    table = pd.DataFrame(rows, columns=["amount", "age"])
+    sketch = ckm.sketch(table, n_clusters=2, log=["amount"], standardize=True, random_state=0)
+    solution = ckm.decode(sketch, 2, random_state=0)
+    logarithms = np.log1p(amount)
+    for data in (None, table):
+        found = ckm.profile(sketch, solution, data)
+        gap = logarithms[kinds == 1].mean() - logarithms[kinds == 0].mean()
+        assert found.contrasts[1, 0] == pytest.approx(gap / logarithms.std(), rel=0.02)
+        deviations = [rows[kinds == k].std(axis=0) for k in range(2)]
+        np.testing.assert_allclose(found.deviations, deviations, rtol=0.15)
+        assert (found.gaps > 0.9).all()
+    assert found.examples is not None
+    np.testing.assert_array_equal(found.shares, [0.6, 0.4])
+    np.testing.assert_allclose(found.examples[:, 0], solution.centroids, rtol=0.1)

@@ -21,6 +21,7 @@ distributed = pytest.importorskip("distributed")
 import dask.array as da  # noqa: E402
 import dask.bag as db  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
+from page import run_section, write_events  # noqa: E402
 from partitions import (  # noqa: E402
     CUTS,
     NAMES,
@@ -350,3 +351,19 @@ def test_wide_rows_are_projected_by_workers() -> None:
     assert_same(ckm.sketch(wide, like=own), own)
     solution = ckm.decode(own, 3, random_state=0)
     assert np.array_equal(solution.predict(rows).compute(), solution.predict(wide))
+
+
+# The name of a folder is a column, of text.
+@pytest.mark.filterwarnings("ignore::ckm.errors.ColumnsWarning")
+def test_the_examples_of_the_page_run(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_events(tmp_path / "events")
+    names = run_section("Dask", tmp_path, {}, cluster.scheduler.address)
+    with names["client"]:
+        assert len(names["labels"].compute()) == 2000
+    for day in ("01", "02"):
+        write_events(tmp_path / "days" / "events" / f"day={day}")
+    names = run_section("When something is lost", tmp_path / "days", {"ckm": ckm, "dd": dd})
+    assert names["total"].count == 4000

@@ -17,6 +17,7 @@ ray = pytest.importorskip("ray")
 pytest.importorskip("ray.data")
 
 import partitions  # noqa: E402
+from page import run_section, write_events  # noqa: E402
 from partitions import (  # noqa: E402
     CUTS,
     NAMES,
@@ -220,3 +221,11 @@ def test_an_error_of_the_first_chunk_is_a_result() -> None:
         block = pa.table({"a": [1.0, 2.0], "w": [1.0, weight]})
         (result,) = partition(block).column("part").to_pylist()
         assert isinstance(from_bytes(result), expected)
+
+
+def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
+    write_events(tmp_path / "events")
+    run_section("Ray", tmp_path, {})
+    labelled = pd.read_parquet(tmp_path / "labelled")
+    assert len(labelled) == 2000
+    assert set(labelled["cluster"]) == set(range(10))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -22,6 +23,7 @@ if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         allow_module_level=True,
     )
 
+from page import run_section, write_events  # noqa: E402
 from partitions import CUTS, NAMES, SIZE, assert_same, first_time, local_sketch, rows_in, values  # noqa: E402
 from pyspark import TaskContext  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
@@ -264,3 +266,11 @@ def test_what_cannot_be_done_is_said(spark: Any) -> None:
 
 def test_no_rows_at_all(spark: Any) -> None:
     assert ckm.sketch(as_frame(spark, [0, 0], X[:0]), like=LOCAL.frequencies).count == 0
+
+
+def test_the_example_of_the_page_runs(spark: Any, tmp_path: Path) -> None:
+    write_events(tmp_path / "events")
+    run_section("Spark", tmp_path, {"spark": spark})
+    labelled = pd.read_parquet(tmp_path / "labelled")
+    assert len(labelled) == 2000
+    assert set(labelled["cluster"]) == set(range(10))

@@ -36,7 +36,8 @@ class Profile(Frozen, Shown):
         The standard deviation of each column within each cluster; NaN where it is not known.
     contrasts : float64 array (K, n)
         The centroid minus the mean of all other rows, in standard deviations of the whole column:
-        columns with large ones set the cluster apart. Zero for one cluster alone.
+        columns with large ones set the cluster apart. Zero for one cluster alone. Of columns that
+        were sketched as logarithms, these are the contrasts of the logarithms.
     separation : float64 array (K,)
         The simplified silhouette of each cluster, from 0 to 1: the mean over its rows of 1 - a / b,
         with a and b their distances to the nearest and to the second nearest centroid. NaN where

@@ -13,13 +13,13 @@ import numpy as np
 
 from ckm._analysis.profile import Profile
 from ckm._analysis.separation import border_gaps, silhouettes
+from ckm._core.preparation import prepared, unprepared
 from ckm._core.sketch import Sketch
 from ckm._decoding.api import require_decodable
 from ckm._decoding.solution import Solution, centroids_of
 from ckm._kmeans.assign import Centroids
 from ckm._kmeans.search import CpuSearch
 from ckm._sources import Source
-from ckm._sources.adapters import in_units
 from ckm._sources.arrays import ArraySource
 from ckm._sources.engines.base import PartitionedSource
 from ckm._sources.prefetch import read
@@ -131,7 +131,7 @@ def profile(
         share_interval=np.stack([low, high], axis=1),
         centroids=solution.centroids,
         deviations=measured.deviations,
-        contrasts=_contrasts(sketch, solution.centroids, shares),
+        contrasts=_contrasts(sketch, prepared(solution.centroids, solution.preparation), shares),
         separation=measured.separation,
         gaps=measured.gaps,
         examples=examples,
@@ -171,7 +171,9 @@ def _shown(columns: tuple[str, ...] | None, n: int) -> str:
 
 
 def _contrasts(sketch: Sketch, centroids: FloatArray, shares: FloatArray) -> FloatArray:
-    """Centroids minus the mean of all other rows, in standard deviations of the columns."""
+    """Centroids minus the mean of all other rows, in standard deviations of the columns; all of
+    them prepared, as the sketch is.
+    """
     if len(shares) == 1:
         return np.zeros(centroids.shape)
     # The mean of the sketch is exact, so that the rest has the mean that remains.
@@ -195,7 +197,8 @@ def _measure_drawn(sketch: Sketch, solution: Solution, centroids: Centroids) -> 
     most = min(_DRAWN_ROWS, _DRAWN_NUMBERS // n)
     each = max(_LEAST_PER_GAUSSIAN, most // q)
     drawn = solution.distribution.draw_of_each(stream(0, "profile"), each).reshape(-1, n)
-    distances = np.asarray(centroids.distances(ArraySource(drawn), n_jobs=1))
+    rows = unprepared(drawn, solution.preparation)
+    distances = np.asarray(centroids.distances(ArraySource(rows), n_jobs=1))
     labels = np.argmin(distances, axis=1).astype(np.int64)
     mass = np.repeat(shares / each, each)
     owners = np.zeros((q, K))
@@ -205,7 +208,7 @@ def _measure_drawn(sketch: Sketch, solution: Solution, centroids: Centroids) -> 
     return _Measured(
         weights,
         _CUT_ERROR * np.sqrt(cut),
-        _matched(sketch, solution, _deviations(drawn, labels, mass, K)),
+        _matched(sketch, solution, _deviations(rows, labels, mass, K)),
         silhouettes(distances, labels, mass),
         border_gaps(_scaled(drawn, centroids), distances, mass, centroids.index.centroids),
     )
@@ -219,13 +222,15 @@ def _scaled(rows: FloatArray, centroids: Centroids) -> FloatArray:
 def _matched(sketch: Sketch, solution: Solution, deviations: FloatArray) -> FloatArray:
     """Deviations whose squares add up to the variance within clusters: that of each column, which
     is exact, without what is between the centroids. A cell knows its variance over all columns
-    only.
+    only. Of columns whose logarithms were sketched, the variance is not known.
     """
     weights = solution.weights
     between = weights @ (solution.centroids - sketch.mean) ** 2
     exact = np.maximum(column_deviations(sketch) ** 2 - between, 0.0)
     drawn = weights @ np.nan_to_num(deviations) ** 2
     ratios = np.divide(exact, drawn, out=np.zeros(len(exact)), where=drawn > 0)
+    if solution.preparation is not None:
+        ratios[list(solution.preparation.logged)] = 1.0
     return np.asarray(deviations * np.sqrt(ratios))
 
 
@@ -262,10 +267,11 @@ class _Rows:
         found = cls(K, n, count)
         units = np.ones(n) if centroids.units is None else centroids.units
         search = CpuSearch(centroids.index, threads, "drop", centroids.metric)
-        with closing(read(in_units(source, centroids.units))) as chunks:
+        with closing(read(centroids.measured(source))) as chunks:
             for block, labels, squares in search.blocks(search.split(chunks), source.columns):
                 # Relative to their centroid, so that squares lose no digits.
-                rows = np.asarray(block.rows, np.float64) * units
+                measured = np.asarray(block.rows, np.float64) * units
+                rows = unprepared(measured, centroids.preparation)
                 mass = np.ones(len(rows)) if block.weights is None else block.weights
                 found._add(rows, labels, squares, mass, block.start, centroids.values)
         if not found.mass.sum() > 0:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ckm._core.preparation import prepared, unprepared
 from ckm._decoding.solution import Solution, centroids_of
 from ckm._sources.arrays import ArraySource
 from ckm._util.arrays import FloatArray, IntArray
@@ -76,12 +77,13 @@ def map_clusters(solution: Solution, data: FloatArray | None = None) -> ClusterM
         for vector, share in zip(vectors, shares, strict=False)
     )
     shown = rows[:MAP_POINTS]
-    labels = np.asarray(centroids_of(solution).label(ArraySource(shown)), np.int64)
+    in_columns = ArraySource(unprepared(shown, solution.preparation))
+    labels = np.asarray(centroids_of(solution).label(in_columns), np.int64)
     points = _two((scaled[:MAP_POINTS] - mean) @ vectors.T)
     return ClusterMap(
         points,
         labels,
-        _two((solution.centroids / units - mean) @ vectors.T),
+        _two((prepared(solution.centroids, solution.preparation) / units - mean) @ vectors.T),
         axes,
         data is not None,
     )
@@ -90,12 +92,12 @@ def map_clusters(solution: Solution, data: FloatArray | None = None) -> ClusterM
 def _rows(solution: Solution, data: FloatArray | None, rng: np.random.Generator) -> FloatArray:
     if data is not None:
         some = rng.permutation(len(data))[:_AXIS_ROWS]
-        return np.asarray(data[some], np.float64)
+        return np.asarray(prepared(data[some], solution.preparation), np.float64)
     if solution.distribution is not None:
         n = solution.centroids.shape[1]
         return solution.distribution.draw(rng, max(MAP_POINTS, min(_AXIS_ROWS, 2**22 // n)))
     # "clompr" recovers points only.
-    return solution.centroids
+    return np.asarray(prepared(solution.centroids, solution.preparation))
 
 
 def _two(points: FloatArray) -> FloatArray:

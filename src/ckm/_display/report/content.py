@@ -9,6 +9,7 @@ from ckm._analysis.comparison import Comparison
 from ckm._analysis.k_curve import KCurve
 from ckm._analysis.profile import Profile
 from ckm._analysis.profiling import column_deviations
+from ckm._core.preparation import prepared
 from ckm._core.sketch import Sketch
 from ckm._decoding.solution import Solution
 from ckm._display.report.cluster_map import ClusterMap
@@ -80,12 +81,19 @@ class Content:
         chosen = np.argsort(-between, kind="stable")[:MOST_COLUMNS]
         return np.sort(chosen).astype(np.int64)
 
+    def sketched_name(self, column: int) -> str:
+        """The name of a column, which says so if its logarithm was sketched."""
+        preparation = self.sketch.frequencies.preparation
+        is_logged = preparation is not None and column in preparation.logged
+        return f"{self.profile.columns[column]}{' (logarithm)' if is_logged else ''}"
+
     @property
     def explained(self) -> float:
         """The share of the variance that is between centroids, in the units of distances."""
         units = self.solution.units
         total = self._total_variance(units)
-        apart = self.profile.centroids - self.sketch.mean
+        centroids = prepared(self.profile.centroids, self.solution.preparation)
+        apart = centroids - self.sketch.mean
         scaled = apart if units is None else apart / units
         between = float(self.profile.shares @ (scaled**2).sum(axis=1))
         return min(1.0, between / total) if total > 0 else 0.0

@@ -7,6 +7,7 @@ import numpy as np
 
 from ckm._analysis.comparison import LEVEL
 from ckm._analysis.profiling import column_deviations
+from ckm._core.preparation import unprepared
 from ckm._core.projection import Projection
 from ckm._display.report import charts
 from ckm._display.report.content import Content
@@ -31,7 +32,7 @@ def columns(content: Content) -> Section:
         cells = [short(float(sketch.mean[i])), short(float(deviations[i])), f"{shares[i]:.0%}"]
         if has_bounds:
             cells += [short(float(sketch.lower[i])), short(float(sketch.upper[i]))]
-        rows.append([text_of(names[i]), *cells])
+        rows.append([text_of(content.sketched_name(int(i))), *cells])
     left = len(names) - len(shown)
     more = f"<p>{left} further columns are left out.</p>" if left else ""
     notes = "".join(
@@ -49,8 +50,8 @@ def _densities(content: Content) -> str:
         return ""
     owners = _owners(content)
     figures = "".join(
-        f"<figure><figcaption><strong>{text_of(content.profile.columns[i])}</strong></figcaption>"
-        f"{charts.density_chart(content.solution, int(i), content.profile.columns[i], owners)}"
+        f"<figure><figcaption><strong>{text_of(content.sketched_name(int(i)))}</strong></figcaption>"
+        f"{charts.density_chart(content.solution, int(i), content.sketched_name(int(i)), owners)}"
         "</figure>"
         for i in content.shown_columns
     )
@@ -68,7 +69,8 @@ def _owners(content: Content) -> LabelArray:
     means = measure.gaussians.means
     if isinstance(measure.projection, Projection):
         means = measure.mean + measure.projection.lift(means - measure.gaussians.mean)
-    return np.asarray(content.solution.predict(means, n_jobs=1))
+    rows = unprepared(means, content.solution.preparation)
+    return np.asarray(content.solution.predict(rows, n_jobs=1))
 
 
 def comparison(content: Content) -> list[Section]:
