@@ -25,7 +25,16 @@ OLDEST_PYTHONS = ("3.11", "3.12")
 PROJECT = tomllib.loads(Path(__file__).with_name("pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = sorted(PROJECT["project"]["optional-dependencies"])
 
-FAST = ("-n", "auto", "--dist", "loadgroup", "-m", "not slow", "--ignore=tests/engines", "--ignore=tests/browser")
+FAST = (
+    "-n",
+    "auto",
+    "--dist",
+    "loadgroup",
+    "-m",
+    "not slow",
+    "--ignore=tests/engines",
+    "--ignore=tests/browser",
+)
 
 
 @nox.session(python=PYTHONS)

@@ -66,6 +66,7 @@ html_theme_options = {
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
     "navigation_with_keys": False,
+    "collapse_navigation": True,  # the buttons that unfold it have no names for screen readers
 }
 
 if not os.environ.get("CKM_DOCS_INVENTORIES"):

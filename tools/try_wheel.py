@@ -33,7 +33,7 @@ def check_content(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     folders = {name.split("/")[0].rsplit(".", 1)[-1] for name in names}
     if folders != EXPECTED_FOLDERS or "ckm/py.typed" not in names:
-        sys.exit(f"{wheel.name} holds {sorted(folders)}; the package and its metadata are expected.")
+        sys.exit(f"{wheel.name} holds {sorted(folders)}, not the package and its metadata.")
     if wheel.stat().st_size > MAX_BYTES:
         sys.exit(f"{wheel.name} has {wheel.stat().st_size:,} bytes; {MAX_BYTES:,} are expected.")
 

@@ -16,7 +16,9 @@ NOTEBOOK = """<!doctype html>
 .output{{overflow-x:auto}}</style></head>
 <body><main><h1>Results in a notebook</h1>{cells}</main></body></html>
 """
-CELL = '<h2>{name}</h2><div class="output" tabindex="0" role="region" aria-label="{name}">{html}</div>'
+CELL = (
+    '<h2>{name}</h2><div class="output" tabindex="0" role="region" aria-label="{name}">{html}</div>'
+)
 
 
 def table(seed: int, shift: float = 0.0) -> pa.Table:

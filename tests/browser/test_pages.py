@@ -89,9 +89,7 @@ COUNTS = """() => {
 
 
 @pytest.mark.parametrize("name", ["index.html", "report"])
-def test_the_keyboard_is_enough(
-    browser: Any, site: Path, made: dict[str, Path], name: str
-) -> None:
+def test_the_keyboard_is_enough(browser: Any, site: Path, made: dict[str, Path], name: str) -> None:
     with visit(browser) as opened:
         opened.open(made.get(name, site / name))
         press = opened.page.keyboard.press

@@ -1,4 +1,4 @@
-"""The examples of docs/interoperation.md run, and labels are the same wherever they are computed."""
+"""The examples of docs/interoperation.md run, and labels are the same in every tool."""
 
 import re
 from pathlib import Path

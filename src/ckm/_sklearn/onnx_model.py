@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ckm import __version__
 from ckm._decoding.solution import Solution, centroids_of
 from ckm._kmeans.assign import Centroids
 from ckm._messages import Argument
@@ -86,7 +85,6 @@ def to_onnx(model: Any, *, dtype: str = "float32") -> Any:
         opset_imports=[helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
         producer_name="ckm",
-        producer_version=__version__,
     )
     if centroids.columns is not None:
         helper.set_model_props(found, {"columns": json.dumps(centroids.columns)})
@@ -156,7 +154,9 @@ class _Graph:
             is_logged = np.isin(np.arange(centroids.values.shape[1]), preparation.logged)
             size = self.node("Add", self.node("Abs", x), self.constant(1.0))
             logarithm = self.node("Mul", self.node("Sign", x), self.node("Log", size))
-            as_mask = self.node("Greater", self.constant(is_logged.astype(float)), self.constant(0.0))
+            as_mask = self.node(
+                "Greater", self.constant(is_logged.astype(float)), self.constant(0.0)
+            )
             x = self.node("Where", as_mask, logarithm, x)
         if centroids.units is not None:
             x = self.node("Div", x, self.constant(centroids.units))
