@@ -87,6 +87,8 @@ def test_rows_of_zeros_have_no_direction() -> None:
 def test_other_models_and_types_are_refused() -> None:
     with pytest.raises(ParameterError, match="not dict"):
         ckm.to_onnx({})
+    with pytest.raises(ParameterError, match="not CompressiveGaussianMixture"):
+        ckm.to_onnx(ckm.CompressiveGaussianMixture(3))
     with pytest.raises(NotFittedError):
         ckm.to_onnx(ckm.CompressiveKMeans(3))
     model = ckm.CompressiveKMeans(3, random_state=0).fit(rows(1000))

@@ -397,15 +397,18 @@ class SketchedEstimator:
             return source
         return Imputed(source, self._current_sketch().frequencies.row_origin)
 
-    def labeller(self) -> tuple[Centroids, FloatArray | None]:
-        """What labels rows, and what their missing values are replaced by, if they are."""
-        fill = self._current_sketch().frequencies.row_origin if self.nan == "impute" else None
-        return replace(self._centroids, columns=self._current_solution().columns), fill
-
     @property
     def _label_policy(self) -> str:
         """What labels say of rows with missing values."""
         return "drop" if self.nan == "drop" else "error"
+
+
+def centroids_and_fill(model: SketchedEstimator) -> tuple[Centroids, FloatArray | None]:
+    """What labels rows, and what their missing values are replaced by, if they are."""
+    centroids = replace(model._centroids, columns=model._current_solution().columns)
+    if model.nan != "impute":
+        return centroids, None
+    return centroids, model._current_sketch().frequencies.row_origin
 
 
 def largest_clusters(n_clusters: Any, max_clusters: Any) -> int:

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from ckm._decoding.solution import Solution, centroids_of
 from ckm._kmeans.assign import Centroids
 from ckm._messages import Argument
-from ckm._sklearn.fitting import SketchedEstimator
+from ckm._sklearn.fitting import SketchedEstimator, centroids_and_fill
+from ckm._sklearn.mixture_state import SketchedMixture
 from ckm._util.arrays import FloatArray
 from ckm._util.checks import COSINE
 from ckm.errors import MissingPackageError, ParameterError
@@ -96,12 +97,13 @@ def _parts(model: Any) -> tuple[Centroids, FloatArray | None]:
     """What labels rows, and what missing values are replaced by, if they are."""
     if isinstance(model, Solution):
         return centroids_of(model), None
-    if not isinstance(model, SketchedEstimator):
+    # A mixture is labelled by densities, not by distances.
+    if not isinstance(model, SketchedEstimator) or isinstance(model, SketchedMixture):
         raise ParameterError(
             f"to_onnx takes a fitted CompressiveKMeans or a Solution, not {type(model).__name__}."
         )
     check_is_fitted(model)
-    return model.labeller()
+    return centroids_and_fill(model)
 
 
 class _Graph:
