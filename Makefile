@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 OLDEST := .venv-oldest
 
-.PHONY: help demo test test-slow test-slow-sample soak test-oldest test-oldest-engines test-newest test-engines test-engines-slow java test-torch test-gpu lint docs docs-quick bench bench-quality bench-gpu reproduce reproduce-full clean
+.PHONY: help demo test test-slow test-slow-sample soak test-oldest test-oldest-engines test-newest test-engines test-engines-slow java test-torch test-gpu lint docs docs-quick test-browser chromium dist bench bench-quality bench-gpu reproduce reproduce-full clean
 
 help:
 	@echo "make demo   cluster a million rows and compare with k-means (a minute with the installation of what it needs)"
@@ -25,6 +25,8 @@ help:
 	@echo "make test-gpu     the tests of the GPU kernels, on the GPU of this machine"
 	@echo "make lint   ruff, mypy --strict, import directions"
 	@echo "make docs   the site, in build/docs, with every example of its gallery run (docs-quick: without running them)"
+	@echo "make test-browser   open the site, a report and notebooks' tables in Chromium: errors, requests, both colour schemes, widths, keyboard, axe-core"
+	@echo "make dist   wheel and sdist, checked, and the wheel tried in an empty environment"
 	@echo "make bench  measure speed and quality side by side with NumPy, pycle and scikit-learn"
 	@echo "make bench-quality   SSE against k-means, subsampling and others on many data sets, and robustness (hours; benchmarks.quality continues where it stopped)"
 	@echo "make bench-gpu       on the GPU of this machine: against its limits, torch and flash-kmeans"
@@ -58,6 +60,16 @@ $(VENV)/installed-docs: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@
 
+$(VENV)/installed-browser: pyproject.toml
+	$(REQUIRE_PYTHON)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[browser]'
+	@touch $@
+
+$(VENV)/installed-release: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'
+	@touch $@
+
 # What `make reproduce` needs, without the tools of developers.
 $(VENV)/installed-experiments: pyproject.toml
 	$(REQUIRE_PYTHON)
@@ -75,7 +87,7 @@ $(VENV)/installed-demo: pyproject.toml
 demo: $(VENV)/installed-demo
 	$(BIN)/ckm demo
 
-PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup --ignore tests/browser
 
 test: lint
 	$(PYTEST) -m "not slow" --ignore tests/engines
@@ -118,7 +130,7 @@ $(OLDEST)/installed-engines: $(OLDEST)/installed
 	@touch $@
 
 # Old packages may use what newer packages below them call deprecated.
-OLDEST_PYTEST := $(OLDEST)/bin/python -m pytest -W ignore::DeprecationWarning
+OLDEST_PYTEST := $(OLDEST)/bin/python -m pytest -W ignore::DeprecationWarning --ignore tests/browser
 
 test-oldest: $(OLDEST)/installed
 	$(OLDEST_PYTEST) -n auto --dist loadgroup -m "not slow" --ignore tests/engines
@@ -168,6 +180,22 @@ docs: $(VENV)/installed-docs
 docs-quick: $(VENV)/installed-docs
 	$(BIN)/python -m tools.benchmark_pages
 	$(SPHINX) -D plot_gallery=0 $(SPHINXOPTS)
+
+# A Chromium that is installed, else Debian's, else that of npm's @sparticuz/chromium; it says which.
+chromium: $(VENV)/installed-browser
+	@$(BIN)/python tests/browser/chromium.py
+
+test-browser: docs-quick chromium
+	$(BIN)/python -m pytest tests/browser
+
+# A release: `twine check` reads its metadata, tests run from the sdist, and the wheel is used in an
+# environment of its own. Every extra resolves: $(BIN)/nox -s extras. Other Pythons: $(BIN)/nox.
+dist: $(VENV)/installed-release
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python tools/try_sdist.py dist/*.tar.gz
+	$(BIN)/python tools/try_wheel.py dist/*.whl
 
 bench: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks.kernel

@@ -58,12 +58,15 @@ html_js_files = [("sketch.js", {"defer": "defer"})]  # the picture of what-a-ske
 html_show_sphinx = False
 html_copy_source = False
 html_show_sourcelink = False
+html_show_search_summary = False  # pages cannot be fetched from a file
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's system is
 html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 7,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
     "navigation_with_keys": False,
+    "collapse_navigation": True,  # the buttons that unfold it have no names for screen readers
 }
 
 if not os.environ.get("CKM_DOCS_INVENTORIES"):

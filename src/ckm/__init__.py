@@ -42,10 +42,11 @@ if TYPE_CHECKING:
     from ckm._privacy.shared import SharedRelease
     from ckm._sketching.api import sketch
     from ckm._sketching.stream import Sketcher
+    from ckm._sklearn.onnx_model import to_onnx
     from ckm.estimators import CompressiveKMeans
     from ckm.mixture_estimator import CompressiveGaussianMixture
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # The module that defines each public name. Names are imported when they are first used, so that
 # `import ckm` loads nothing heavy.
@@ -82,6 +83,7 @@ _HOMES = {
     "release": "ckm._privacy.releasing",
     "report": "ckm._display.report.api",
     "sketch": "ckm._sketching.api",
+    "to_onnx": "ckm._sklearn.onnx_model",
 }
 
 __all__ = [  # noqa: RUF022  (in the order in which users need them)
@@ -99,6 +101,7 @@ __all__ = [  # noqa: RUF022  (in the order in which users need them)
     "profile",
     "Profile",
     "report",
+    "to_onnx",
     "marginals",
     "Marginals",
     "Sketch",

@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 ELSEWHERE = {
     "choosing-a-size": "test_guide.py",
     "compare": "test_docs.py",
+    "interoperation": "test_interoperation.py",
     "mixtures": "test_docs.py",
     "monitor": "test_docs.py",
     "privacy": "test_docs.py",

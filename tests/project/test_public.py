@@ -41,6 +41,7 @@ PUBLIC = {
     "public_frequencies",
     "release",
     "sketch",
+    "to_onnx",
 }
 
 ERRORS = {

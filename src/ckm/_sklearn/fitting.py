@@ -403,6 +403,14 @@ class SketchedEstimator:
         return "drop" if self.nan == "drop" else "error"
 
 
+def centroids_and_fill(model: SketchedEstimator) -> tuple[Centroids, FloatArray | None]:
+    """What labels rows, and what their missing values are replaced by, if they are."""
+    centroids = replace(model._centroids, columns=model._current_solution().columns)
+    if model.nan != "impute":
+        return centroids, None
+    return centroids, model._current_sketch().frequencies.row_origin
+
+
 def largest_clusters(n_clusters: Any, max_clusters: Any) -> int:
     """The number of clusters that a sketch is made for: the largest, if it is to be chosen."""
     if isinstance(n_clusters, str):

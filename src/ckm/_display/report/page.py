@@ -106,7 +106,7 @@ thead th{border-top:0;color:var(--soft);font-weight:600;vertical-align:bottom}
 th:first-child,td:first-child{text-align:left}
 tbody th{font-weight:600}
 td.words{text-align:left;white-space:normal;min-width:220px}
-td .soft{display:block;font-size:.8rem;line-height:1.2}
+td .soft{display:block;font-size:.8rem;line-height:1.2}td[style] .soft{color:inherit}
 dl.facts{display:grid;grid-template-columns:max-content 1fr;gap:3px 20px;margin:10px 0;
 font-size:.92rem}
 dl.facts dt{color:var(--soft)}dl.facts dd{margin:0;overflow-wrap:anywhere}

@@ -14,6 +14,8 @@ from ckm._display.report.words import adverb, checks, verdict
 _TRAITS = 4
 # Standard deviations whose cells have the full colour.
 _FULL_COLOR = 2.5
+# Opacity of a full colour: text on it keeps a contrast of 4.5 on light and dark pages.
+_FULL_OPACITY = 0.48
 # What a gap says about a cluster and its nearest neighbour.
 _NEAREST = {
     "slices of one cloud": "no gap to its neighbour",
@@ -145,7 +147,7 @@ def profiles(content: Content) -> Section:
 def _colored(content: Content, k: int, i: int) -> str:
     found = content.profile
     contrast = float(found.contrasts[k, i])
-    strength = 0.62 * min(1.0, abs(contrast) / _FULL_COLOR)
+    strength = _FULL_OPACITY * min(1.0, abs(contrast) / _FULL_COLOR)
     side = "up" if contrast > 0 else "down"
     deviation = found.deviations[k, i]
     spread = f'<span class="soft">± {short(float(deviation))}</span>' if deviation >= 0 else ""

@@ -1,0 +1,33 @@
+"""Unpack an sdist and run tests of it, from its own files alone.
+
+    python tools/try_sdist.py dist/compressive_kmeans-*.tar.gz [arguments of pytest]
+
+Packages are those of the environment that runs this; the project itself is the unpacked one.
+"""
+
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+# What needs files beside the package: documentation, examples, tools, golden sketches.
+DEFAULT = ("-q", "-m", "not slow", "tests/project", "tests/core")
+
+
+def main() -> None:
+    """Unpack the file that is named first, and run pytest in it."""
+    name, *arguments = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as temporary:
+        with tarfile.open(name) as archive:
+            archive.extractall(temporary, filter="data")
+        (root,) = Path(temporary).iterdir()
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+        environment = os.environ | {"PYTHONPATH": str(root / "src")}
+        done = subprocess.run([*command, *(arguments or DEFAULT)], cwd=root, env=environment)
+    sys.exit(done.returncode)
+
+
+if __name__ == "__main__":
+    main()
