@@ -93,6 +93,3 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "min_reported_time": 1,
 }
-
-# Pages of other authors may not be there yet.
-suppress_warnings = ["toc.not_readable"]
