@@ -19,7 +19,7 @@ from ckm._decoding.requirements import require_decodable
 from ckm._decoding.solution import Solution
 from ckm._display.report import sections, sections_data
 from ckm._display.report.cluster_map import map_clusters
-from ckm._display.report.content import Content
+from ckm._display.report.content import MIN_GAP, NO_GAP, STABLE, Content
 from ckm._display.report.page import render_page
 from ckm._display.report.svg import text_of
 from ckm._util.address import Address, as_path
@@ -27,10 +27,6 @@ from ckm._util.files import check_writable, write_atomically
 from ckm._util.random import RandomState, seed_of
 from ckm._util.text import visible
 from ckm.errors import ParameterError
-
-# Gaps and stability of clusters that are chosen where the evidence speaks for no number.
-_MIN_GAP = 0.4
-_STABLE = 0.9
 
 
 def report(
@@ -151,7 +147,7 @@ def gather(
     K = len(solution.weights)
     comparison = None if compare is None else compare_sketches(compare, sketch, n_clusters=K)
     return Content(
-        title=title or f"{K} cluster{'s' * (K > 1)} of {sketch.count:,} rows",
+        title=title or f"{K} cluster{'s' * (K > 1)} in {sketch.count:,} rows",
         sketch=sketch,
         solution=solution,
         profile=profile(sketch, solution, data, n_jobs=n_jobs),
@@ -190,18 +186,21 @@ def _curve(sketch: Sketch, most: int, seed: int, n_jobs: int | None) -> KCurve |
 
 def _choose(sketch: Sketch, curve: KCurve | None) -> int:
     """The number that the sketch suggests; else the largest whose clusters all have gaps between
-    them and are stable; else one.
+    them and are stable; else the most stable one, unless its clusters are slices of one cloud.
     """
     if curve is None:
         return 1
     if curve.suggestion is not None:
         return curve.suggestion
-    stable = curve.n_clusters[curve.stability >= _STABLE]
+    stable = curve.n_clusters[curve.stability >= STABLE]
     for K in sorted(map(int, stable), reverse=True):
         gaps = profile(sketch, curve.solutions[K]).gaps
-        if K > 1 and np.nanmin(gaps, initial=1.0) >= _MIN_GAP:
+        if K > 1 and np.nanmin(gaps, initial=1.0) >= MIN_GAP:
             return K
-    return 1
+    stability = np.where(curve.n_clusters > 1, curve.stability, -np.inf)
+    K = int(curve.n_clusters[np.nanargmax(stability)])
+    is_cut = profile(sketch, curve.solutions[K]).overall_gap < NO_GAP
+    return 1 if is_cut else K
 
 
 def _name_of(data: Any) -> str | None:

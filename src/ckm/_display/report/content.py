@@ -18,6 +18,12 @@ from ckm._util.arrays import FloatArray, IntArray
 # Columns, and clusters, that plots and large tables show.
 MOST_COLUMNS = 24
 MOST_CLUSTERS = 24
+# The gap between clusters from which on they are shown as apart, where no number is clear.
+MIN_GAP = 0.4
+# The gap below which two clusters are slices of one.
+NO_GAP = 0.25
+# The share of rows that stay in their cluster below which centroids are not settled.
+STABLE = 0.9
 # Share of the total variance from which on one column decides the distances.
 _MAX_SHARE_OF_VARIANCE = 0.8
 # Standard deviations from the mean to the farthest value that are called far.

@@ -4,7 +4,7 @@ import numpy as np
 
 from ckm._analysis.profile import describe_gap
 from ckm._display.report import charts
-from ckm._display.report.content import Content
+from ckm._display.report.content import MIN_GAP, Content
 from ckm._display.report.page import Section, table
 from ckm._display.report.palette import color
 from ckm._display.report.svg import short, text_of
@@ -188,7 +188,9 @@ def numbers(content: Content) -> Section:
         other = f" The next best answer is {curve.runner_up}." if curve.runner_up else ""
     why = ""
     if content.is_chosen and curve.suggestion is None and content.K > 1:
-        why = ", the most clusters that are stable and have gaps between them"
+        why = ", the most stable number above one"
+        if np.nanmin(content.profile.gaps) >= MIN_GAP:
+            why = ", the most clusters that are stable and have gaps between them"
     chosen = f" This report shows {content.K}{why}."
     captions = (
         "<strong>Variance left within clusters.</strong> It always falls; a number is clear where "

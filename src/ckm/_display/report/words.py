@@ -6,16 +6,16 @@ import numpy as np
 
 from ckm._analysis.profile import describe_gap
 from ckm._decoding.status import Status
-from ckm._display.report.content import Content
+from ckm._display.report.content import NO_GAP, STABLE, Content
 
 # Contrasts, in standard deviations, from which on a cluster is called very high or low.
 _VERY = 1.5
 _SOME = 0.5
-# The share of rows that stay in their cluster below which centroids are not settled.
-_STABLE = 0.9
-# Gaps from which on clusters are apart, and below which two are one.
+# The gap from which on clusters are apart.
 _APART = 0.6
-_NO_GAP = 0.25
+
+# Times the noise of sampling that a residual is still called noise.
+_FEW_TIMES = 3.0
 
 GOOD = "good"
 CAREFUL = "careful"
@@ -70,12 +70,14 @@ def checks(content: Content) -> list[Check]:
 
 def verdict(content: Content) -> tuple[str, str]:
     """How far to rely on the clusters: the worst of what is wrong with them, and sentences."""
+    if content.K == 1:
+        return GOOD, "All rows are one cluster, and its centroid is their mean."
     levels = {check.level for check in (_explained(content), *_stable(content))}
     reasons = []
     column = content.deciding_column
     if column is not None:
         reasons.append(f"One column, {column}, decides them.")
-    if content.profile.overall_gap < _NO_GAP:
+    if content.profile.overall_gap < NO_GAP:
         reasons.append("They are slices of one cloud.")
     if reasons:
         levels.add(CAREFUL)
@@ -93,14 +95,18 @@ def _explained(content: Content) -> Check:
             f"{_STATUSES[f.status][1]} {content.word(f.sentence)}" for f in solution.findings
         ]
         return Check(question, level, " ".join(sentences))
+    if content.K == 1:
+        return Check(question, GOOD, "There is one, the mean of all rows, which is exact.")
     if solution.decoder == "clompr":
         return Check(question, GOOD, "Nothing speaks against them.")
-    return Check(
-        question,
-        GOOD,
-        f"Yes: what they leave unexplained is {solution.unexplained:.2g} times the noise of "
-        "sampling, and nothing else was found to be wrong.",
-    )
+    left = solution.unexplained
+    answer = "Yes, down to the noise of sampling, and nothing else was found to be wrong."
+    if left > _FEW_TIMES:
+        answer = (
+            "Yes, as far as centroids go: what is left unexplained is "
+            f"{left:.2g} times the noise of sampling, too little to move them."
+        )
+    return Check(question, GOOD, answer)
 
 
 def _apart(content: Content) -> list[Check]:
@@ -113,7 +119,7 @@ def _apart(content: Content) -> list[Check]:
         "overlapping": "rows near a border could belong to either side",
     }.get(words, "few rows are near a border")
     answer = f"They are {words}: {meaning}."
-    thin = [k for k in content.by_share if content.profile.gaps[k] < _NO_GAP]
+    thin = [k for k in content.by_share if content.profile.gaps[k] < NO_GAP]
     if thin and words not in ("slices of one cloud", "overlapping"):
         which = ", ".join(map(str, sorted(thin)))
         answer += f" But there is hardly a gap at the border of {which}."
@@ -141,7 +147,7 @@ def _stable(content: Content) -> list[Check]:
     value = float(curve.stability[list(curve.n_clusters).index(content.K)])
     if not np.isfinite(value) or content.K == 1:
         return []
-    level = GOOD if value >= _STABLE else CAREFUL
+    level = GOOD if value >= STABLE else CAREFUL
     return [
         Check(
             "Would other data with this sketch give the same clusters?",
