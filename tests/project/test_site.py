@@ -6,13 +6,15 @@ its figures are those of the committed results.
 import json
 import re
 import statistics
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import ckm
-from tools.benchmark_pages import RESULTS, pages
+from tools import benchmark_pages
+from tools.benchmark_pages import RESULTS
 from tools.benchmark_tables import COMPARISONS
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +24,12 @@ TEXTS = {
     path: path.read_text(encoding="utf-8")
     for path in sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), ROOT / "benchmarks" / "README.md"])
 }
+
+
+@cache
+def pages() -> dict[str, str]:
+    """The pages of measurements by their names."""
+    return benchmark_pages.pages()
 
 
 # The API reference
