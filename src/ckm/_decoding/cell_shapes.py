@@ -120,17 +120,11 @@ def _draw(
 def _shape_within(means: FloatArray, shares: FloatArray, covariance: SecondMoment) -> SecondMoment:
     """The covariance within cells, divided by its trace."""
     around = means - shares @ means / shares.sum()
-    if covariance.is_full:
-        within = covariance.values - (around.T * shares) @ around / shares.sum()
-        trace = float(np.trace(within))
-        alike = np.eye(means.shape[1])
-    else:
-        within = np.maximum(covariance.values - shares @ around**2 / shares.sum(), 0.0)
-        trace = float(within.sum())
-        alike = np.ones(means.shape[1])
-    if not trace > 0:
-        return SecondMoment(alike / means.shape[1])
-    return SecondMoment(within / trace)
+    between = (around.T * shares) @ around / shares.sum()
+    within = covariance - SecondMoment(between if covariance.is_full else np.diag(between))
+    if not within.trace > 0:
+        return SecondMoment(np.full(means.shape[1], 1 / means.shape[1]))
+    return within / within.trace
 
 
 def _directions(means: FloatArray, shares: FloatArray) -> FloatArray:
