@@ -1,8 +1,9 @@
 """How many clusters? What `ckm.curve` says, against k-means and the usual indices.
 
-"sse": on the nine sets of `quality.py` (synthetic and real), the SSE of the curve and of its
-solutions for every K up to 20, relative to the best of 10 k-means++ runs, and the time of the curve
-relative to one decoding with K = 20. "number": the suggested number on data with a known one.
+"sse": on the nine sets of `quality.py` (synthetic and real), the SSE of the curve's solutions for
+every K up to 20, relative to the best of 10 k-means++ runs; the SSE that it prints, relative to the
+better of both, since k-means may end in a local minimum; and the time of the curve relative to one
+decoding with K = 20. "number": the suggested number on data with a known one.
 "rivals": the same data, silhouette, Calinski-Harabasz, the gap statistic and BIC of full Gaussians.
 "time": one million rows, sketched and asked, against one run of k-means for each K, which is the
 least that any of these needs.
@@ -189,7 +190,11 @@ def measure_sse(arguments: Any, seeds: range) -> tuple[list[Target], list[Any]]:
         ratios = dict[str, float]()
         for run in runs:
             if run.variant == variant:
-                errors = [_ratios(run.curve, run, best), _ratios(run.solutions, run, best)]
+                found = {
+                    (run.data, run.seed, K): min(best[run.data, run.seed, K], run.solutions[K - 1])
+                    for K in range(2, K_MAX + 1)
+                }
+                errors = [_ratios(run.curve, run, found), _ratios(run.solutions, run, best)]
                 name = f"{run.data} {run.seed}"
                 # A curve may also promise too little, centroids cannot be too good.
                 told[name] = float(np.abs(errors[0]).max())
@@ -199,7 +204,7 @@ def measure_sse(arguments: Any, seeds: range) -> tuple[list[Target], list[Any]]:
                 most = [float(np.abs(errors[0]).max()), float(np.max(errors[1]))]
                 lines.append([run.data, run.seed, variant, *middle, *most, ratios[name]])
         targets.append(largest(f"{variant}: SSE of centroids / k-means - 1, any K", bound, worst))
-        targets.append(largest(f"{variant}: |curve.sse / k-means - 1|, any K", bound, told))
+        targets.append(largest(f"{variant}: |curve.sse / better of both - 1|, any K", bound, told))
         median = float(np.median(list(ratios.values()))) if ratios else None
         targets.append(Target(f"{variant}: time / one decoding, median", 2.0, median, at_most=True))
     columns = ["data", "seed", "variant", "curve", "solutions", "worst", "worst", "time ratio"]

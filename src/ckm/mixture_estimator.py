@@ -67,7 +67,8 @@ class CompressiveGaussianMixture(FittedMixture, DensityMixin, BaseEstimator):
         sketch. Data of so few rows is fitted exactly, by expectation-maximisation on all of them.
         `fit` discards them at its end; `partial_fit` keeps them between calls.
     n_init : int, default=10
-        The number of starts of expectation-maximisation on what was recovered from the sketch.
+        The largest number of starts of expectation-maximisation on what was recovered from the
+        sketch: it ends once four of them agree.
     polish : int, default=0
         After that, run at most this many passes of expectation-maximisation over the rows. Each
         pass reads every row once more. Only `fit` can polish, because `partial_fit` and

@@ -290,3 +290,14 @@ def test_no_rows_are_compared_as_structures(monkeypatch: pytest.MonkeyPatch) -> 
     pool = Pool.draw(np.random.default_rng(0), rows, None, 6)
     assert pool.estimate().size > 0
     assert Pool.draw(np.random.default_rng(0), rows, None, 60).estimate().size > 0
+
+
+def test_rows_above_the_limit_of_a_full_pool_need_not_be_drawn() -> None:
+    rows = np.random.default_rng(2).standard_normal((500, 3))
+    full = Pool.draw(np.random.default_rng(0), rows[:300], None, 20)
+    every = full + Pool.draw(np.random.default_rng(1), rows[300:], None, 20)
+    few = full + Pool.draw(np.random.default_rng(1), rows[300:], None, 20, limit=full.limit)
+    assert np.array_equal(few.rows, every.rows)
+    assert np.array_equal(few.keys, every.keys)
+    assert (few.seen, few.capacity) == (every.seen, every.capacity)
+    assert Pool.draw(np.random.default_rng(0), rows[:10], None, 20).limit == np.inf

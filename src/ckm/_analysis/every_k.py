@@ -175,7 +175,7 @@ class _Curve:
     @cached_property
     def placements(self) -> list[Placement]:
         rng = stream(self.seed, "curve", 0)
-        return place_every_number(self.recovered, self.K_max, rng)
+        return place_every_number(self.recovered, self.problem.covariance, self.K_max, rng)
 
     def solve(self, K: int) -> Solution:
         """The centroids for K clusters, diagnosed."""

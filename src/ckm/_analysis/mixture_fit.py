@@ -78,7 +78,8 @@ def fit_mixture(
     reg_covar : float, default=1e-6
         Added to the variances, in the data's squared units, so that none is zero.
     n_init : int, default=10
-        The number of starts of expectation-maximisation on the recovered measure.
+        The largest number of starts of expectation-maximisation on the recovered measure: it ends
+        once four of them agree.
     random_state : None, int, Generator or RandomState, optional
         The seed of the starts. None draws a new seed each time.
     n_jobs : int, optional

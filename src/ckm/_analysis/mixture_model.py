@@ -60,6 +60,10 @@ MAX_LOSS = 1.0
 # Multiple of the largest excess at which a match that is still above it after a few steps is given
 # up.
 ABORT_FACTOR = 20.0
+# Excess of a match, in nats per row, that no other start needs to lower.
+NEGLIGIBLE_NATS = 1e-3
+# Starts of EM that end at the best likelihood, after which no more are tried.
+AGREEING_STARTS = 4
 # Relative difference of two excesses, or of two likelihoods, that count as the same minimum.
 SAME = 0.02
 SAME_LIKELIHOOD = 1e-4
@@ -220,7 +224,7 @@ def _match_atoms(
         covariances = shape.lifted(_as_shape(widths, shape))
         components = Components(weights / weights.sum(), atoms.C, covariances)
         matches.append(match(target, components, shape, abort_above=ABORT_FACTOR * MAX_EXCESS))
-        if _is_settled(matches, MAX_EXCESS):
+        if _is_settled(target, matches, MAX_EXCESS):
             break
     best = min(matches, key=lambda match: match.excess)
     _log.info("atoms matched: excess %.3g", best.excess)
@@ -235,12 +239,15 @@ def _affordable_matches(target: Target, K: int, shape: Shape) -> int:
     return max(1, int(MAX_MATCH_WORK / (10 * target.m * p**2)))
 
 
-def _is_settled(matches: list[Match], limit: float) -> bool:
-    """Whether more starts are in vain: the best match was found twice, or nothing comes near the
-    limit, which is no matter of starts.
+def _is_settled(target: Target, matches: list[Match], limit: float) -> bool:
+    """Whether more starts are in vain: the best match was found twice, or it leaves what chance
+    does, of so many rows that less would not matter, or nothing comes near the limit, which is no
+    matter of starts.
     """
     least = min(match.excess for match in matches)
     if least > ABORT_FACTOR * limit:
+        return True
+    if least <= MAX_EXCESS and target.m * least <= NEGLIGIBLE_NATS * target.size:
         return True
     return sum(match.excess <= least * (1 + SAME) for match in matches) > 1
 
@@ -289,7 +296,12 @@ def _fit_measure(
 ) -> list[Fitted]:
     """What EM finds on a measure, best first, without repetitions."""
     args = (measure.means, measure.shares, measure.variances)
-    fits = [_fit_from(start, *args, shape) for start in _starts(*args, K, shape, rng, starts)]
+    fits = list[Fitted]()
+    for start in _starts(*args, K, shape, rng, starts):
+        fits.append(_fit_from(start, *args, shape))
+        enough = max(fit.log_likelihood for fit in fits) - SAME_LIKELIHOOD
+        if sum(fit.log_likelihood >= enough for fit in fits) == AGREEING_STARTS:
+            break
     fits.sort(key=lambda fit: -fit.log_likelihood)
     distinct = fits[:1]
     for fit in fits[1:]:
@@ -306,7 +318,7 @@ def _match_fits(target: Target, fits: list[Fitted], shape: Shape, limit: float) 
     for fit in fits[: _affordable_matches(target, len(fits[0].components), shape)]:
         found = match(target, fit.components, shape, abort_above=ABORT_FACTOR * limit)
         matches.append(found)
-        if _is_settled(matches, limit):
+        if _is_settled(target, matches, limit):
             break
     return min(matches, key=lambda match: match.excess)
 

@@ -72,13 +72,20 @@ class Pool(Frozen):
         weights: Array | None,
         capacity: int,
         importance: Array | None = None,
+        limit: float = np.inf,
     ) -> "Pool":
-        """The pool of some rows (N, n); weights (N,) and importance (N,) must be positive."""
+        """The pool of some rows (N, n); weights (N,) and importance (N,) must be positive.
+
+        Rows with keys from `limit` on are left out: a full pool that this one will be joined with
+        has smaller ones.
+        """
         beta = np.ones(len(rows)) if weights is None else np.asarray(weights, np.float64)
         odds = beta if importance is None else beta * importance
         with np.errstate(over="ignore"):
             keys = rng.standard_exponential(len(rows)) / odds
-        kept = _smallest(keys, capacity)
+        below = np.flatnonzero(keys < limit) if np.isfinite(limit) else slice(None)
+        kept = _smallest(keys[below], capacity)
+        kept = kept if isinstance(below, slice) else below[kept]
         return cls(rows[kept], beta[kept], odds[kept], keys[kept], capacity, len(rows))
 
     @property
@@ -102,6 +109,11 @@ class Pool(Frozen):
             capacity,
             self.seen + other.seen,
         )
+
+    @property
+    def limit(self) -> float:
+        """The key that rows must be below to have a place in the pool."""
+        return float(self.keys[-1]) if len(self) == self.capacity else np.inf
 
     def emptied(self) -> "Pool":
         """The pool of zero rows with the same capacity."""

@@ -101,8 +101,11 @@ class Kernel(Protocol):
         weights: FloatArray | None,
         capacity: int,
         frequencies: Frequencies,
+        limit: float = np.inf,
     ) -> Pool:
-        """A sample of at most `capacity` of these rows."""
+        """A sample of at most `capacity` of these rows; those with keys from `limit` on may be left
+        out.
+        """
         ...
 
 

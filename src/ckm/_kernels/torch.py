@@ -36,9 +36,10 @@ class TorchKernel(Kernel):
         weights: FloatArray | None,
         capacity: int,
         frequencies: Frequencies,
+        limit: float = np.inf,
     ) -> Pool:
         """A sample of at most `capacity` of these rows, drawn where they are."""
-        return draw_pool(rng, rows, weights, capacity, frequencies)
+        return draw_pool(rng, rows, weights, capacity, frequencies, limit)
 
 
 def tally(frequencies: Frequencies, rows: Any, weights: Any = None) -> Tally:

@@ -137,7 +137,10 @@ class BlockSketcher:
     columns: tuple[str, ...] | None = None
     wide_sums: WideSums | None = None
 
-    def __call__(self, block: Block) -> tuple[Tally, Pool | None, Cells | None]:
+    def __call__(
+        self, block: Block, limit: float = np.inf
+    ) -> tuple[Tally, Pool | None, Cells | None]:
+        """The sums over a block; its part of the pool may lack rows with keys from `limit` on."""
         rows = to_floats(block.rows)
         weights = block.weights
         # A row of weight zero counts as absent.
@@ -166,7 +169,7 @@ class BlockSketcher:
             tally = replace(tally, bounded=replace(bounded, clipped=clipped, capped=capped))
         if has_cap:
             tally = tally.repeated()
-        sample = self._sample(block.number, rows, weights) if self.capacity else None
+        sample = self._sample(block.number, rows, weights, limit) if self.capacity else None
         return tally, sample, cells
 
     def _sums(self, rows: Any, weights: FloatArray | None) -> tuple[Any, Tally, Cells | None]:
@@ -181,13 +184,15 @@ class BlockSketcher:
             return rows, tally, None
         return rows, tally, self.kernel.tally_cells(anchors, frequencies.origin, rows, weights)
 
-    def _sample(self, number: int, rows: Any, weights: FloatArray | None) -> Pool:
+    def _sample(self, number: int, rows: Any, weights: FloatArray | None, limit: float) -> Pool:
         """Draw the pool of one block."""
         # The order of some values is part of the stream's name: two files sketched with one seed
         # seldom keep the same positions, and changing the units or the origin changes nothing.
         order = np.argsort(rows[:_FINGERPRINT_ROWS], axis=0, kind="stable").astype(np.int64)
         rng = stream(self.seed, "pool", number, zlib.crc32(order.tobytes()))
-        return self.kernel.draw_pool(rng, rows, weights, self.capacity, self.design.frequencies)
+        return self.kernel.draw_pool(
+            rng, rows, weights, self.capacity, self.design.frequencies, limit
+        )
 
 
 def accumulate(
@@ -213,7 +218,14 @@ def accumulate(
         before = state.cells.wide if state.rows else None
         state = replace(state, cells=state.cells.without_wide())
     tasks = group_tasks(blocks, n_threads, n_rows)
-    done = ordered_map(lambda task: list(map(sketch_block, task)), tasks, n_threads)
+
+    def sketch_task(task: list[Block]) -> list[Any]:
+        # The pool of the rows so far leaves less of a block to sort. Whichever state a thread
+        # sees, the pool of all rows is the same.
+        limit = np.inf if state.pool is None else state.pool.limit
+        return [sketch_block(block, limit) for block in task]
+
+    done = ordered_map(sketch_task, tasks, n_threads)
     for task, results in done:
         for block, parts in zip(task, results, strict=True):
             state = state.after(block, *parts)

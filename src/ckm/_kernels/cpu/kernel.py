@@ -32,10 +32,11 @@ class CpuKernel(Kernel):
         weights: FloatArray | None,
         capacity: int,
         frequencies: Frequencies,
+        limit: float = np.inf,
     ) -> Pool:
         """A sample of at most `capacity` of these rows, outliers more likely than others."""
         rows = on_host(rows)
-        return Pool.draw(rng, rows, weights, capacity, importance(rows, frequencies))
+        return Pool.draw(rng, rows, weights, capacity, importance(rows, frequencies), limit)
 
 
 def on_host(rows: Any) -> RowsArray:

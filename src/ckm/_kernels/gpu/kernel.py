@@ -202,9 +202,10 @@ class GpuKernel(Kernel):
         weights: FloatArray | None,
         capacity: int,
         frequencies: Frequencies,
+        limit: float = np.inf,
     ) -> Pool:
         """A sample of at most `capacity` of these rows, drawn where they are."""
-        return draw_pool(rng, rows, weights, capacity, frequencies)
+        return draw_pool(rng, rows, weights, capacity, frequencies, limit)
 
     def _gpus(self) -> list[Any]:
         if self._device is not None:

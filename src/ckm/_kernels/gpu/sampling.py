@@ -21,13 +21,14 @@ def draw_pool(
     weights: FloatArray | None,
     capacity: int,
     frequencies: Frequencies,
+    limit: float = np.inf,
 ) -> Pool:
     """A sample of these rows, drawn where they are: only the rows of the pool leave a GPU.
 
     As `CpuKernel.draw_pool`, which draws from rows on the CPU, with random numbers of the GPU.
     """
     if not isinstance(rows, DeviceRows):
-        return CpuKernel().draw_pool(rng, rows, weights, capacity, frequencies)
+        return CpuKernel().draw_pool(rng, rows, weights, capacity, frequencies, limit)
     device = rows.tensor.device
     count = len(rows)
     with STREAMS.urgent(device):
