@@ -212,7 +212,7 @@ def test_what_cannot_be_done_is_said() -> None:
 
 def test_an_error_of_the_first_chunk_is_a_result() -> None:
     """Ray would repeat the task, and wrap the error."""
-    from ckm._sources.columns import ColumnChoice
+    from ckm._sources.column_request import ColumnChoice
     from ckm._sources.engines.base import Failure, GuardedJob, Job, PartitionReader, from_bytes
     from ckm._sources.engines.ray import _Partition
 

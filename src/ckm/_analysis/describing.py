@@ -13,7 +13,7 @@ from ckm._messages import Argument, Message
 from ckm._sketching.advice import Advice, Kind, TableSample, advise, sentences
 from ckm._sketching.screening import FIRST_ROWS
 from ckm._sources import ColumnRequest, Source, open_source
-from ckm._sources.columns import listed
+from ckm._sources.column_request import listed
 from ckm._sources.engines.base import PartitionedSource
 from ckm._util.arrays import Array, FloatArray
 from ckm._util.random import RandomState, seed_of, stream

@@ -51,7 +51,7 @@ from ckm._sources import ColumnRequest, Source, open_source
 from ckm._sources import open_rows as open_source_of_rows
 from ckm._sources.adapters import Imputed
 from ckm._sources.category_columns import refuse_categories
-from ckm._sources.columns import ColumnChoice, listed
+from ckm._sources.column_request import ColumnChoice, listed
 from ckm._sources.engines.base import PartitionReader
 from ckm._sources.paths import import_optional
 from ckm._util.address import Address

@@ -17,7 +17,7 @@ from ckm._decoding.settings import DEFAULT, Settings
 from ckm._decoding.status import Finding, Status
 from ckm._decoding.unresolved import unresolved_columns
 from ckm._messages import Argument, Message
-from ckm._sources.columns import listed
+from ckm._sources.column_request import listed
 from ckm._util.arrays import BoolArray, FloatArray
 
 # Factor of the size of a pool that was not enough.

@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from ckm._decoding.solution import Solution
 from ckm._decoding.starts import require_init
 from ckm._messages import Argument
-from ckm._sources.columns import listed
+from ckm._sources.column_request import listed
 from ckm._util.arrays import FloatArray, IntArray
 from ckm.errors import MismatchError, ParameterError
 

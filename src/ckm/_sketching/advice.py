@@ -9,7 +9,7 @@ from enum import StrEnum
 import numpy as np
 
 from ckm._messages import Argument, Message
-from ckm._sources.columns import has_id_name
+from ckm._sources.column_checks import has_id_name
 from ckm._util.arrays import Array, BoolArray, FloatArray
 
 # Rows from which on a sample says something.

@@ -26,7 +26,7 @@ from ckm._core.laws import (
 )
 from ckm._core.preparation import Preparation
 from ckm._messages import Argument
-from ckm._sources.columns import listed
+from ckm._sources.column_request import listed
 from ckm._util.checks import (
     COSINE,
     EUCLIDEAN,

@@ -11,7 +11,8 @@ from ckm._core.categories import as_categories
 from ckm._messages import Argument
 from ckm._sources import IN_MEMORY, ColumnRequest, Source, kind_of, open_rows, open_source
 from ckm._sources.arrays import ArraySource, as_array
-from ckm._sources.columns import ColumnChoice, is_count, listed, require_order
+from ckm._sources.column_checks import require_order
+from ckm._sources.column_request import ColumnChoice, is_count, listed
 from ckm._sources.frames import as_frame, frame_rows
 from ckm._sources.opening import checked_sample_weight
 from ckm._sources.sparse import SparseSource

@@ -7,7 +7,7 @@ libraries they read with too.
 """
 
 from ckm._sources.base import BEGINNING, Chunk, Place, Source
-from ckm._sources.columns import ColumnRequest
+from ckm._sources.column_request import ColumnRequest
 from ckm._sources.opening import IN_MEMORY, kind_of, open_rows, open_source
 from ckm._sources.settings import ReadSettings
 

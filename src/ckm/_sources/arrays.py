@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ckm._sources.base import RandomAccessSource, require_numeric, require_table
-from ckm._sources.columns import ColumnRequest
+from ckm._sources.column_request import ColumnRequest
 from ckm._sources.settings import DEFAULT_SETTINGS, ReadSettings
 from ckm._util.arrays import Array, FloatArray, IntArray
 from ckm._util.checks import refuse_masked

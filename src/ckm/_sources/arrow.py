@@ -12,13 +12,9 @@ import pyarrow.compute as pc
 
 from ckm._sources.base import Chunk, Source
 from ckm._sources.category_columns import NO_NUMBERINGS, Numbering
-from ckm._sources.columns import (
-    ColumnChoice,
-    ColumnRequest,
-    Dates,
-    checked_weights,
-    choose,
-)
+from ckm._sources.column_checks import checked_weights
+from ckm._sources.column_request import ColumnChoice, ColumnRequest, Dates
+from ckm._sources.columns import choose
 from ckm._sources.failures import unreadable
 from ckm._sources.sampling import pick_parts
 from ckm._sources.settings import ReadSettings

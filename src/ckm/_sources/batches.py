@@ -12,7 +12,7 @@ import numpy as np
 
 from ckm._sources.arrays import as_array
 from ckm._sources.base import require_numeric, require_table
-from ckm._sources.columns import ColumnChoice, ColumnRequest, request_like
+from ckm._sources.column_request import ColumnChoice, ColumnRequest, request_like
 from ckm._sources.settings import ReadSettings
 from ckm._sources.sparse import is_sparse
 from ckm._sources.streaming import Batch, StreamSource

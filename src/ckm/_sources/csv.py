@@ -12,7 +12,9 @@ import pyarrow as pa
 
 from ckm._sources.arrow import ERRORS
 from ckm._sources.base import BEGINNING, Chunk, Place, Source
-from ckm._sources.columns import ColumnRequest, choose, require_numbers
+from ckm._sources.column_checks import require_numbers
+from ckm._sources.column_request import ColumnRequest
+from ckm._sources.columns import choose
 from ckm._sources.failures import unreadable
 from ckm._sources.lines import Layout, infer_layout, parse, parse_table
 from ckm._sources.paths import ending_of

@@ -10,14 +10,9 @@ from narwhals.exceptions import DuplicateError
 from ckm._messages import Argument
 from ckm._sources.base import RandomAccessSource, require_table
 from ckm._sources.category_columns import NO_NUMBERINGS, Numbering
-from ckm._sources.columns import (
-    ColumnChoice,
-    ColumnRequest,
-    Dates,
-    Vectors,
-    checked_weights,
-    choose,
-)
+from ckm._sources.column_checks import checked_weights
+from ckm._sources.column_request import ColumnChoice, ColumnRequest, Dates, Vectors
+from ckm._sources.columns import choose
 from ckm._sources.settings import DEFAULT_SETTINGS, ReadSettings
 from ckm._sources.streaming import Batch
 from ckm._util.arrays import Array, FloatArray, IntArray, float_type

@@ -5,7 +5,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ckm._sources.columns import ColumnRequest
+from ckm._sources.column_request import ColumnRequest
 from ckm._sources.paths import import_optional, split_inner
 from ckm._sources.settings import ReadSettings
 from ckm._sources.stored import Part, StoredSource, is_table_of_numbers, pick_inner

@@ -18,7 +18,9 @@ from ckm._sources.batch_sizes import (
     buffers_of,
     require_small,
 )
-from ckm._sources.columns import ColumnChoice, ColumnRequest, choose, require_numbers
+from ckm._sources.column_checks import require_numbers
+from ckm._sources.column_request import ColumnChoice, ColumnRequest
+from ckm._sources.columns import choose
 from ckm._sources.failures import unreadable
 from ckm._sources.settings import ReadSettings
 from ckm._sources.stdin import LimitedStream

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from ckm._sources.arrow import ERRORS, describe_schema, describe_type, to_batch
-from ckm._sources.columns import AlmostNumbers, ColumnChoice, Dates
+from ckm._sources.column_request import AlmostNumbers, ColumnChoice, Dates
 from ckm._sources.dialect import (
     DELIMITERS,
     MARK,

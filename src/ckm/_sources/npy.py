@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ckm._sources.columns import ColumnRequest
+from ckm._sources.column_request import ColumnRequest
 from ckm._sources.failures import is_failed_request, unreadable
 from ckm._sources.settings import ReadSettings
 from ckm._sources.stored import Part, Stored, StoredSource

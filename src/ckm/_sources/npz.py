@@ -16,7 +16,7 @@ from zlib import error as ZlibError
 import numpy as np
 
 from ckm._sources.base import BEGINNING, Chunk, Place, Source, require_numeric, require_table
-from ckm._sources.columns import ColumnRequest
+from ckm._sources.column_request import ColumnRequest
 from ckm._sources.failures import is_failed_request, unreadable
 from ckm._sources.sampling import pick_parts
 from ckm._sources.settings import ReadSettings

@@ -11,7 +11,8 @@ from ckm._messages import Argument, Message
 from ckm._sources.adapters import Weighted, WithoutMissing
 from ckm._sources.base import Source
 from ckm._sources.category_columns import code_categories, numbers_of, refuse_categories
-from ckm._sources.columns import ColumnRequest, checked_weights
+from ckm._sources.column_checks import checked_weights
+from ckm._sources.column_request import ColumnRequest
 from ckm._sources.engines.base import PartitionedSource
 from ckm._sources.paths import import_reader
 from ckm._sources.settings import DEFAULT_SETTINGS, ReadSettings

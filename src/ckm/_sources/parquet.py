@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 
 from ckm._sources.arrow import ERRORS, describe_schema, index_of, width_of
 from ckm._sources.blocks import cut_at_multiples
-from ckm._sources.columns import ColumnRequest, choose, require_numbers
+from ckm._sources.column_checks import require_numbers
+from ckm._sources.column_request import ColumnRequest
+from ckm._sources.columns import choose
 from ckm._sources.failures import unreadable
 from ckm._sources.settings import ReadSettings
 from ckm._sources.tables import TableFile, TableSource

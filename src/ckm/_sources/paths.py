@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, overload
 
 from ckm._sources.base import Source
-from ckm._sources.columns import ColumnRequest
+from ckm._sources.column_request import ColumnRequest
 from ckm._sources.settings import ReadSettings
 from ckm._util.address import INNER, Address, as_path
 from ckm._util.files import check_name

@@ -8,7 +8,9 @@ import pyarrow as pa
 
 from ckm._sources.arrow import stream_source
 from ckm._sources.base import Source
-from ckm._sources.columns import ColumnChoice, ColumnRequest, checked_weights, choose
+from ckm._sources.column_checks import checked_weights
+from ckm._sources.column_request import ColumnChoice, ColumnRequest
+from ckm._sources.columns import choose
 from ckm._sources.frames import as_frame, choose_columns, frame_batch, with_first_width
 from ckm._sources.settings import ReadSettings
 from ckm._sources.streaming import Batch, StreamSource

@@ -13,7 +13,7 @@ from ckm._sources.base import (
     require_numeric,
     require_table,
 )
-from ckm._sources.columns import ColumnRequest
+from ckm._sources.column_request import ColumnRequest
 from ckm._sources.settings import DEFAULT_SETTINGS, ReadSettings
 from ckm._util.arrays import FloatArray, IntArray
 from ckm._util.sparse import SparseRows

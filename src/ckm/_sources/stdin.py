@@ -18,7 +18,8 @@ from ckm._sources.arrow import ERRORS, stream_source
 from ckm._sources.base import Source
 from ckm._sources.batch_sizes import Batch as AnnouncedBatch
 from ckm._sources.batch_sizes import parse_message, require_small
-from ckm._sources.columns import ColumnRequest, choose
+from ckm._sources.column_request import ColumnRequest
+from ckm._sources.columns import choose
 from ckm._sources.failures import unreadable
 from ckm._sources.lines import layout_of_block, parse
 from ckm._sources.paths import STANDARD_INPUT

@@ -8,7 +8,7 @@ import numpy as np
 
 from ckm._sources.arrow import ERRORS, to_batch
 from ckm._sources.base import BEGINNING, Chunk, Place, Source
-from ckm._sources.columns import ColumnChoice
+from ckm._sources.column_request import ColumnChoice
 from ckm._sources.failures import unreadable
 from ckm._sources.sampling import pick_parts
 from ckm._sources.settings import ReadSettings

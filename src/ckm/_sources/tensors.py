@@ -3,7 +3,7 @@
 from typing import Any
 
 from ckm._sources.base import RandomAccessSource, require_numeric, require_table
-from ckm._sources.columns import ColumnRequest
+from ckm._sources.column_request import ColumnRequest
 from ckm._sources.settings import ReadSettings
 from ckm._util.arrays import FloatArray, IntArray
 from ckm._util.device import DeviceRows, as_tensor, rows_at_once

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ckm._sources.columns import ColumnRequest
+from ckm._sources.column_request import ColumnRequest
 from ckm._sources.settings import ReadSettings
 from ckm._sources.stored import Part, StoredSource
 from ckm._util.arrays import Array

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ckm._sources.columns import ColumnChoice, Vectors
+from ckm._sources.column_request import ColumnChoice, Vectors
 from ckm._util.arrays import Array, IntArray
 from ckm._util.sparse import SparseRows
 from ckm.errors import DataError

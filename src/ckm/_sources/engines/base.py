@@ -17,7 +17,7 @@ from ckm import errors
 from ckm._core.preparation import Preparation
 from ckm._sources.adapters import WithoutMissing, in_preparation
 from ckm._sources.base import BEGINNING, Chunk, Place, Source
-from ckm._sources.columns import ColumnChoice, ColumnRequest
+from ckm._sources.column_request import ColumnChoice, ColumnRequest
 from ckm._sources.prefetch import read
 from ckm._sources.streaming import Batch, StreamSource
 from ckm._util.arrays import IntArray, LabelArray

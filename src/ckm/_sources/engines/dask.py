@@ -8,7 +8,7 @@ import dask
 import numpy as np
 
 from ckm._sources.base import require_numeric, require_table
-from ckm._sources.columns import ColumnRequest
+from ckm._sources.column_request import ColumnRequest
 from ckm._sources.engines.base import (
     FAN_IN,
     Description,

@@ -15,7 +15,8 @@ import ray
 
 from ckm._sources.arrow import describe_schema
 from ckm._sources.base import Chunk
-from ckm._sources.columns import ColumnChoice, ColumnRequest, choose, choose_matrix
+from ckm._sources.column_request import ColumnChoice, ColumnRequest
+from ckm._sources.columns import choose, choose_matrix
 from ckm._sources.engines.base import (
     FAN_IN,
     LABEL,

@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from ckm._sources.columns import ColumnChoice, ColumnRequest, choose, choose_matrix
+from ckm._sources.column_request import ColumnChoice, ColumnRequest
+from ckm._sources.columns import choose, choose_matrix
 from ckm._sources.engines.base import (
     FAN_IN,
     LABEL,
