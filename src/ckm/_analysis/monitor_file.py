@@ -90,9 +90,10 @@ def save(saved: SavedMonitor, path: str | PathLike[str]) -> None:
 
 
 def recorded_options(options: WatchOptions) -> dict[str, Any]:
-    """The options of a monitor as plain values. It takes no logarithms."""
+    """The options of a monitor as plain values. It takes no logarithms and no categories."""
     record = asdict(options)
     del record["sketch"]["log"]
+    del record["sketch"]["categories"]
     return record
 
 

@@ -179,7 +179,7 @@ def release(
         say(f"Spent on this data in all: {spent_on(entries[-1].keys, entries)}.", quiet)
 
 
-def _say_clipped(exact: ckm.Sketch, quiet: bool) -> None:
+def _say_clipped(exact: "ckm.Sketch", quiet: bool) -> None:
     """Tell the owner how many rows were changed to fit the design."""
     bounded = exact.tally.bounded
     bounds = exact.frequencies.bounds
