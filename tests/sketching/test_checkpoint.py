@@ -27,7 +27,6 @@ from zarr_stores import write_array
 import ckm
 from ckm._core.storage import serialise
 from ckm._sketching.accumulate import State
-from ckm._sketching.api import record_options
 from ckm._sketching.checkpoint import (
     Checkpoint,
     CheckpointWriter,
@@ -37,6 +36,7 @@ from ckm._sketching.checkpoint import (
 )
 from ckm._sketching.choose import choose_design
 from ckm._sketching.options import PassOptions, SketchOptions
+from ckm._sketching.recorded import record_options
 from ckm._sketching.run import plan_pass
 from ckm._sources import BEGINNING, Chunk, ColumnRequest, Place, Source, open_rows, open_source
 from ckm.errors import CheckpointError, OutputError, ParameterError

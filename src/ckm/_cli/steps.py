@@ -2,9 +2,6 @@
 delivering results.
 """
 
-import csv
-import io
-import math
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -30,8 +27,14 @@ from ckm._cli.options import (
     RowOptions,
     UserOptions,
 )
+from ckm._cli.parsing import (
+    parse_categories,
+    parse_cells,
+    parse_projection,
+    parse_scale,
+    split_names,
+)
 from ckm._cli.streams import say
-from ckm._core.categories import MAX_LEVELS, ONEHOT, Categories, as_categories
 from ckm._core.laws import find_law
 from ckm._core.sketch import Sketch
 from ckm._decoding.api import resolve_decoder, uses_cells
@@ -89,7 +92,6 @@ __all__ = [
     "sketching_arguments",
     "split_names",
 ]
-
 # The package that each engine needs, and the option that says where its cluster is.
 _ENGINE_PACKAGES = {"dask": "dask", "spark": "pyspark", "ray": "ray"}
 _ENGINE_OPTIONS = {"dask": "--scheduler", "spark": "--master", "ray": "--address"}
@@ -146,13 +148,13 @@ def sketching_arguments(
         SketchOptions(standardize=is_standardized(frequencies), metric=metric).check_metric()
     return {
         "sketch_size": frequencies.sketch_size,
-        "scale": _parse_scale(frequencies.scale),
+        "scale": parse_scale(frequencies.scale),
         "distribution": frequencies.distribution,
         "standardize": _standardize(frequencies),
         "log": split_names(frequencies.log, "--log"),
-        "projection": _parse_projection(frequencies.projection),
+        "projection": parse_projection(frequencies.projection),
         "metric": frequencies.metric,
-        "cells": _parse_cells(frequencies.cells),
+        "cells": parse_cells(frequencies.cells),
         "random_state": compute.seed,
         "n_jobs": compute.jobs,
         "device": compute.device,
@@ -170,61 +172,6 @@ def is_standardized(frequencies: FrequencyOptions) -> bool:
     return bool(_standardize(frequencies))
 
 
-def _parse_projection(text: str) -> int | str | None:
-    """Return the number of axes, "auto", or None."""
-    if text in ("auto", "none"):
-        return text if text == "auto" else None
-    if text.isdecimal() and int(text) > 0:
-        return int(text)
-    raise typer.BadParameter(
-        f"It must be auto, none or a whole number from 1 on; got {text!r}.",
-        param_hint="--projection",
-    )
-
-
-def _parse_cells(text: str) -> int | str:
-    """Return the number of cells, or "auto"."""
-    if text == "auto" or text.isdecimal():
-        return text if text == "auto" else int(text)
-    raise typer.BadParameter(
-        f"It must be auto or a whole number from 0 on; got {text!r}.", param_hint="--cells"
-    )
-
-
-def _parse_scale(text: str) -> float | str:
-    """Return "auto" or a positive number."""
-    if text == "auto":
-        return text
-    try:
-        scale = float(text)
-    except ValueError:
-        scale = math.nan
-    if not 0 < scale < math.inf:
-        raise typer.BadParameter(
-            f"{text!r} is neither 'auto' nor a positive variance.", param_hint="--scale"
-        )
-    return scale
-
-
-def split_names(names: str | None, option: str = "--columns") -> list[str] | None:
-    """Split comma-separated names; quotes protect a comma inside a name."""
-    if names is None:
-        return None
-    try:
-        lines = list(csv.reader(io.StringIO(names, newline=""), skipinitialspace=True, strict=True))
-    except csv.Error as error:
-        raise typer.BadParameter(
-            f"{names!r} is not a line of CSV ({error}); put a name with a comma or quotes in "
-            "double quotes, and quotes in it twice.",
-            param_hint=option,
-        ) from None
-    if len(lines) != 1:
-        raise typer.BadParameter(
-            f"{names!r} is not one line of names, as in A,B,C.", param_hint=option
-        )
-    return lines[0]
-
-
 def check_rows(rows: RowOptions) -> ColumnRequest:
     """Return the columns that are asked for, from valid options."""
     with usage_errors("--nan"):
@@ -234,33 +181,6 @@ def check_rows(rows: RowOptions) -> ColumnRequest:
     return ColumnRequest(
         split_names(rows.columns), rows.weight_column, exclude=exclude, categories=categories
     )
-
-
-def parse_categories(text: str | None) -> Categories:
-    """Return the categories of names that may have a coding and a weight, as in
-    ``plan,city=frequency,country=2,street=frequency:2``.
-    """
-    asked: dict[str, Any] = {}
-    for item in split_names(text, "--categories") or ():
-        name, _, words = item.rpartition("=")
-        coding, _, weight = words.rpartition(":")
-        parts = [part for part in (coding, weight) if part]
-        is_coded = bool(name) and all(part in MAX_LEVELS or _is_number(part) for part in parts)
-        if (name if is_coded else item) in asked:
-            raise typer.BadParameter(f"{item!r} is named twice.", param_hint="--categories")
-        if is_coded:
-            asked[name] = [part if part in MAX_LEVELS else float(part) for part in parts]
-        else:
-            asked[item] = ONEHOT
-    with usage_errors("--categories"):
-        return as_categories(asked)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return float(text) is not None
-    except ValueError:
-        return False
 
 
 def open_rows(inputs: Sequence[FilePath], rows: RowOptions) -> Source:

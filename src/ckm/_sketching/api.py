@@ -1,18 +1,14 @@
 """`ckm.sketch`: open the data, choose the frequencies, accumulate the sums in one pass."""
 
-import hashlib
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, replace
+from dataclasses import replace
 from os import PathLike
 from typing import Any
-
-import numpy as np
 
 from ckm._core.categories import as_categories
 from ckm._core.defaults import CHECKPOINT_INTERVAL, DEFAULT_DISTRIBUTION
 from ckm._core.frequencies import Frequencies
-from ckm._core.preparation import Preparation, categories_of
 from ckm._core.sketch import Sketch
 from ckm._messages import Argument
 from ckm._sketching.accumulate import State
@@ -20,28 +16,31 @@ from ckm._sketching.checkpoint import CheckpointWriter
 from ckm._sketching.choose import (
     categories_like,
     choose_design,
-    design_like,
-    draw_first_pilot,
     resolve_like,
 )
 from ckm._sketching.effort import word_before_pass
 from ckm._sketching.options import PassOptions, SketchOptions
 from ckm._sketching.phases import has_large_phases, warn_of_large_phases
-from ckm._sketching.pilot import Pilot, prepare_pilot
+from ckm._sketching.preparing import (
+    look_at_table,
+    prepare,
+    require_resumable_weights,
+    require_same_categories,
+    warn_dropped_rows,
+    warn_imputed,
+)
+from ckm._sketching.recorded import record_options
 from ckm._sketching.run import plan_pass
 from ckm._sketching.screening import NO_SCREENING, Screening, with_columns
 from ckm._sketching.wide import wide_block_rows
 from ckm._sources import ColumnRequest, Source, open_rows
-from ckm._sources.adapters import Imputed, WithoutMissing, in_preparation
+from ckm._sources.adapters import Imputed, WithoutMissing
 from ckm._sources.engines.base import PartitionedSource
-from ckm._sources.user_cap import UserCapped
 from ckm._sources.user_column import check_user_cap
 from ckm._util.checks import EUCLIDEAN, check_whole_number
-from ckm._util.device import to_host
 from ckm._util.parallel import thread_count
 from ckm._util.random import RandomState, seed_of
-from ckm._util.warn import warn_user
-from ckm.errors import MismatchError, MissingRowsWarning, ParameterError
+from ckm.errors import ParameterError
 
 
 def sketch(
@@ -352,7 +351,7 @@ def sketch_screened(
     options = replace(options, categories=source.categories)
     writer = None
     if checkpoint is not None:
-        _require_resumable_weights(source, sample_weight)
+        require_resumable_weights(source, sample_weight)
         recorded = record_options(options, execution, request, model, nan, sample_weight)
         if isinstance(source, PartitionedSource):
             recorded |= source.reader.record()
@@ -380,7 +379,7 @@ def sketch_screened(
         result, state = _run_pass(
             source, options, execution, model, writer, screening, imputes=nan == "impute"
         )
-    _warn_dropped_rows(state, source)
+    warn_dropped_rows(state, source)
     if has_large_phases(result):
         warn_of_large_phases(result)
     return result
@@ -421,12 +420,12 @@ def _run_pass(
     known = model if resumed is None else resumed.sketch
     pilot = None
     if known is None:
-        source, pilot, preparation = _look_at_table(source, options, execution, screening, imputes)
+        source, pilot, preparation = look_at_table(source, options, execution, screening, imputes)
     else:
         preparation = known.frequencies.preparation
         source = with_columns(source, known.columns)
-        _require_same_categories(source, preparation)
-    source = _prepare(source, preparation)
+        require_same_categories(source, preparation)
+    source = prepare(source, preparation)
     if resumed is not None:
         design = resumed.sketch.design
         state = resumed.state
@@ -458,142 +457,5 @@ def _run_pass(
         bounded = replace(state.tally.bounded, user_cap=source.user_cap)
         state = replace(state, tally=replace(state.tally, bounded=bounded))
     if isinstance(source, Imputed):
-        _warn_imputed(source, state)
+        warn_imputed(source, state)
     return to_sketch(state), state
-
-
-def _look_at_table(
-    source: Source,
-    options: SketchOptions,
-    execution: PassOptions,
-    screening: Screening,
-    imputes: bool,
-) -> tuple[Source, Pilot | None, Preparation | None]:
-    """The rows without columns that were left out, their pilot if it is known now, and what is to
-    be done to the columns.
-    """
-    if options.metric != EUCLIDEAN:
-        return source, None, options.preparation(source.columns)
-    complete = WithoutMissing(source) if imputes else source
-    pilot = draw_first_pilot(complete, options, execution.seed)
-    if pilot is None:
-        return source, None, options.preparation(source.columns)
-    source, pilot = screening.screen(
-        source,
-        pilot,
-        standardize=bool(options.standardize),
-        preparation=options.preparation(source.columns),
-    )
-    preparation = options.preparation(source.columns)
-    return source, prepare_pilot(pilot, preparation), preparation
-
-
-def _prepare(source: Source, preparation: Preparation | None) -> Source:
-    """The source with its columns prepared, here or by the workers that read it."""
-    if isinstance(source, PartitionedSource):
-        if preparation is None or not preparation.changes_rows:
-            return source
-        return source.with_reader(replace(source.reader, preparation=preparation))
-    return in_preparation(source, preparation)
-
-
-def _require_same_categories(source: Source, preparation: Preparation | None) -> None:
-    """Refuse rows whose categories are not coded as those of an earlier sketch or checkpoint."""
-    if source.columns is not None and source.categories != categories_of(preparation):
-        raise MismatchError(
-            "The categories of this data are coded in another way than those of the sketch that is "
-            "continued: its values may have changed. Begin anew, or give that sketch as ",
-            Argument("like", ...),
-            ".",
-        )
-
-
-def _warn_imputed(source: Imputed, state: State) -> None:
-    """Warn of missing values that were filled in."""
-    if source.values_filled:
-        warn_user(
-            f"Filled in {source.values_filled:,} missing values of {source.rows:,} of "
-            f"{state.rows:,} rows with the origin of their columns.",
-            MissingRowsWarning,
-        )
-
-
-def _require_resumable_weights(source: Source, sample_weight: Any) -> None:
-    """Refuse weights beside several files: a pass that stops after the first could not go on."""
-    if sample_weight is not None and len(source.parts) > 1:
-        raise ParameterError(
-            "A checkpoint of several files needs their weights in the files, so that reading can "
-            "continue in the middle; use ",
-            Argument("weight_column", ...),
-            ".",
-        )
-
-
-def record_options(
-    options: SketchOptions,
-    execution: PassOptions,
-    request: ColumnRequest,
-    model: Sketch | None,
-    nan: str,
-    sample_weight: Any = None,
-) -> dict[str, Any]:
-    """The arguments that a pass must be resumed with: all that its result depends on.
-
-    Weights are represented by a digest.
-    """
-    digest = None
-    if sample_weight is not None:
-        weights = np.ascontiguousarray(to_host(sample_weight), np.float64)
-        digest = hashlib.sha256(weights.tobytes()).hexdigest()
-    columns = [request.columns] if isinstance(request.columns, str) else request.columns
-    optional = {
-        "exclude": request.excluded,
-        "log": list(options.log),
-        "categories": [category.record() for category in request.categories],
-    }
-    recorded = asdict(replace(options, projection=None, categories=()))
-    del recorded["log"]
-    del recorded["categories"]
-    return (
-        recorded
-        | {name: names for name, names in optional.items() if names}
-        | {
-            "projection": _recorded_projection(options.projection),
-            "scale": options.given_scale or "auto",
-            "standardize": options.standardize if options.is_robust else bool(options.standardize),
-            "sample_weight": digest,
-            "like": None if model is None else design_like(model, options).fingerprint,
-            "columns": None if columns is None else list(columns),
-            "weight_column": request.weight,
-            "nan": nan,
-            "pool": execution.capacity,
-            "device": execution.device,
-            "random_state": execution.seed,
-        }
-    )
-
-
-def _recorded_projection(projection: Any) -> int | str | None:
-    """A projection as an option of a checkpoint; a matrix is represented by a digest."""
-    if projection is None or isinstance(projection, str):
-        return projection
-    if isinstance(projection, (int, np.integer)):
-        return int(projection)
-    matrix = np.ascontiguousarray(projection, np.float64)
-    return hashlib.sha256(matrix.tobytes()).hexdigest()
-
-
-def _warn_dropped_rows(state: State, source: Source) -> None:
-    """Warn of rows that were left out because of missing values."""
-    n_dropped = state.dropped
-    if isinstance(source, UserCapped):
-        n_dropped -= source.n_left_out
-        source = source.inside
-    if not n_dropped:
-        return
-    first = source.first if isinstance(source, WithoutMissing) else ""
-    where = f"; the first is {first}" if first else ""
-    warn_user(
-        f"Left out {n_dropped:,} of {state.rows:,} rows, which have missing values{where}.",
-        MissingRowsWarning,
-    )
