@@ -21,7 +21,9 @@ SITE_PAGES = (
     "search.html",
 )
 MADE_PAGES = ("report", "report of a sketch alone", "notebook")
-# Together every scheme and every width.
+SCHEMES = ("light", "dark")
+WIDTHS = (400, 1400)
+# Pages of the site share one style: two looks show every scheme and every width.
 LOOKS = (("light", 1400), ("dark", 400))
 looks = pytest.mark.parametrize(("scheme", "width"), LOOKS, ids=lambda value: str(value))
 
@@ -34,7 +36,8 @@ def check_look(opened: Visit, path: Path) -> None:
     assert opened.requests == opened.complaints == []
 
 
-@looks
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", MADE_PAGES)
 def test_made_pages_fit_and_are_accessible(
     browser: Any, made: dict[str, Path], name: str, scheme: str, width: int
