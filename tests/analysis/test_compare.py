@@ -33,7 +33,7 @@ def like_first(X: np.ndarray, **options: Any) -> ckm.Sketch:
 SAME = like_first(rows(3000, 1))
 
 
-@pytest.fixture(params=["cells", "sketch only"])
+@pytest.fixture(params=["cells", pytest.param("sketch only", marks=pytest.mark.slow)])
 def first(request: pytest.FixtureRequest) -> ckm.Sketch:
     return FIRST if request.param == "cells" else FIRST.without_cells()
 

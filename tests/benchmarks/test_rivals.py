@@ -47,6 +47,7 @@ def cost(summary: Summary, C: np.ndarray) -> float:
     return float(summary.weights @ squares)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RIVALS)
 def test_weights_stand_for_all_rows(X: np.ndarray, name: str) -> None:
     totals = [RIVALS[name](X, seed).weights.sum() for seed in range(20)]

@@ -37,7 +37,7 @@ from ckm._sources.arrays import ArraySource
         (5, 30, 1.002),
     ],
 )
-@pytest.mark.parametrize("pool", [0, 500])
+@pytest.mark.parametrize("pool", [0, pytest.param(500, marks=pytest.mark.slow)])
 def test_the_sse_of_k_means_from_the_sketch(K: int, n: int, bound: float, pool: int) -> None:
     X = ckm.datasets.gaussian_mixture(50_000, K, n, random_state=K + n).rows
     found = ckm.decode(
