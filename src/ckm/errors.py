@@ -194,7 +194,7 @@ class SketchFileError(CkmError, ValueError):
     ...     _ = file.write("not a sketch")
     >>> ckm.load(name)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ckm.errors.SketchFileError: ...s.ckm is not a sketch; make it again with ckm.sketch(...)...
+    ckm.errors.SketchFileError: ...s.ckm is not a sketch; make one from the rows with ...
     """
 
 

@@ -71,3 +71,12 @@ def test_different_values_are_counted_to_a_few_percent() -> None:
         for _ in range(3):
             counter.add(hash_numbers(rng.permutation(count).astype(np.float64)))
         assert counter.count == count if count < 1024 else abs(counter.count / count - 1) < 0.1
+
+
+def test_missing_values_are_advised_on(table: pd.DataFrame) -> None:
+    (said,) = (str(note) for note in ckm.describe(table).advice if "missing" in str(note))
+    assert said == (
+        "x has missing values: leave such rows out with nan='drop', or fill the values in with "
+        "nan='impute'."
+    )
+    assert not any("missing" in str(note) for note in ckm.describe(table.dropna()).advice)

@@ -95,7 +95,7 @@ def test_invalid_sketch_files(sketch_file: Path, damage: object, words: str) -> 
         message = fail(*command)
         assert "s.ckm" in message
         assert words in message
-        assert "make it again" in message or "upgrade" in message
+        assert "make one from the rows" in message or "upgrade" in message
     fail("merge", sketch_file, "-o", "t.ckm")
     assert not Path("t.ckm").exists()
 

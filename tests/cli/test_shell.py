@@ -327,3 +327,20 @@ def stop_after_one_block(patch: pytest.MonkeyPatch) -> None:
         return tally(*args)
 
     patch.setattr(kernel, "tally", interrupted)
+
+
+def test_the_package_is_the_command() -> None:
+    command = [sys.executable, "-m", "ckm", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == f"ckm {ckm.__version__}\n"
+
+
+def test_the_command_that_describe_prints_runs(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(size=400), 1000 * rng.normal(size=400)])
+    text = "\n".join(f"{x},{y if i % 9 else ''}" for i, (x, y) in enumerate(rows))
+    Path("gaps.csv").write_text(f"a,b\n{text}\n", encoding="utf-8")
+    out, _ = run("describe", "gaps.csv")
+    (command,) = re.findall(r"To follow this advice: ckm (.*)", out)
+    assert command == "fit gaps.csv -k K --standardize --nan drop"
+    run(*command.replace("-k K", "-k 2").split())

@@ -326,7 +326,7 @@ def test_other_files_are_refused_with_the_reason() -> None:
         refused(save_tensors({"x": np.zeros(2)})),
         refused(DATA[:50]),
     ):
-        assert "make it again with ckm.sketch" in message
+        assert "make one from the rows with ckm.sketch" in message
     assert "truncated" in refused(DATA[:50])
     assert "checksum" in refused(DATA[:-1] + bytes([DATA[-1] ^ 1]))
 

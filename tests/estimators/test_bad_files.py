@@ -199,15 +199,12 @@ def test_invalid_sketch_files(folder: Path, s: ckm.Sketch, X: np.ndarray) -> Non
         message = fail(
             SketchFileError,
             seen,
-            "make it again with ckm.sketch(...).save",
+            "make one from the rows with ckm.sketch(...).save",
             ckm.load,
             f"{name}.ckm",
         )
         assert message.startswith(f"{name}.ckm ")
-        assert (
-            fail(SketchFileError, seen, "make it again", ckm.sketch, X, like=f"{name}.ckm")
-            == message
-        )
+        assert fail(SketchFileError, seen, "make one", ckm.sketch, X, like=f"{name}.ckm") == message
     Path("future.ckm").write_bytes(forge(good, {"version": 99}))
     fail(
         SketchFileError,

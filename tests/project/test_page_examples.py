@@ -143,3 +143,27 @@ def test_only_pages_with_output_or_addresses_have_unnamed_blocks() -> None:
     for page in PAGES:
         blocks = re.findall(r"^```\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.M)
         assert not [block for block in blocks if block.startswith(("ckm ", "import ", "from "))]
+
+
+@pytest.mark.slow
+def test_the_nightly_job_runs_and_raises_an_alarm(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "streams.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"^```bash\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    main = "from ckm._cli.app import main; main()"
+    ckm_command = f"ckm() {{ '{sys.executable}' -c '{main}' \"$@\"; }}\n"
+    (tmp_path / "in").mkdir()
+    rows = ckm.datasets.gaussian_mixture(6000, 4, 3, separation=20, random_state=0).rows
+    for day, expected in enumerate([0, 0, 1]):
+        part = rows[2000 * day : 2000 * (day + 1)] + (3 if expected else 0)
+        pd.DataFrame(part, columns=["a", "b", "c"]).to_csv(tmp_path / f"in/{day}.csv", index=False)
+        for _ in range(1 + day % 2):  # a night may run twice
+            done = subprocess.run(
+                ["bash", "-c", ckm_command + script, "nightly.sh", str(day)],
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=300,
+            )
+            assert done.returncode == expected, done.stderr
+    assert "differs from the days before" in done.stdout

@@ -146,8 +146,11 @@ class _Table:
             values = self.sample[:, self.numeric.index(name)]
             known = values[np.isfinite(values)]
             described.append(column.describe(name, self.n_rows, known, one))
-        said = (*sentences(advice), *_said_of_text(described))
-        return Description(self.n_rows, tuple(described), said, _arguments(advice))
+        arguments = _arguments(advice)
+        used = set(self.numeric).difference(arguments.get("exclude", ()))
+        numbers = [column for column in described if column.name in used]
+        said = (*sentences(advice), *_said_of_missing(numbers), *_said_of_text(described))
+        return Description(self.n_rows, tuple(described), said, arguments)
 
     def _advise(self) -> tuple[Advice, ...]:
         """Advice on the columns of numbers of which at least half are known."""
@@ -163,6 +166,19 @@ class _Table:
 
 def _has_few_values(column: ColumnDescription) -> bool:
     return column.kind == "text" and 2 <= column.distinct <= MAX_LEVELS[ONEHOT]
+
+
+def _said_of_missing(numbers: Sequence[ColumnDescription]) -> list[Message]:
+    """What to do about missing values, which are an error otherwise. Which of both takes a
+    person, so that it is no part of the arguments.
+    """
+    names = [column.name for column in numbers if column.missing]
+    if not names:
+        return []
+    verb = "has" if len(names) == 1 else "have"
+    drop, impute = Argument("nan", "drop"), Argument("nan", "impute")
+    start = f"{listed(names, 5)} {verb} missing values: leave such rows out with "
+    return [Message(start, drop, ", or fill the values in with ", impute, ".")]
 
 
 def _said_of_text(described: Sequence[ColumnDescription]) -> list[Message]:

@@ -64,7 +64,8 @@ class Description(Shown):
         What to do before the table is clustered, a sentence each.
     arguments : dict
         The same as arguments of `ckm.sketch` and parameters of `CompressiveKMeans`: those of
-        `exclude`, `log` and `standardize` that are advised.
+        `exclude`, `log` and `standardize` that are advised. Not `nan`: what to do about missing
+        values is yours to choose, and the advice says so.
 
     See Also
     --------

@@ -79,6 +79,7 @@ _COMMANDS: dict[Callable[..., None], tuple[str, ...]] = {
     commands.merge: (
         "ckm merge monday.ckm tuesday.ckm -o week.ckm",
         "ckm merge parts/*.ckm -o all.ckm",
+        "ckm merge site-1.ckm site-2.ckm --population disjoint -o all.ckm",
     ),
     windows.subtract: (
         "ckm subtract week.ckm monday.ckm -o rest.ckm",

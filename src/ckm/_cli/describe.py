@@ -26,7 +26,10 @@ def describe(*, files: o.Files, columns: o.Columns = None, json: o.Json = False)
         print(json_library.dumps(found.to_dict(), allow_nan=False))
         return
     summary = found.summary()
-    print(replace(summary, notes=tuple(in_options(note) for note in summary.notes)).text())
-    options = steps.as_options(found.arguments)
+    notes = tuple(in_options(note) for note in summary.notes)
+    print(replace(summary, notes=notes).text())
+    options = [steps.as_options(found.arguments)] if found.arguments else []
+    # Missing values are an error otherwise, and the command should work as it is printed.
+    options += ["--nan drop"] if any("--nan drop" in note for note in notes) else []
     if options:
-        print(f"\nTo follow this advice: ckm fit {' '.join(files)} -k K {options}")
+        print(f"\nTo follow this advice: ckm fit {' '.join(files)} -k K {' '.join(options)}")

@@ -44,7 +44,7 @@ SKETCH = ContainerKind(
     noun="sketch",
     version=5,
     error=SketchFileError,
-    remedy="make it again with ckm.sketch(...).save or `ckm sketch -o`.",
+    remedy="make one from the rows with ckm.sketch(...).save or `ckm sketch -o`.",
 )
 
 # The types of tensors that are not float64.

@@ -184,7 +184,8 @@ def _find_stale_cells(problem: Problem, found: Candidate) -> Finding:
         "The cells do not explain the sketch, as if the rows had moved since their anchors were "
         f"chosen: {used}. Sketch the rows anew, without ",
         Argument("like", ...),
-        ", or shuffle data that is read in order.",
+        ", or shuffle data that is read in order; missing values that were filled in look like "
+        "this, too.",
     )
     return Finding(Status.STALE_CELLS, sentence)
 
