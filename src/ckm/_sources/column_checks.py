@@ -67,7 +67,14 @@ def require_numbers(
         elif holds is not None or (choice.width is not None and name != choice.weight):
             message = Message(
                 f"Column {name!r} of {where} holds {_described(holds, choice)}; convert it, "
-                f"or leave it out, for example with ",
+            )
+            if str(holds).startswith("text") and name != choice.weight:
+                # No comma after the option: it is copied as it stands.
+                use = Argument("categories", [str(name)])
+                message = Message(message, "use its values with ", use, " ")
+            raise DataError(
+                message,
+                "or leave it out, for example with ",
                 Argument("columns", _examples(choice, present), function="ckm.sketch"),
             )
             if str(holds).startswith("text") and name != choice.weight:
