@@ -223,3 +223,13 @@ def test_the_estimator_chooses_columns_and_drops_rows(table: pd.DataFrame, tmp_p
         warnings.simplefilter("ignore", MissingRowsWarning)
         again = ckm.CompressiveKMeans(3, nan="impute", columns=["x", "amount"], random_state=0)
         assert again.fit_predict(gaps).min() == 0
+
+
+def test_anchors_are_chosen_for_rows_with_gaps_too() -> None:
+    rng = np.random.default_rng(0)
+    rows = 8 * rng.standard_normal((5, 5))[rng.integers(5, size=6000)]
+    rows += rng.standard_normal(rows.shape)
+    rows[rng.random(rows.shape) < 0.1] = np.nan
+    with pytest.warns(MissingRowsWarning):
+        sketch = ckm.sketch(rows, n_clusters=5, nan="impute", random_state=0)
+    assert ckm.decode(sketch, 5, random_state=0).status == "ok"

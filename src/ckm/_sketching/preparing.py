@@ -6,9 +6,7 @@ from typing import Any
 from ckm._core.preparation import Preparation, categories_of
 from ckm._messages import Argument
 from ckm._sketching.accumulate import State
-from ckm._sketching.choose import (
-    draw_first_pilot,
-)
+from ckm._sketching.choose import draw_first_pilot
 from ckm._sketching.options import PassOptions, SketchOptions
 from ckm._sketching.pilot import Pilot, prepare_pilot
 from ckm._sketching.screening import Screening
@@ -44,7 +42,12 @@ def look_at_table(
         preparation=options.preparation(source.columns),
     )
     preparation = options.preparation(source.columns)
-    return source, prepare_pilot(pilot, preparation), preparation
+    pilot = prepare_pilot(pilot, preparation)
+    if imputes and len(pilot):
+        # Rows with gaps lie elsewhere than complete ones; anchors are chosen for both.
+        filled = Imputed(prepare(source, preparation), pilot.origin)
+        pilot = draw_first_pilot(filled, options, execution.seed) or pilot
+    return source, pilot, preparation
 
 
 def prepare(source: Source, preparation: Preparation | None) -> Source:

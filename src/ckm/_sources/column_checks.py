@@ -76,11 +76,8 @@ def require_numbers(
                 message,
                 "or leave it out, for example with ",
                 Argument("columns", _examples(choice, present), function="ckm.sketch"),
+                ".",
             )
-            if str(holds).startswith("text") and name != choice.weight:
-                use = Argument("categories", [str(name)])
-                message = Message(message, ", or use its values with ", use)
-            raise DataError(message, ".")
 
 
 def _examples(choice: ColumnChoice, present: DescribedColumns) -> list[str]:
