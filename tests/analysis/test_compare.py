@@ -59,7 +59,7 @@ def test_a_sketch_does_not_differ_from_itself() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("weighted", [False, pytest.param(True, marks=pytest.mark.sampled)])
+@pytest.mark.parametrize("weighted", [False, True])
 def test_false_alarms_are_as_many_as_promised(weighted: bool) -> None:
     # Binomial: 600 repeats at 5 % give 14 to 48 with a probability of 0.999.
     rng = np.random.default_rng(5)

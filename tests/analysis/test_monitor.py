@@ -162,7 +162,7 @@ def first_alarm(batches: Iterator[np.ndarray], **options: Any) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("heavy", [False, pytest.param(True, marks=pytest.mark.sampled)])
+@pytest.mark.parametrize("heavy", [False, True])
 def test_false_alarms_are_as_rare_as_is_stated(heavy: bool) -> None:
     run_length = 2000
     n_streams = 150
