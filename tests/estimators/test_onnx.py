@@ -94,3 +94,14 @@ def test_other_models_and_types_are_refused() -> None:
     model = ckm.CompressiveKMeans(3, random_state=0).fit(rows(1000))
     with pytest.raises(ParameterError, match="neither 'float32' nor 'float64'"):
         ckm.to_onnx(model, dtype="int8")
+
+
+def test_models_of_categories_are_refused() -> None:
+    rows = pa.table({"x": np.arange(300.0), "plan": ["basic", "pro", "free"] * 100})
+    solution = ckm.decode(
+        ckm.sketch(rows, n_clusters=2, categories=["plan"], columns=["x", "plan"], random_state=0),
+        2,
+        random_state=0,
+    )
+    with pytest.raises(ParameterError, match="OneHotEncoder"):
+        ckm.to_onnx(solution)

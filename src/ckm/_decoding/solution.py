@@ -117,8 +117,9 @@ class Solution(Frozen, Shown):
     def status(self) -> Status:
         """The kind of the first finding, or "ok" if there is none.
 
-        One of "ok", "small-sketch", "stale-cells", "other-spread", "unexplained", "uncertain",
-        "far-out", "merged" and "starved"; a `Status` compares equal to these strings.
+        One of "ok", "small-sketch", "stale-cells", "other-axes", "other-spread", "unexplained",
+        "uncertain", "far-out", "unresolved-columns", "merged" and "starved"; a `Status` compares
+        equal to these strings.
         """
         return self.findings[0].status if self.findings else Status.OK
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ckm._core.preparation import categories_of
 from ckm._decoding.solution import Solution, centroids_of
 from ckm._kmeans.assign import Centroids
 from ckm._messages import Argument
@@ -54,7 +55,7 @@ def to_onnx(model: Any, *, dtype: str = "float32") -> Any:
     Raises
     ------
     ParameterError
-        If it is another kind of model or dtype.
+        If it is another kind of model or dtype, or a model of categories.
     MissingPackageError
         If onnx is not installed.
 
@@ -76,6 +77,12 @@ def to_onnx(model: Any, *, dtype: str = "float32") -> Any:
     if dtype not in kinds:
         raise ParameterError(Argument("dtype", dtype), " is neither 'float32' nor 'float64'.")
     centroids, fill = _parts(model)
+    if categories_of(centroids.preparation):
+        raise ParameterError(
+            "to_onnx takes models of numbers; this one codes ",
+            Argument("categories", ...),
+            ". Code them before it, for example by scikit-learn's OneHotEncoder.",
+        )
     graph = _Graph(helper)
     graph.label(centroids, fill)
     n = centroids.values.shape[1]
