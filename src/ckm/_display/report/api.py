@@ -62,8 +62,8 @@ def report(
         An earlier sketch with the same frequencies, to tell what changed since.
     n_clusters : int, optional
         The number of clusters, if no solution is given. None takes the number that `ckm.curve`
-        suggests; without one, the largest number of stable clusters with gaps between them, or
-        one.
+        suggests; without one, the largest number of stable clusters with gaps between them, else
+        the most stable number, or one where that only cuts a cloud.
     max_clusters : int, default=20
         The largest number of clusters that the curve shows; fewer if the sketch is too small.
     title : str, optional
