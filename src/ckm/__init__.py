@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from ckm._analysis.monitor import Monitor
     from ckm._analysis.profile import Profile
     from ckm._analysis.profiling import profile
-    from ckm._core.frequencies import Frequencies, draw_frequencies
+    from ckm._core.drawing import draw_frequencies
+    from ckm._core.frequencies import Frequencies
     from ckm._core.merging import merge
     from ckm._core.sketch import Sketch
     from ckm._core.storage import load
@@ -71,7 +72,7 @@ _HOMES = {
     "datasets": "ckm.datasets",
     "decode": "ckm._decoding.api",
     "describe": "ckm._analysis.describing",
-    "draw_frequencies": "ckm._core.frequencies",
+    "draw_frequencies": "ckm._core.drawing",
     "errors": "ckm.errors",
     "fit_mixture": "ckm._analysis.mixture_fit",
     "load": "ckm._core.storage",

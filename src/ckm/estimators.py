@@ -20,13 +20,9 @@ from ckm._core.sketch import Sketch
 from ckm._decoding.numbering import as_centroids
 from ckm._decoding.solution import Solution
 from ckm._kmeans.lloyd import MAX_ITERATIONS
-from ckm._sklearn.fitting import (
-    FittedAttribute,
-    SketchedEstimator,
-    check_parameters,
-    check_polish,
-    require_metric,
-)
+from ckm._sklearn.fitted_attribute import FittedAttribute
+from ckm._sklearn.fitting import SketchedEstimator
+from ckm._sklearn.parameters import check_parameters, check_polish, require_metric
 from ckm._sklearn.rows import open_rereadable, validate_rows
 from ckm._util.arrays import Array, FloatArray, read_only
 from ckm._util.checks import EUCLIDEAN

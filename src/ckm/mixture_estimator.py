@@ -13,9 +13,10 @@ from ckm._analysis.mixture_model import STARTS
 from ckm._analysis.mixture_pass import label_rows, score_rows, share_rows
 from ckm._core.defaults import DEFAULT_DISTRIBUTION, DEFAULT_MAX_CLUSTERS
 from ckm._core.sketch import Sketch
+from ckm._sklearn.fitted_attribute import FittedAttribute
 from ckm._sklearn.fitted_mixture import FittedMixture
-from ckm._sklearn.fitting import FittedAttribute, check_polish
 from ckm._sklearn.mixture_state import check_mixture_parameters, validate_dense_rows
+from ckm._sklearn.parameters import check_polish
 from ckm._sklearn.rows import open_rereadable
 from ckm._util.arrays import FloatArray, IntArray, LabelArray
 from ckm._util.random import RandomState

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ckm
-from ckm._core.cells import Anchors, Cells, from_limbs, to_limbs
+from ckm._core.cells import Anchors, Cells
 from ckm._core.storage import deserialise, serialise
+from ckm._core.whole_numbers import from_limbs, to_limbs
 from ckm._kernels.cpu.cells import tally_cells
 from ckm._sketching.options import SketchOptions
 from ckm.errors import CellsWarning, MismatchError, ParameterError, PhaseWarning

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import ckm
-from ckm._core.frequencies import draw_frequencies
+from ckm._core.drawing import draw_frequencies
 from ckm._core.pool import Pool, distinct_rows
 from ckm._kernels.cpu.kernel import importance
 from ckm._sources.blocks import BLOCK_ROWS

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ckm
-from ckm._core.frequencies import Frequencies, draw_frequencies
+from ckm._core.drawing import draw_frequencies
+from ckm._core.frequencies import Frequencies
 from ckm._core.sketch import Sketch
 from ckm._core.storage import deserialise, serialise
 from ckm._sources.blocks import BLOCK_ROWS

@@ -22,7 +22,7 @@ from sketch_files import LEFT_OUT, canonical, forge, header_of, metadata_of, mut
 
 import ckm
 from ckm._core.container import ContainerKind, read_container
-from ckm._core.frequencies import draw_frequencies
+from ckm._core.drawing import draw_frequencies
 from ckm._core.sketch import Sketch
 from ckm._core.storage import SKETCH, deserialise, serialise
 from ckm._sketching.checkpoint import CHECKPOINT

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from zarr_stores import write_array, write_arrays
 
-from ckm._core.frequencies import draw_frequencies
+from ckm._core.drawing import draw_frequencies
 from ckm._core.sketch import Sketch
 from ckm._sources import ColumnRequest, ReadSettings, open_source
 

@@ -8,7 +8,7 @@ from by_kernel import FailingKernel
 
 import ckm
 from ckm._core.cells import Design
-from ckm._core.frequencies import draw_frequencies
+from ckm._core.drawing import draw_frequencies
 from ckm._kernels import Kernel, load_kernel
 from ckm._sketching.accumulate import BlockSketcher, State, accumulate
 from ckm._sources import Chunk, Place

@@ -24,6 +24,7 @@ from ckm._analysis.watching import (
     Watch,
     WatchOptions,
 )
+from ckm._core.column_sums import ColumnSums
 from ckm._core.container import (
     ContainerKind,
     Metadata,
@@ -32,9 +33,10 @@ from ckm._core.container import (
     read_container,
     restore,
 )
+from ckm._core.reading import sketch_from_parts
 from ckm._core.sketch import Sketch
-from ckm._core.storage import sketch_from_parts, sketch_to_parts
-from ckm._core.tally import ColumnSums, Tally
+from ckm._core.storage import sketch_to_parts
+from ckm._core.tally import Tally
 from ckm._core.validity import check_tally
 from ckm._sketching.options import SketchOptions
 from ckm._util.address import as_path

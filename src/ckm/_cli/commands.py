@@ -46,7 +46,7 @@ def fit(
     from ckm._cli import centroids, steps
     from ckm._cli import files as file
     from ckm._cli.earlier import earlier_inputs, read_earlier
-    from ckm._sketching.api import sketch_screened
+    from ckm._sketching.screened_pass import sketch_screened
 
     steps.check_decoding(decoding, has_rows=pool > 0)
     sketching = steps.sketching_arguments(frequencies, compute, report)
@@ -132,7 +132,7 @@ def sketch(
         )
     from ckm._cli import files as file
     from ckm._cli import steps
-    from ckm._sketching.api import sketch_screened
+    from ckm._sketching.screened_pass import sketch_screened
 
     checkpoint = interruption.checkpoint
     if interruption.resume and checkpoint is None:

@@ -31,6 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ckm._core.frequencies import Frequencies
+from ckm._core.whole_numbers import INT64_MAX, add, bound, shortest, subtract
 from ckm._util.arrays import (
     Array,
     Float32Array,
@@ -50,7 +51,6 @@ VARIANCE_BITS = 32
 # Powers of two beyond which float64 products of rows in float32 would overflow or vanish.
 MAX_EXPONENT = 300
 
-_INT64_MAX = 2**63 - 1
 # What subtraction may leave of float64 sums, relative to what was there.
 _ROUNDING = 1e-9
 
@@ -196,7 +196,7 @@ class Cells(Frozen):
         for name in ("mass", "sums", "squares", "wide"):
             if getattr(self, name) is None:
                 continue
-            array = _shortest(np.asarray(getattr(self, name)))
+            array = shortest(np.asarray(getattr(self, name)))
             array.flags.writeable = False
             object.__setattr__(self, name, array)
 
@@ -230,25 +230,25 @@ class Cells(Frozen):
             assert wide is not None
             return (self.without_wide() + other.without_wide()).plus_wide(wide)
         total = Cells(
-            self.anchors, *map(_add, self.arrays, other.arrays, self._bounds, other._bounds)
+            self.anchors, *map(add, self.arrays, other.arrays, self._bounds, other._bounds)
         )
         # So that the next addition need not look for the largest numbers again.
         bounds = [a + b for a, b in zip(self._bounds, other._bounds, strict=True)]
-        if max(bounds) <= _INT64_MAX:
+        if max(bounds) <= INT64_MAX:
             total.__dict__["_bounds"] = bounds
         return total
 
     @cached_property
     def _bounds(self) -> list[int]:
         """At least the largest absolute value of each array of whole numbers."""
-        return [0 if array.dtype.kind == "f" else _bound(array) for array in self.arrays]
+        return [0 if array.dtype.kind == "f" else bound(array) for array in self.arrays]
 
     def __sub__(self, other: "Cells") -> "Cells":
         """The cells without rows that were added before."""
         if not isinstance(other, Cells):
             return NotImplemented
         self.require_same_anchors(other)
-        mass, *sums = map(_subtract, self.arrays, other.arrays)
+        mass, *sums = map(subtract, self.arrays, other.arrays)
         if mass.dtype.kind == "f":
             # Rounding may leave next to nothing of what was added, of either sign.
             is_left = mass > np.abs(self.mass) * _ROUNDING
@@ -267,7 +267,7 @@ class Cells(Frozen):
     def plus_wide(self, sums: Array) -> "Cells":
         """The same cells with these sums in all columns added to their own."""
         own = self.wide
-        total = sums if own is None else _add(own, sums, _bound(own), _bound(sums))
+        total = sums if own is None else add(own, sums, bound(own), bound(sums))
         return Cells(self.anchors, self.mass, self.sums, self.squares, total)
 
     def scaled(self, factor: float) -> "Cells":
@@ -341,33 +341,6 @@ class Design(NamedTuple):
         return hashlib.sha256(f"{own} {self.anchors.fingerprint}".encode()).hexdigest()
 
 
-def to_limbs(numbers: Array) -> IntArray:
-    """Python's integers as digits (l, ...) to the base 2**62, the lowest first, in int64.
-
-    >>> to_limbs(np.array([3, 2**70], dtype=object))
-    array([[  3,   0],
-           [  0, 256]])
-    """
-    limbs = []
-    rest = numbers
-    while True:
-        is_last = all(-(2**62) <= number < 2**62 for number in rest.ravel())
-        low = rest if is_last else rest & (2**62 - 1)
-        limbs.append(low.astype(np.int64))
-        if is_last:
-            return np.stack(limbs)
-        # Rounds towards minus infinity, so that what is left is exact.
-        rest = (rest - low) >> 62
-
-
-def from_limbs(limbs: IntArray) -> Array:
-    """The numbers that `to_limbs` gave; int64 where they fit."""
-    total = limbs[-1].astype(object)
-    for low in limbs[-2::-1]:
-        total = (total << 62) + low.astype(object)
-    return _shortest(total)
-
-
 def grid_exponents(deviations: FloatArray) -> IntArray:
     """The exponents of the grids of columns with these standard deviations."""
     exponents = np.where(deviations > 0, np.frexp(deviations)[1], 0)
@@ -378,30 +351,3 @@ def _exponent_of(value: float) -> int:
     """The smallest power of two above `value`, as an exponent; zero for a value of zero."""
     exponent = math.frexp(value)[1] if value > 0 else 0
     return max(-MAX_EXPONENT, min(MAX_EXPONENT, exponent))
-
-
-def _bound(numbers: Array) -> int:
-    """The largest absolute value."""
-    return max(int(numbers.max(initial=0)), -int(numbers.min(initial=0)))
-
-
-def _shortest(numbers: Array) -> Array:
-    """Python's integers as int64, if they fit; other arrays as they are."""
-    if numbers.dtype.kind != "O" or _bound(numbers) > _INT64_MAX:
-        return numbers
-    return numbers.astype(np.int64)
-
-
-def _add(a: Array, b: Array, largest_a: int, largest_b: int) -> Array:
-    """a + b, in Python's integers if int64 might overflow, given bounds of their numbers."""
-    is_integer = a.dtype.kind != "f" and b.dtype.kind != "f"
-    if is_integer and largest_a + largest_b > _INT64_MAX:
-        return np.asarray(a.astype(object) + b.astype(object))
-    return np.asarray(a + b)
-
-
-def _subtract(a: Array, b: Array) -> Array:
-    if a.dtype.kind == "f" or b.dtype.kind == "f":
-        return np.asarray(a - b)
-    bounds = _bound(a), _bound(b)
-    return _add(a, -b if bounds[1] <= _INT64_MAX else -b.astype(object), *bounds)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ckm._core.budget import Budget
+from ckm._core.combining import agreed_columns
 from ckm._core.frequencies import Frequencies
 from ckm._core.moments import has_full_moment
 from ckm._core.noised_moments import noised_moments
@@ -46,7 +47,7 @@ def add_releases(a: Sketch, b: Sketch, population: str | None) -> Sketch:
             "hold exact sums of rows. Release each of them first."
         )
     budget = _joint_budget(a.release.budget, b.release.budget, population)
-    columns = a.agreed_columns(b)
+    columns = agreed_columns(a, b)
     return released_sketch(a.frequencies, a.release.plus(b.release, budget), columns)
 
 

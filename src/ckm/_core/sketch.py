@@ -1,7 +1,7 @@
 """`Sketch`: the characteristic function of a data set at m frequencies, with bounds and moments."""
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
@@ -11,19 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ckm._core.cells import Cells, Design
+from ckm._core.combining import agreed_columns, joint_cells, joint_pool, refuse_releases
 from ckm._core.frequencies import Frequencies
 from ckm._core.moments import SecondMoment
 from ckm._core.pool import Pool
 from ckm._core.release import Release
 from ckm._core.summarising import summarise_sketch
 from ckm._core.tally import UNIT, Tally
-from ckm._messages import Argument, Expression
+from ckm._messages import Argument
 from ckm._util.arrays import ComplexArray, FloatArray, Frozen, read_only
 from ckm._util.checks import EUCLIDEAN
 from ckm._util.random import RandomState
 from ckm._util.summary import Shown, Summary
-from ckm._util.warn import warn_user
-from ckm.errors import CellsWarning, DataError, MismatchError, ParameterError
+from ckm.errors import DataError, ParameterError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -341,10 +341,10 @@ class Sketch(Frozen, Shown):
     def __add__(self, other: "Sketch") -> "Sketch":
         if not isinstance(other, Sketch):
             return NotImplemented
-        self._refuse_release(other)
-        columns = self.agreed_columns(other)
-        pool = self._joint_pool(other)
-        cells = self._joint_cells(other, operator.add)
+        refuse_releases("added", self, other)
+        columns = agreed_columns(self, other)
+        pool = joint_pool(self, other)
+        cells = joint_cells(self, other, operator.add)
         return Sketch(self.frequencies, self.tally + other.tally, columns, pool, cells)
 
     def __radd__(self, other: object) -> "Sketch":
@@ -355,10 +355,10 @@ class Sketch(Frozen, Shown):
         """Remove rows that were added before; the pool is dropped, and bounds become outer ones."""
         if not isinstance(other, Sketch):
             return NotImplemented
-        self._refuse_release(other, "subtracted")
-        columns = self.agreed_columns(other)
+        refuse_releases("subtracted", self, other)
+        columns = agreed_columns(self, other)
         rest = (self.tally - other.tally).with_possible_moments(self.frequencies.origin)
-        cells = self._joint_cells(other, operator.sub)
+        cells = joint_cells(self, other, operator.sub)
         if cells is not None and rest.count == 0:
             cells = Cells.empty(cells.anchors)
         return Sketch(self.frequencies, rest, columns, cells=cells)
@@ -403,8 +403,7 @@ class Sketch(Frozen, Shown):
                 Argument("factor"),
                 f" above 0 and at most 1; got {factor!r}.",
             )
-        if self.release is not None:
-            self._refuse_release(self, "scaled")
+        refuse_releases("scaled", self)
         tally = self.tally.scaled(float(factor))
         pool = None
         if self.pool is not None:
@@ -450,111 +449,9 @@ class Sketch(Frozen, Shown):
                 f"A sketch of zero rows {consequence}; add sketches of some rows to it first."
             )
 
-    def _refuse_release(self, other: "Sketch", what: str = "added") -> None:
-        """Refuse arithmetic with private releases: what they reveal together has to be said."""
-        if self.release is None and other.release is None:
-            return
-        if what == "added":
-            raise ParameterError(
-                "Private releases are added by ckm.merge([a, b], ",
-                Argument("population", ...),
-                "), which has to know whether anyone is in both.",
-            )
-        raise ParameterError(f"Private releases cannot be {what}; release the rows again.")
-
-    def _joint_pool(self, other: "Sketch") -> Pool | None:
-        """The pool of the rows of both sketches.
-
-        There is none if one has rows without a pool: a sample of some rows does not represent all.
-        """
-        if self.pool is not None and other.pool is not None:
-            return self.pool + other.pool
-        if other.count == 0:
-            return self.pool
-        return other.pool if self.count == 0 else None
-
-    def _joint_cells(
-        self, other: "Sketch", combine: Callable[[Cells, Cells], Cells]
-    ) -> Cells | None:
-        """The cells of a combination; none, with a warning, if one has rows without cells."""
-        if self.cells is not None and other.cells is not None:
-            return combine(self.cells, other.cells)
-        if other.count == 0:
-            return self.cells
-        if self.count == 0:
-            return other.cells
-        if self.cells is not None or other.cells is not None:
-            warn_user(
-                "One of these sketches has cells and the other has none, so that their combination "
-                "has none; sketch both alike to keep them.",
-                CellsWarning,
-            )
-        return None
-
-    def agreed_columns(self, other: "Sketch") -> tuple[str, ...] | None:
-        """The column names of a combination; MismatchError if the sketches cannot be combined.
-
-        Parameters
-        ----------
-        other : Sketch
-            The sketch to combine this one with.
-
-        Returns
-        -------
-        tuple of str or None
-            The names; None if neither sketch has any.
-        """
-        mine = self.frequencies.fingerprint
-        theirs = other.frequencies.fingerprint
-        if mine != theirs:
-            raise MismatchError(
-                f"These sketches use different frequencies ({mine[:8]}... and {theirs[:8]}...: "
-                f"{_difference(self, other)}) and cannot be combined; sketch the second again "
-                "with ",
-                Argument("like", Expression("first")),
-                ".",
-            )
-        if self.columns is not None and other.columns is not None and self.columns != other.columns:
-            raise MismatchError(
-                f"These sketches have different columns ({', '.join(self.columns)} and "
-                f"{', '.join(other.columns)}) and cannot be combined; sketch both with the same ",
-                Argument("columns", ...),
-                " in the same order.",
-            )
-        return self.columns if self.columns is not None else other.columns
-
 
 def empty_tally(frequencies: Frequencies) -> Tally:
     """The tally of zero rows for these frequencies."""
     width = None if frequencies.projection is None else frequencies.n_features
     has_bounds = frequencies.bounds is not None
     return Tally.empty(frequencies.m, frequencies.n, width, has_bounds=has_bounds)
-
-
-def _difference(a: Sketch, b: Sketch) -> str:
-    """The first thing that differs between the frequencies of two sketches, in words."""
-    f = a.frequencies
-    g = b.frequencies
-    if a.columns is not None and b.columns is not None and a.columns != b.columns:
-        return f"columns {', '.join(a.columns)} and {', '.join(b.columns)}"
-    if f.n_features != g.n_features:
-        return f"{f.n_features} and {g.n_features} columns"
-    if f.metric != g.metric:
-        return f"metrics {f.metric!r} and {g.metric!r}"
-    if (f.projection is None) != (g.projection is None):
-        return "the rows of one are projected, those of the other are not"
-    if f.n != g.n:
-        return f"rows projected to {f.n} and to {g.n} numbers"
-    if f.m != g.m:
-        return f"{f.m} and {g.m} of them"
-    if f.distribution != g.distribution:
-        return f"{f.distribution} and {g.distribution}"
-    if (f.column_units is None) != (g.column_units is None):
-        return "the columns of one are standardised, those of the other are not"
-    if f.preparation != g.preparation:
-        return "the columns of one are prepared in another way than those of the other"
-    if (f.bounds is None) != (g.bounds is None):
-        return "one has public bounds, the other has none"
-    if f.seed != g.seed:
-        return f"seeds {f.seed} and {g.seed}"
-    return f"each was drawn for its own rows, at the scales {f.scale:.6g} and {g.scale:.6g}"

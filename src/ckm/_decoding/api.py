@@ -20,12 +20,7 @@ from ckm._decoding.coordinates import Coordinates, exact_units
 from ckm._decoding.density import by_density
 from ckm._decoding.diagnosis import diagnose, diagnose_projection
 from ckm._decoding.lifting import lift_centroids
-from ckm._decoding.numbering import (
-    given_centroids,
-    heaviest_first,
-    numbered_as,
-    require_number,
-)
+from ckm._decoding.numbering import given_centroids, heaviest_first, numbered_as, require_number
 from ckm._decoding.problem import Problem
 from ckm._decoding.requirements import require_decodable, require_noised_rows, require_rows
 from ckm._decoding.row_measure import RowMeasure

@@ -8,7 +8,8 @@ import numpy as np
 
 from ckm._core.bounds import Bounds
 from ckm._core.defaults import MIN_WIDE_COLUMNS
-from ckm._core.frequencies import Frequencies, draw_frequencies, scaled_turns
+from ckm._core.drawing import draw_frequencies, scaled_turns
+from ckm._core.frequencies import Frequencies
 from ckm._core.laws import broad
 from ckm._core.nested import NAME as NESTED
 from ckm._core.nested import draw_nested

@@ -25,8 +25,9 @@ from ckm._core.container import (
     restore,
 )
 from ckm._core.defaults import CHECKPOINT_INTERVAL
+from ckm._core.reading import sketch_from_parts
 from ckm._core.sketch import Sketch
-from ckm._core.storage import sketch_from_parts, sketch_to_parts
+from ckm._core.storage import sketch_to_parts
 from ckm._messages import Argument
 from ckm._sketching.accumulate import State
 from ckm._sketching.resumable import (

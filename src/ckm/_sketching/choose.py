@@ -12,7 +12,8 @@ import numpy as np
 from ckm._core.categories import Categories
 from ckm._core.cells import Design
 from ckm._core.defaults import DEFAULT_DISTRIBUTION
-from ckm._core.frequencies import Frequencies, draw_frequencies
+from ckm._core.drawing import draw_frequencies
+from ckm._core.frequencies import Frequencies
 from ckm._core.preparation import Preparation, categories_of
 from ckm._core.sketch import Sketch
 from ckm._core.storage import load

@@ -14,7 +14,8 @@ from scipy.optimize import minimize_scalar
 
 from ckm._core.categories import Categories, coded_columns, pooled_variances
 from ckm._core.cells import Anchors
-from ckm._core.frequencies import Frequencies, scaled_turns
+from ckm._core.drawing import scaled_turns
+from ckm._core.frequencies import Frequencies
 from ckm._core.laws import FREQUENCIES_PER_PARAMETER, MULTISCALE, adapted_radius
 from ckm._core.projection import Projection
 from ckm._core.tally import UNIT

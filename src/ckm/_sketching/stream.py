@@ -13,10 +13,10 @@ from ckm._core.defaults import DEFAULT_DISTRIBUTION
 from ckm._core.frequencies import Frequencies
 from ckm._core.sketch import Sketch
 from ckm._messages import Argument, Message
-from ckm._sketching.api import as_names, sketch_source
 from ckm._sketching.choose import categories_like, resolve_like
 from ckm._sketching.options import PassOptions, SketchOptions
 from ckm._sketching.phases import has_large_phases, warn_of_large_phases
+from ckm._sketching.screened_pass import as_names, sketch_source
 from ckm._sources import Chunk, ColumnRequest, open_rows
 from ckm._sources.arrays import ArraySource
 from ckm._sources.settings import BLOCK_ROWS

@@ -8,7 +8,7 @@ from threading import RLock
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,7 +17,7 @@ from ckm._core.categories import Categories
 from ckm._core.defaults import DEFAULT_POOL
 from ckm._core.pool import Pool
 from ckm._core.sketch import Sketch
-from ckm._decoding.api import find_centroids, require_size, uses_cells, warn_of_findings
+from ckm._decoding.api import find_centroids, warn_of_findings
 from ckm._decoding.requirements import require_rows
 from ckm._decoding.settings import DEFAULT
 from ckm._decoding.solution import Solution
@@ -26,28 +26,26 @@ from ckm._decoding.status import Status
 from ckm._kmeans.assign import Centroids
 from ckm._kmeans.polish import polish_centroids
 from ckm._messages import Argument
-from ckm._sketching.api import sketch_screened
-from ckm._sketching.options import SketchOptions, check_cells, resolve_size
+from ckm._sketching.screened_pass import sketch_screened
 from ckm._sketching.screening import Screening, warn_of_certain_ids
 from ckm._sketching.stream import Sketcher
+from ckm._sklearn.parameters import largest_clusters, least_clusters
 from ckm._sklearn.rows import ValidatedRows, validate_rows
-from ckm._sklearn.starts import check_init, choose_starts
+from ckm._sklearn.starts import choose_starts
 from ckm._sources import Source
 from ckm._sources.adapters import Imputed, WithoutMissing
-from ckm._sources.engines.base import PartitionedSource
 from ckm._util.arrays import Array, FloatArray, read_only
-from ckm._util.checks import check_metric, check_nan_of_sketch, check_whole_number
-from ckm._util.device import resolve_device, to_host, use_gpu
+from ckm._util.checks import check_whole_number
+from ckm._util.device import to_host, use_gpu
 from ckm._util.random import RandomState, seed_of, stream
 from ckm._util.warn import warn_user
-from ckm.errors import ClustersWarning, DataError, ParameterError
+from ckm.errors import ClustersWarning, DataError
 
 _log = logging.getLogger(__name__)
 
 # What a fit leaves behind, and the part of it that further rows invalidate.
 _STATE = ("_sketcher", "_base", "_pool", "_n_init", "_starts")
 _RESULTS = ("_sketch", "_solution", "_polished", "curve_", "labels_", "inertia_", "n_iter_")
-AUTO = "auto"
 # The columns are those that the model was given, as in every estimator of scikit-learn.
 _SCREENING = Screening(leaves_out=False, on_advice=warn_of_certain_ids)
 # Findings of clusters that may have no rows.
@@ -56,29 +54,6 @@ _MISSING = (Status.MERGED, Status.STARVED)
 
 class FewerClustersWarning(ClustersWarning, ConvergenceWarning):
     """Some clusters have no rows: our warning, and the one that scikit-learn's KMeans gives."""
-
-
-class FittedAttribute:
-    """An attribute of the model that only `fit` sets; without it, an error says what to do instead.
-
-    Parameters
-    ----------
-    alternative : str
-        How to get the value where `fit` has not set it.
-    """
-
-    def __init__(self, alternative: str) -> None:
-        self._alternative = alternative
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, model: Any, owner: type) -> "FittedAttribute":
-        if model is None:
-            return self
-        if not model.__sklearn_is_fitted__():
-            raise NotFittedError(f"This model has no {self._name} before fit; call fit first.")
-        raise AttributeError(f"This model has no {self._name}: {self._alternative}.")
 
 
 class SketchedEstimator:
@@ -409,86 +384,3 @@ def centroids_and_fill(model: SketchedEstimator) -> tuple[Centroids, FloatArray 
     if model.nan != "impute":
         return centroids, None
     return centroids, model._current_sketch().frequencies.row_origin
-
-
-def largest_clusters(n_clusters: Any, max_clusters: Any) -> int:
-    """The number of clusters that a sketch is made for: the largest, if it is to be chosen."""
-    if isinstance(n_clusters, str):
-        if n_clusters != AUTO:
-            raise ParameterError(
-                Argument("n_clusters"),
-                f' must be "auto" or a whole number from 1 on; got {n_clusters!r}.',
-            )
-        return check_whole_number(max_clusters, "max_clusters", 1)
-    return check_whole_number(n_clusters, "n_clusters", 1)
-
-
-def least_clusters(n_clusters: Any) -> int:
-    """The number of rows that is needed."""
-    return 1 if isinstance(n_clusters, str) else n_clusters
-
-
-def require_rows_here(rows: ValidatedRows, polish: int) -> None:
-    """Refuse to polish on rows that stay with the workers of an engine."""
-    if isinstance(rows.source, PartitionedSource) and polish:
-        raise ParameterError(
-            Argument("polish", polish),
-            f" visits all rows again, and these stay with {rows.source.engine}; set ",
-            Argument("polish", 0),
-            ".",
-        )
-
-
-def check_polish(polish: Any, is_rereadable: bool) -> None:
-    """Refuse polish where the rows cannot be read again."""
-    if check_whole_number(polish, "polish", 0) and not is_rereadable:
-        raise ParameterError(
-            Argument("polish", polish),
-            " visits all rows again, and neither partial_fit nor from_sketch has them; set ",
-            Argument("polish", 0),
-            ", or use fit.",
-        )
-
-
-def require_metric(metric: str, known: str) -> None:
-    """Refuse another metric than that of the sketch that a model is made of."""
-    if check_metric(metric) != known:
-        raise ParameterError(
-            Argument("metric", metric),
-            f" is not that of the sketch, which is {known!r}; leave it out.",
-        )
-
-
-def check_parameters(
-    model: Any, rows: ValidatedRows | None, sketch: Any = None, has_pool: bool = False
-) -> None:
-    """Report, before the pass over the data, what decoding would report after it.
-
-    `rows` are those that `fit` can read again; `partial_fit` has none, but may have a `sketch`
-    whose frequencies are fixed, and sampled rows (`has_pool`).
-    """
-    n_clusters = largest_clusters(model.n_clusters, model.max_clusters)
-    check_whole_number(model.max_iter, "max_iter", 1)
-    check_whole_number(model.pool, "pool", 0)
-    check_cells(model.cells)
-    check_nan_of_sketch(model.nan)
-    SketchOptions(standardize=model.standardize, metric=model.metric).check_metric()
-    check_polish(model.polish, rows is not None and rows.source.is_rereadable)
-    size = None if model.sketch_size == "auto" else model.sketch_size
-    asked = SketchOptions(
-        n_clusters, size, distribution=model.distribution, projection=model.projection
-    )
-    dimension = asked.expected_dimension(model.n_features_in_)
-    # How many axes "auto" chooses is not known yet.
-    is_open = dimension != model.n_features_in_ and isinstance(model.projection, str)
-    cells = model.cells if uses_cells(model.decoder) else 0
-    resolve_size(n_clusters, size, 1 if is_open else dimension, cells)
-    resolve_device(model.device)
-    check_init(model, has_rows=rows is not None or has_pool)
-    if sketch is not None:
-        require_size(sketch, n_clusters, model.decoder)
-    if rows is None:
-        return
-    require_rows_here(rows, model.polish)
-    if rows.n_rows is not None:
-        require_rows(rows.n_rows, least_clusters(model.n_clusters))

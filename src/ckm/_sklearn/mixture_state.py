@@ -22,7 +22,8 @@ from ckm._decoding.status import Status
 from ckm._messages import Argument
 from ckm._sketching.api import sketch
 from ckm._sketching.options import SketchOptions, check_cells
-from ckm._sklearn.fitting import SketchedEstimator, check_polish, require_rows_here
+from ckm._sklearn.fitting import SketchedEstimator
+from ckm._sklearn.parameters import check_polish, require_rows_here
 from ckm._sklearn.rows import ValidatedRows, validate_rows
 from ckm._util.checks import check_whole_number
 from ckm._util.device import resolve_device

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckm._core.cells import Anchors, Cells, Design
+from ckm._core.column_sums import ColumnSums
 from ckm._core.projection import Projection
-from ckm._core.tally import ColumnSums
 from ckm._kernels.cpu.cells import tally_cells
 from ckm._kernels.cpu.projecting import Projector
 from ckm._util.arrays import Array, FloatArray, IntArray, LabelArray, read_only_view

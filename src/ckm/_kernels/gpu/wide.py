@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from ckm._core.cells import Anchors, Cells, Design
+from ckm._core.column_sums import ColumnSums
 from ckm._core.projection import Projection
-from ckm._core.tally import ColumnSums
 from ckm._kernels.cpu.projecting import first_nonfinite
 from ckm._kernels.cpu.wide import Reduced
 from ckm._kernels.gpu import projecting as kernels
