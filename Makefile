@@ -9,12 +9,20 @@ endif
 VENV := .venv
 BIN := $(VENV)/bin
 OLDEST := .venv-oldest
+# Bytecode is written when a module is first used, which takes less time than compiling every
+# installed file; so it has to be written where the surroundings would forbid it, too.
+PIP_INSTALL := python -m pip install --quiet --disable-pip-version-check --no-compile
+INSTALL := $(BIN)/$(PIP_INSTALL)
+unexport PYTHONDONTWRITEBYTECODE
+# The version that was tested; any other that is installed in the environment will do.
+TORCH := torch==2.13.0
 
-.PHONY: help demo test test-slow test-slow-sample soak test-oldest test-oldest-engines test-newest test-engines test-engines-slow java test-torch test-gpu lint docs docs-quick test-browser chromium dist bench bench-quality bench-gpu reproduce reproduce-full clean
+.PHONY: help environment demo test test-slow test-slow-sample soak test-oldest test-oldest-engines test-newest test-engines test-engines-slow java test-torch test-gpu lint docs docs-quick test-browser chromium dist bench bench-quality bench-gpu reproduce reproduce-full clean
 
 help:
 	@echo "make demo   cluster a million rows and compare with k-means (a minute with the installation of what it needs)"
 	@echo "make test   lint, then run the fast tests (four minutes on two cores)"
+	@echo "make environment   install what all tests need at once, torch and the engines among it"
 	@echo "make test-slow   the slow tests: quality on large data, cold compilation, fuzzing"
 	@echo "make test-oldest   the fast tests with the oldest supported version of every dependency; test-oldest-engines: those of Dask, Spark and Ray"
 	@echo "make test-newest   upgrade every dependency to its newest version, then make test"
@@ -42,46 +50,53 @@ endef
 $(VENV)/installed: pyproject.toml
 	$(REQUIRE_PYTHON)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(INSTALL) --editable '.[dev]'
 	@touch $@
 
+# What all tests need, by one resolution of versions instead of five: for continuous integration.
+environment: pyproject.toml
+	$(REQUIRE_PYTHON)
+	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) --editable '.[dev,engines,browser]' $(TORCH)
+	@touch $(VENV)/installed $(addprefix $(VENV)/installed-,engines docs browser torch)
+
 $(VENV)/installed-bench: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(INSTALL) --editable '.[bench]'
 	@touch $@
 
 $(VENV)/installed-engines: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[engines]'
+	$(INSTALL) --editable '.[engines]'
 	@touch $@
 
 # What the site and its gallery need, without the tools of developers.
 $(VENV)/installed-docs: pyproject.toml
 	$(REQUIRE_PYTHON)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(INSTALL) --editable '.[docs]'
 	@touch $@
 
 $(VENV)/installed-browser: pyproject.toml
 	$(REQUIRE_PYTHON)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[browser]'
+	$(INSTALL) --editable '.[browser]'
 	@touch $@
 
 $(VENV)/installed-release: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'
+	$(INSTALL) --editable '.[release]'
 	@touch $@
 
 # What `make reproduce` needs, without the tools of developers.
 $(VENV)/installed-experiments: pyproject.toml
 	$(REQUIRE_PYTHON)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[experiments]'
+	$(INSTALL) --editable '.[experiments]'
 	@touch $@
 
 # What the demo needs, without the tools of developers.
 $(VENV)/installed-demo: pyproject.toml
 	$(REQUIRE_PYTHON)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[plot]'
+	$(INSTALL) --editable '.[plot]'
 	@touch $@
 
 demo: $(VENV)/installed-demo
@@ -120,13 +135,13 @@ test-engines-slow: $(VENV)/installed-engines java
 $(OLDEST)/installed: pyproject.toml tools/oldest.py
 	$(REQUIRE_PYTHON)
 	$(PYTHON) -m venv --clear $(OLDEST)
-	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check packaging
+	$(OLDEST)/bin/$(PIP_INSTALL) packaging
 	$(OLDEST)/bin/python tools/oldest.py > $(OLDEST)/constraints.txt
-	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(OLDEST)/constraints.txt --editable '.[dev]'
+	$(OLDEST)/bin/$(PIP_INSTALL) --constraint $(OLDEST)/constraints.txt --editable '.[dev]'
 	@touch $@
 
 $(OLDEST)/installed-engines: $(OLDEST)/installed
-	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(OLDEST)/constraints.txt --editable '.[dev,engines]'
+	$(OLDEST)/bin/$(PIP_INSTALL) --constraint $(OLDEST)/constraints.txt --editable '.[dev,engines]'
 	@touch $@
 
 # Old packages may use what newer packages below them call deprecated.
@@ -142,7 +157,7 @@ test-oldest-engines: $(OLDEST)/installed-engines java
 test-newest:
 	rm -f $(VENV)/installed
 	$(MAKE) $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager --editable '.[dev]'
+	$(INSTALL) --upgrade --upgrade-strategy eager --editable '.[dev]'
 	$(MAKE) test
 
 # Spark runs on Java 17; the tests of Dask and Ray do without.
@@ -150,9 +165,8 @@ java:
 	@command -v java >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -qq -y openjdk-17-jre-headless >/dev/null; } || \
 		echo "Java is not installed, so Spark's tests are left out; install it with: apt-get install openjdk-17-jre-headless"
 
-# The version that was tested; any other that is installed in the environment will do.
 $(VENV)/installed-torch: $(VENV)/installed
-	$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(BIN)/python -c 'import torch' 2>/dev/null || $(INSTALL) $(TORCH)
 	@touch $@
 
 # Other kernels are tried by `make test`.
@@ -182,10 +196,11 @@ docs-quick: $(VENV)/installed-docs
 	$(SPHINX) -D plot_gallery=0 $(SPHINXOPTS)
 
 # A Chromium that is installed, else Debian's, else that of npm's @sparticuz/chromium; it says which.
-chromium: $(VENV)/installed-browser
-	@$(BIN)/python tests/browser/chromium.py
+chromium:
+	$(REQUIRE_PYTHON)
+	@$(PYTHON) tests/browser/chromium.py
 
-test-browser: docs-quick chromium
+test-browser: $(VENV)/installed-browser docs-quick chromium
 	$(BIN)/python -m pytest tests/browser
 
 # A release: `twine check` reads its metadata, tests run from the sdist, and the wheel is used in an

@@ -1,13 +1,15 @@
 """A visit to a page: what it asks for, what it complains of, what axe-core finds."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-# Addresses that stay within the page and its folder.
-LOCAL = ("file:", "data:", "blob:", "about:")
+# Addresses that do not stay within the page and its folder. A pattern, which the browser's side
+# matches: a function would be asked, from another process, about every file of every page.
+ELSEWHERE = re.compile(r"^(?!file:|data:|blob:|about:)")
 SERIOUS = ("serious", "critical")
 # How scikit-learn shows an estimator is its own affair.
 NOT_OURS = {"exclude": [[".sk-top-container"]]}
@@ -52,18 +54,15 @@ def visit(browser: Any, scheme: str = "light", width: int = 1400) -> Iterator[Vi
     context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
     opened = Visit(context.new_page())
 
-    def route(request: Any) -> None:
-        if request.request.url.startswith(LOCAL):
-            request.continue_()
-        else:
-            opened.requests.append(request.request.url)
-            request.abort()
+    def stop(route: Any) -> None:
+        opened.requests.append(route.request.url)
+        route.abort()
 
     def hear(message: Any) -> None:
         if message.type == "error":
             opened.complaints.append(f"{opened.page.url}: {message.text}")
 
-    context.route("**/*", route)
+    context.route(ELSEWHERE, stop)
     opened.page.on("console", hear)
     opened.page.on("pageerror", lambda error: opened.complaints.append(str(error)))
     try:

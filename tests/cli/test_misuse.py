@@ -178,6 +178,6 @@ def named_options(message: str, command: str) -> set[str]:
     lacking = set()
     for found in re.finditer(r"(?:ckm (\w+) )?(?<![\w-])(--[a-z][a-z-]+)", message):
         named, option = found.groups()
-        if option not in options_of(named or command) and option != "--colums":
+        if option not in options_of(named or command) | {"--colums", "--help"}:
             lacking.add(option)
     return lacking

@@ -76,7 +76,7 @@ def test_streams_sparse_and_wide_rows_and_workers_keep_them() -> None:
     growing.update(rows(200, 1), sample_weight=beta[100:])
     wide = ckm.sketch(rng.normal(size=(300, 70)), n_clusters=2, sample_weight=beta, random_state=0)
     assert wide.frequencies.projection is not None
-    X = sparse.random(300, 70, density=0.1, rng=np.random.default_rng(5), format="csr")
+    X = sparse.random(300, 70, density=0.1, random_state=np.random.default_rng(5), format="csr")
     of_sparse = ckm.sketch(X, like=wide, sample_weight=beta)
     for s in (growing.result(), wide, of_sparse, pickle.loads(pickle.dumps(wide))):
         assert s.tally.squared_weight == pytest.approx((beta**2).sum())

@@ -2,6 +2,7 @@
 the rows and a folder to write to.
 """
 
+import atexit
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
@@ -150,7 +151,9 @@ def as_cursor(table: pa.Table) -> sqlite3.Cursor:
     def plain(value: Any) -> Any:
         return float(value) if isinstance(value, Decimal | np.floating) else value
 
-    cursor = sqlite3.connect(":memory:").cursor()
+    connection = sqlite3.connect(":memory:")
+    atexit.register(connection.close)  # the test has the cursor alone
+    cursor = connection.cursor()
     cursor.execute(f"create table rows ({', '.join(map(repr, table.column_names))})")
     marks = ", ".join("?" * table.num_columns)
     cursor.executemany(

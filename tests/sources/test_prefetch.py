@@ -181,7 +181,8 @@ def test_interrupting_a_pipe_that_is_silent(tmp_path: Path) -> None:
         "-o",
         str(tmp_path / "s.ckm"),
     ]
-    head = write_csv(as_table(values(5)), tmp_path / "x.csv").read_bytes()
+    # More than a pipe holds: once it is written, the reader is at work.
+    head = write_csv(as_table(values(20_000)), tmp_path / "x.csv").read_bytes()
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); " + command[2]
     with subprocess.Popen(
         [command[0], "-c", code, *command[3:]], stdin=subprocess.PIPE, stderr=subprocess.PIPE
@@ -189,7 +190,7 @@ def test_interrupting_a_pipe_that_is_silent(tmp_path: Path) -> None:
         assert process.stdin is not None
         process.stdin.write(head)
         process.stdin.flush()
-        time.sleep(3)
+        time.sleep(1)
         process.send_signal(2)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -1,5 +1,6 @@
 """Data that comes in order: pipes, queries, iterables of batches."""
 
+import contextlib
 import io
 import os
 import sqlite3
@@ -106,9 +107,15 @@ def test_filters_of_datasets_and_lazy_frames_hold_in_samples_too(tmp_path: Path)
         assert ckm.sketch(data, like=LIKE) == ckm.sketch(kept, like=LIKE)
 
 
-def test_a_cursor_is_read_by_the_thread_that_made_it() -> None:
+@pytest.fixture
+def database() -> Iterator[sqlite3.Connection]:
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        yield connection
+
+
+def test_a_cursor_is_read_by_the_thread_that_made_it(database: sqlite3.Connection) -> None:
     """SQLite insists on it."""
-    cursor = sqlite3.connect(":memory:").cursor()
+    cursor = database.cursor()
     cursor.execute("create table t (a, b, name)")
     cursor.executemany("insert into t values (?, ?, ?)", [(i, i / 4, "x") for i in range(30_000)])
     X = np.array([(i, i / 4) for i in range(30_000)])
@@ -121,7 +128,7 @@ def test_a_cursor_is_read_by_the_thread_that_made_it() -> None:
     cursor.execute("select a, b from t")
     assert ckm.sketch(batches, like=f) == ckm.sketch(X, like=f)
     with pytest.raises(DataError, match="execute a query"):
-        ckm.sketch(sqlite3.connect(":memory:").cursor(), like=f)
+        ckm.sketch(database.cursor(), like=f)
     cursor.execute("update t set b = 'oops' where a = 12345")
     with pytest.raises(DataError, match=r"among rows 0 to 30000, is not a number .*oops"):
         ckm.sketch(cursor.execute("select a, b from t"), like=f)

@@ -50,7 +50,7 @@ def _linear_estimates(problem: Problem, C: FloatArray, unresolved: BoolArray) ->
     covariance = problem.covariance.values
     apart = C[:, resolved] - problem.mean[resolved]
     # Coefficients (r, K) of the covariances with each resolved column.
-    solved = np.linalg.lstsq(covariance[np.ix_(resolved, resolved)], apart.T)[0]
+    solved = np.linalg.lstsq(covariance[np.ix_(resolved, resolved)], apart.T, rcond=None)[0]
     distances = np.sqrt(np.maximum((apart.T * solved).sum(axis=0), 0.0))
     limit = problem.settings.max_regression_distance
     solved *= limit / np.maximum(distances, limit)
