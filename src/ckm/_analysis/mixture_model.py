@@ -131,6 +131,9 @@ def fit_problem(
     recovered = recover(problem, K, rows, rng, threads)
     measure = recovered.gaussians
     if recovered.branch is Branch.CELLS and recovered.cells is not None:
+        explained = _match_at_once(target, measure, K, shape, rng) if can_match else None
+        if explained is not None:
+            return explained
         measure = _shaped(problem, recovered.cells, measure, rows)
     fits = _fit_measure(measure, K, shape, rng, starts)
     best = Found(
@@ -233,6 +236,21 @@ def _match_atoms(
     return Found(best.components, best.excess, is_matched=True)
 
 
+def _match_at_once(
+    target: Target, measure: GaussianMeasure, K: int, shape: Shape, rng: np.random.Generator
+) -> Found | None:
+    """The match of the first start on cells as they are; None if it does not explain the sketch so
+    well that nothing else needs to be tried.
+    """
+    fit = _fit_measure(measure, K, shape, rng, 1)[0]
+    found = match(target, fit.components, shape, abort_above=ABORT_FACTOR * MAX_EXCESS)
+    loss = fit.log_likelihood - _mean_log_density(measure, found.components)
+    _log.info("matched at once: excess %.3g, loss %.3g on the measure", found.excess, loss)
+    if not (_is_negligible(target, found) and loss <= MAX_LOSS):
+        return None
+    return Found(found.components, found.excess, is_matched=True)
+
+
 def _affordable_matches(target: Target, K: int, shape: Shape) -> int:
     """How many starts may be matched: each takes about ten steps of m p^2 multiply-adds."""
     p = count_parameters(shape.covariance_type, K, target.omega.shape[1])
@@ -247,9 +265,15 @@ def _is_settled(target: Target, matches: list[Match], limit: float) -> bool:
     least = min(match.excess for match in matches)
     if least > ABORT_FACTOR * limit:
         return True
-    if least <= MAX_EXCESS and target.m * least <= NEGLIGIBLE_NATS * target.size:
+    if any(_is_negligible(target, match) for match in matches):
         return True
     return sum(match.excess <= least * (1 + SAME) for match in matches) > 1
+
+
+def _is_negligible(target: Target, match: Match) -> bool:
+    """Whether a match leaves what chance does, of so many rows that less would not matter."""
+    is_chance = match.excess <= MAX_EXCESS
+    return is_chance and target.m * match.excess <= NEGLIGIBLE_NATS * target.size
 
 
 def _shaped(

@@ -4,7 +4,7 @@ Each row gets a random key, and a pool keeps the rows with the smallest keys. Th
 of rows is therefore found from their two pools.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -100,14 +100,18 @@ class Pool(Frozen):
         if not isinstance(other, Pool):
             return NotImplemented
         capacity = min(self.capacity, other.capacity)
-        kept = _smallest(np.concatenate([self.keys, other.keys]), capacity)
+        seen = self.seen + other.seen
+        if not len(other) and capacity == self.capacity:
+            return replace(self, seen=seen)
+        # Both are sorted: a stable sort merges two such runs in linear time.
+        kept = np.argsort(np.concatenate([self.keys, other.keys]), kind="stable")[:capacity]
         return Pool(
-            np.concatenate([self.rows, other.rows])[kept],
-            np.concatenate([self.weights, other.weights])[kept],
-            np.concatenate([self.odds, other.odds])[kept],
-            np.concatenate([self.keys, other.keys])[kept],
+            _taken(self.rows, other.rows, kept),
+            _taken(self.weights, other.weights, kept),
+            _taken(self.odds, other.odds, kept),
+            _taken(self.keys, other.keys, kept),
             capacity,
-            self.seen + other.seen,
+            seen,
         )
 
     @property
@@ -228,6 +232,18 @@ def _effective_size(weights: FloatArray) -> float:
 def _sum_groups(groups: IntArray, weights: FloatArray, count: int) -> FloatArray:
     """The sum of the weights of each of `count` groups."""
     return np.asarray(np.bincount(groups, weights, minlength=count), np.float64)
+
+
+def _taken(first: FloatArray, second: FloatArray, kept: IntArray) -> FloatArray:
+    """The values at positions `kept` of one array with another after it, which is not made: large
+    pools are joined with few rows at a time.
+    """
+    is_second = kept >= len(first)
+    if not len(first):
+        return np.asarray(second[kept])
+    found = first.take(kept, axis=0, mode="clip")
+    found[is_second] = second[kept[is_second] - len(first)]
+    return np.asarray(found)
 
 
 def _smallest(keys: FloatArray, capacity: int) -> IntArray:
