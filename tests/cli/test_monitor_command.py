@@ -93,6 +93,13 @@ def test_a_change_can_fail_a_pipeline(days: list[Path]) -> None:
     assert "no change" in out or "waiting for" in out
 
 
+def test_an_error_is_not_a_change(days: list[Path]) -> None:
+    _, err = run("monitor", "none.csv", *OPTIONS, "--fail-on-change", expect=2)
+    assert err.startswith("Error:")
+    Path("gap.csv").write_text("a,b\n1,2\n,3\n")
+    assert "missing" in run("monitor", "gap.csv", *OPTIONS, expect=2)[1]
+
+
 def test_a_late_file_is_read_with_a_warning(days: list[Path]) -> None:
     run("monitor", *days[1:3], *OPTIONS, "--state", "s.monitor")
     _, err = run("monitor", *days[:3], *OPTIONS, "--state", "s.monitor")
@@ -109,11 +116,11 @@ def test_another_sketch_can_be_the_past(days: list[Path]) -> None:
 
 def test_other_options_and_other_files_are_refused(days: list[Path]) -> None:
     run("monitor", days[0], *OPTIONS, "--state", "s.monitor")
-    message = fail("monitor", days[1], "--block", 50, *OPTIONS, "--state", "s.monitor")
+    message = fail("monitor", days[1], "--block", 50, *OPTIONS, "--state", "s.monitor", status=2)
     assert "s.monitor was written with --block 100, and now --block 50 is given" in message
-    message = fail("monitor", days[1], *OPTIONS, "--state", days[0])
+    message = fail("monitor", days[1], *OPTIONS, "--state", days[0], status=2)
     assert "not a state of a monitor" in message
-    message = fail("monitor", days[1], *OPTIONS, "--state", days[1])
+    message = fail("monitor", days[1], *OPTIONS, "--state", days[1], status=2)
     assert "one of the inputs" in message
-    message = fail("monitor", days[1], "--dependence", "hours")
+    message = fail("monitor", days[1], "--dependence", "hours", status=2)
     assert "--dependence must be 'rows' or 'batches'; got 'hours'" in message

@@ -148,7 +148,7 @@ def sketch(seed: int = 0, **options: object) -> ckm.Sketch:
 
 
 def test_the_number_of_cells() -> None:
-    assert len(sketch().cells.anchors) <= 60
+    assert 60 < len(sketch().cells.anchors) <= 160
     assert len(sketch(cells=17).cells.anchors) <= 17
     assert sketch(cells=0).cells is None
     assert ckm.sketch(np.eye(2), like=sketch(), cells=0).cells is None

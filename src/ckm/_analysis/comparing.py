@@ -26,7 +26,7 @@ from ckm._analysis.comparison import (
 )
 from ckm._analysis.explanation import MAX_CLUSTERS, Explanation, explain, usual_clusters
 from ckm._analysis.two_samples import Z_INTERVAL, Effect, Null, Pair
-from ckm._core.defaults import CELLS_PER_CLUSTER
+from ckm._core.defaults import CELLS_PER_CLUSTER, MIN_CELLS
 from ckm._core.laws import require_enough_frequencies
 from ckm._core.preparation import prepared_names
 from ckm._core.sketch import Sketch
@@ -188,7 +188,8 @@ def _together(a: Sketch, b: Sketch, pair: Pair) -> Sketch:
 
 def _usual_number(sketch: Sketch, problem: Problem) -> int:
     K = usual_clusters(problem)
-    if sketch.cells is None:
+    # The least number of anchors, and some of outliers, say nothing of the number of clusters.
+    if sketch.cells is None or len(sketch.cells.anchors) < MIN_CELLS + CELLS_PER_CLUSTER:
         return K
     return max(K, min(MAX_CLUSTERS, len(sketch.cells.anchors) // CELLS_PER_CLUSTER))
 

@@ -29,7 +29,7 @@ FailAbove = Annotated[
         "--fail-above",
         metavar="EFFECT",
         min=0.0,
-        help="End with exit status 1 if the effect is larger.",
+        help="End with exit status 1 if the effect is larger (errors have status 2).",
     ),
 ]
 

@@ -91,6 +91,8 @@ OPTIONS = {
 _OPTIONS_OF_SKETCH = frozenset({"--checkpoint", "--like", "--resume"})
 # Commands in the order in which one is named that has an option which the running one lacks.
 _COMMANDS_TO_NAME = ("sketch", "fit")
+# Commands whose exit status 1 is a result, as that of `diff` and `grep` is: their errors have 2.
+_COMMANDS_THAT_FIND = frozenset({"compare", "monitor"})
 # The context of the group of commands while one runs.
 _running: ContextVar[Any] = ContextVar("running", default=None)
 # Arguments without an option of their own, in words.
@@ -121,8 +123,8 @@ class ReportingGroup(typer.core.TyperGroup):
 
 @contextmanager
 def report_failures() -> Iterator[None]:
-    """Turn expected failures into one line on standard error and an exit status: 1, 130 (Ctrl-C) or
-    141 (closed pipe).
+    """Turn expected failures into one line on standard error and an exit status: 1 (2 for `ckm
+    compare` and `ckm monitor`), 130 (Ctrl-C) or 141 (closed pipe).
     """
     with warnings.catch_warnings():
         for category in _SHOWN_WARNINGS:
@@ -134,7 +136,7 @@ def report_failures() -> Iterator[None]:
             sys.stdout.flush()
         except CkmError as error:
             say(f"Error: {in_options(error.message)}")
-            raise typer.Exit(1) from None
+            raise typer.Exit(_error_status()) from None
         except KeyboardInterrupt:
             say("Interrupted.")
             raise typer.Exit(130) from None
@@ -147,7 +149,14 @@ def report_failures() -> Iterator[None]:
                 f"Error: There is not enough memory{reason}; ask for fewer clusters or a smaller "
                 "sketch (--sketch-size), or use a machine with more."
             )
-            raise typer.Exit(1) from None
+            raise typer.Exit(_error_status()) from None
+
+
+def _error_status() -> int:
+    """The exit status of an error of the running command."""
+    context = _running.get()
+    running = None if context is None else context.invoked_subcommand
+    return 2 if running in _COMMANDS_THAT_FIND else 1
 
 
 @contextmanager

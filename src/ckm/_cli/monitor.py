@@ -32,7 +32,10 @@ State = Annotated[
     ),
 ]
 FailOnChange = Annotated[
-    bool, typer.Option("--fail-on-change", help="Exit with status 1 if there is a change.")
+    bool,
+    typer.Option(
+        "--fail-on-change", help="Exit with status 1 if there is a change (errors have status 2)."
+    ),
 ]
 
 

@@ -157,7 +157,8 @@ def _refine_on_cells(
     settings = problem.settings
     outliers = recovered.outliers
     K = len(found[0])
-    refine = _refine_on_draw if settings.many_clusters <= K else _average_draws
+    is_one_draw = settings.few_clusters >= K or settings.many_clusters <= K
+    refine = _refine_on_draw if is_one_draw else _average_draws
     C = refine(problem, cells, outliers, found[0], rng, settings.points_on_cells(K))
     return C, found[1], found[2]
 
@@ -242,14 +243,20 @@ def _refine_on_draw(
     rng: np.random.Generator,
     count: int,
 ) -> FloatArray:
-    """The same for many clusters, whose centroids are still on their way: some steps of Lloyd's
-    algorithm on a draw as large as all of those.
+    """The same where centroids are still on their way: some steps of Lloyd's algorithm on a draw as
+    large as all of those. Many clusters converge slowly; few may rest in a local minimum that only
+    the first draw has.
     """
     settings = problem.settings
-    wanted = max(count, settings.drawn_points_per_cluster * len(C))
+    K = len(C)
+    wanted = max(count, settings.drawn_points_per_cluster * K)
+    steps = settings.many_steps
+    if settings.few_clusters >= K:
+        wanted = max(wanted, settings.drawn_points)
+        steps = settings.placing_iterations
     points, weights = joined(*cells.draw(rng, wanted), outliers)
     drawn = points_on(problem.device, np.ascontiguousarray(points), weights)
-    return lloyd(drawn, C, max_iterations=settings.many_steps, empty="stay").centroids
+    return lloyd(drawn, C, max_iterations=steps, empty="stay").centroids
 
 
 def _weights_of_known(C: FloatArray, outliers: SampledRows | None) -> FloatArray:

@@ -15,6 +15,7 @@ from ckm._core.defaults import (
     MAX_FREQUENCIES_BESIDE_CELLS,
     MAX_FREQUENCIES_OF_PROJECTED,
     MAX_WORK_BESIDE_CELLS,
+    MIN_CELLS,
     MIN_FREQUENCIES_BESIDE_CELLS,
     MIN_WIDE_COLUMNS,
     USUAL_AXES,
@@ -195,10 +196,12 @@ class SketchOptions:
             )
 
     def count_cells(self, m: int, n_features: int) -> int:
-        """The number of anchors to choose: "auto" is 16 per cluster. Zero for none."""
+        """The number of anchors to choose: "auto" is 16 per cluster, at least 160. Zero for
+        none.
+        """
         if isinstance(self.cells, str) and self.cells == "auto":
             K = self.n_clusters or max(1, m // (FREQUENCIES_PER_PARAMETER * n_features))
-            return CELLS_PER_CLUSTER * K
+            return max(MIN_CELLS, CELLS_PER_CLUSTER * K)
         return check_cells(self.cells)
 
 
