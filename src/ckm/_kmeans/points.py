@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from ckm._kmeans.index import CentroidIndex
 from ckm._kmeans.init import SeedablePoints, draw_in_proportion
@@ -93,10 +92,10 @@ class WeightedPoints(Points):
         if N * C.size <= MAX_DIRECT_PRODUCTS:
             return self._add_directly(C, labels, np.empty(N))
         find_nearest(self.values, CentroidIndex(C), labels)
-        # Row l of this matrix (N, K) holds the weight of point l in the column of its centroid.
-        members = csr_array((self.weights, labels, np.arange(N + 1)), shape=(N, len(C)))
-        mass: FloatArray = np.bincount(labels, self.weights, minlength=len(C)).astype(float)
-        return members.T @ self.values, mass
+        sums = np.zeros(C.shape)
+        mass = np.zeros(len(C))
+        _add_labelled(read_only_view(self.values), read_only_view(self.weights), labels, sums, mass)
+        return sums, mass
 
     def _add_directly(
         self, C: FloatArray, labels: LabelArray, squares: FloatArray
@@ -178,6 +177,13 @@ def _add_to_nearest(  # type: ignore[no-untyped-def]
         _add_scaled(point, weights[i], sums[nearest])
     # Rounded as by `find_nearest`, so that results do not depend on which of the two was used.
     squared_distances(points, 0, len(points), C, labels, squares)
+
+
+@entry
+def _add_labelled(points, weights, labels, sums, mass):  # type: ignore[no-untyped-def]
+    for i in range(len(points)):
+        mass[labels[i]] += weights[i]
+        _add_scaled(points[i], weights[i], sums[labels[i]])
 
 
 @entry
