@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command import fail
+from command import fail, run
 
 import ckm
 
@@ -167,7 +167,8 @@ def test_sketch_too_small(sketch_file: Path) -> None:
     message = fail("fit", "data.npy", "-k", 20, "-m", 10)
     assert "m = 10" in message
     assert "--sketch-size 200" in message
-    assert "too small" in fail("decode", sketch_file, "-k", 50)
+    run("sketch", "data.npy", "-m", 30, "--cells", 0, "-o", "frequencies.ckm")
+    assert "too small" in fail("decode", "frequencies.ckm", "-k", 50)
 
 
 def test_sketch_of_unknown_size(X: np.ndarray) -> None:

@@ -260,7 +260,7 @@ def test_inspect_an_empty_sketch(folder: Path) -> None:
 
 
 def test_like_has_a_size_that_clusters_only_check(folder: Path) -> None:
-    run("sketch", "part-1.parquet", "-k", 3, "-o", "a.ckm")
+    run("sketch", "part-1.parquet", "-k", 3, "--cells", 0, "-o", "a.ckm")
     _, err = run("sketch", "part-2.parquet", "--like", "a.ckm", "-k", 5, "-o", "b.ckm")
     assert "into the 30 frequencies of a.ckm: b.ckm" in err
     _, err = run("sketch", "part-2.parquet", "--like", "a.ckm", "-k", 50, "-o", "b.ckm", expect=1)

@@ -203,8 +203,9 @@ def test_from_sketch_refuses_what_cannot_be_decoded(clusters: np.ndarray) -> Non
     s = ckm.sketch(clusters, n_clusters=3, random_state=0)
     with pytest.raises(DataError, match="zero rows"):
         CompressiveKMeans.from_sketch(ckm.Sketch.empty(s.frequencies), 3)
+    frequencies_alone = ckm.sketch(clusters, n_clusters=3, cells=0, random_state=0)
     with pytest.raises(ParameterError, match="too small for 50 clusters"):
-        CompressiveKMeans.from_sketch(s, 50)
+        CompressiveKMeans.from_sketch(frequencies_alone, 50)
 
 
 def test_batches_after_a_sketch_with_another_width(clusters: np.ndarray) -> None:

@@ -132,7 +132,7 @@ class Profile(Frozen, Shown):
         >>> X = ckm.datasets.gaussian_mixture(2000, 3, 2, separation=20, random_state=1).rows
         >>> s = ckm.sketch(X, n_clusters=3, random_state=0)
         >>> found = ckm.profile(s, ckm.decode(s, 3, random_state=0))
-        >>> [name for name, contrast in found.traits(0)]
+        >>> [name for name, contrast in found.traits(1)]
         ['[0]']
         """
         contrasts = self.contrasts[cluster]

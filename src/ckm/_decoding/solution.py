@@ -323,8 +323,8 @@ class Solution(Frozen, Shown):
         >>> import ckm
         >>> X = ckm.datasets.gaussian_mixture(2000, 3, 2, separation=20, random_state=1).rows
         >>> sketch = ckm.sketch(X, n_clusters=3, random_state=0)
-        >>> three, five = (ckm.decode(sketch, K, random_state=0) for K in (3, 5))
-        >>> bool(three.seed_movement().max() < 0.1 < five.seed_movement().max())
+        >>> three, four = (ckm.decode(sketch, K, random_state=0) for K in (3, 4))
+        >>> bool(three.seed_movement().max() < 0.1 < four.seed_movement().max())
         True
         """
         searches = check_whole_number(n_searches, "n_searches", 1)
