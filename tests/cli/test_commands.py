@@ -423,3 +423,27 @@ def test_a_device_can_be_named(folder: Path) -> None:
         for command in (("decode", "cpu.ckm"), ("fit", "data.npy"))
     ]
     assert all(len(json.loads(text)["centroids"]) == 3 for text in printed)
+
+
+def test_predict_fills_in_what_the_sketch_filled_in(folder: Path, X: np.ndarray) -> None:
+    gaps = pd.read_csv("data.csv")
+    first, second = gaps.columns
+    gaps.loc[::9, first] = np.nan
+    gaps.to_csv("gaps.csv", index=False)
+    options = ("-k", 3, "--nan", "impute", "--log", second)
+    for name in ("c.json", "c.parquet"):
+        if name.endswith("parquet"):
+            options = options[:-2]
+        run("fit", "gaps.csv", *options, "-o", name)
+        _, err = run("predict", "gaps.csv", "-c", name, "--nan", "impute", "-o", "labels.npy")
+        assert "Warning: filled in 334 missing values of 334 rows by the values of" in err
+        model = ckm.CompressiveKMeans(
+            3, nan="impute", log=[second] if "--log" in options else None, random_state=0
+        )
+        with pytest.warns(ckm.errors.MissingRowsWarning):
+            labels = model.fit_predict(gaps)
+        np.testing.assert_array_equal(np.load("labels.npy"), labels)
+    run("fit", "data.csv", "-k", 3, "-o", "c.csv")
+    _, err = run("predict", "gaps.csv", "-c", "c.csv", "--nan", "impute", expect=1)
+    assert "c.csv does not say what missing values are replaced by" in err
+    assert "-o centroids.json, or use --nan drop" in err

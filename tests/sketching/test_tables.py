@@ -193,6 +193,22 @@ def test_missing_values_of_batches_are_filled_in(table: pd.DataFrame) -> None:
         assert model.partial_fit(gaps).predict(gaps).min() == 0
 
 
+def test_missing_amounts_are_labelled_as_they_were_sketched(table: pd.DataFrame) -> None:
+    """The origin is that of logarithms; rows that are labelled have amounts."""
+    X = table[["x", "amount"]]
+    gaps = X.assign(amount=X["amount"].mask(np.arange(N) % 7 == 0))
+    model = ckm.CompressiveKMeans(3, nan="impute", log=["amount"], random_state=0)
+    with pytest.warns(MissingRowsWarning):
+        model.fit(gaps)
+    fill = np.expm1(model.sketch_.frequencies.origin[1])
+    assert 0.2 < fill / X["amount"].median() < 5
+    filled = gaps.fillna({"amount": fill})
+    assert model.sketch_ == ckm.sketch(filled, like=model.sketch_)
+    np.testing.assert_array_equal(model.predict(filled), model.labels_)
+    np.testing.assert_array_equal(model.predict(gaps), model.labels_)
+    assert model.inertia_ == pytest.approx(-model.score(filled))
+
+
 def test_prepared_columns_are_called_what_they_are(table: pd.DataFrame) -> None:
     X = table[["x", "amount"]]
     s = ckm.sketch(X, n_clusters=3, log=["amount"], random_state=0)

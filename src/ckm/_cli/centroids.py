@@ -16,6 +16,7 @@ from ckm._decoding.solution import Solution
 from ckm._display.tables import centroids_csv, centroids_header, coordinate_names
 from ckm._kmeans.assign import Centroids
 from ckm._util.address import Address
+from ckm._util.arrays import FloatArray
 from ckm._util.checks import EUCLIDEAN, check_metric, check_whole_number
 from ckm._util.files import write_atomically
 from ckm._util.stores import read_bytes
@@ -117,8 +118,20 @@ def _parquet(solution: Solution, record: dict[str, Any]) -> bytes:
     return content
 
 
+class FileOfCentroids(NamedTuple):
+    """Centroids, and what stands for missing values of rows, which a CSV does not say."""
+
+    centroids: Centroids
+    fill_values: FloatArray | None
+
+
 def read_centroids(path: Path | Address) -> Centroids:
     """Read centroids written by `ckm fit` or `ckm decode`."""
+    return read_file_of_centroids(path).centroids
+
+
+def read_file_of_centroids(path: Path | Address) -> FileOfCentroids:
+    """Read all that labels rows from a file written by `ckm fit` or `ckm decode`."""
     readers = {".csv": _parse_csv, ".json": _parse_json, ".parquet": _parse_parquet}
     reader = readers.get(path.suffix.lower())
     if reader is None:
@@ -126,7 +139,9 @@ def read_centroids(path: Path | Address) -> Centroids:
             f"Cannot read centroids from {path}: the name must end in {' or '.join(readers)}."
         )
     try:
-        return _checked(reader(read_bytes(path)))
+        parsed = reader(read_bytes(path))
+        centroids = _checked(parsed)
+        return FileOfCentroids(centroids, _checked_fill(parsed, centroids.values.shape[1]))
     except InputFileError:
         raise
     except OSError as error:
@@ -150,6 +165,7 @@ class _Parsed(NamedTuple):
     metric: str
     logged: tuple[int, ...] = ()
     categories: Categories = ()
+    fill_values: list[float] | None = None
 
 
 class _Header(NamedTuple):
@@ -224,7 +240,18 @@ def _parse_record(record: dict[str, Any]) -> _Parsed:
     metric = record.get("metric", EUCLIDEAN)
     logged = tuple(check_whole_number(j, "log", 0) for j in record.get("log", ()))
     categories = tuple(map(Category.of_record, record.get("categories", ())))
-    return _Parsed(record["centroids"], names, record.get("units"), metric, logged, categories)
+    fill_values = record.get("fill_values")
+    units = record.get("units")
+    return _Parsed(record["centroids"], names, units, metric, logged, categories, fill_values)
+
+
+def _checked_fill(parsed: _Parsed, n: int) -> FloatArray | None:
+    if parsed.fill_values is None:
+        return None
+    values = np.array(parsed.fill_values, np.float64)
+    if values.shape != (n,) or not np.isfinite(values).all():
+        raise ValueError("its fill_values are not a number for each column")
+    return values
 
 
 def _checked(parsed: _Parsed) -> Centroids:

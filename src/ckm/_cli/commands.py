@@ -246,7 +246,7 @@ def predict(
     """
     from ckm._cli import files as file
     from ckm._cli import steps
-    from ckm._cli.centroids import read_centroids
+    from ckm._cli.centroids import read_file_of_centroids
     from ckm._cli.labels import open_labels
     from ckm._display import tables
 
@@ -257,11 +257,18 @@ def predict(
         [*map(file.Input, inputs), file.Input(centroids, "the file of --centroids")],
         [file.Output(output, file.LABELS)],
     )
-    found = read_centroids(centroids)
+    found, fill_values = read_file_of_centroids(centroids)
     with naming(*inputs):
         source = found.open(inputs, name=str(centroids), data_name=str(inputs[0]))
+    filled = steps.filled_in(source, fill_values, centroids) if nan == "impute" else None
+    policy = "drop" if nan == "drop" else "error"
     with open_labels(output) as write:
-        labelling = steps.label(found, source, jobs, report, on_labels=write, nan=nan)
+        labelling = steps.label(found, filled or source, jobs, report, on_labels=write, nan=policy)
+    if filled is not None and filled.rows:
+        say(
+            f"Warning: filled in {filled.values_filled:,} missing values of {filled.rows:,} rows "
+            f"by the values of {centroids}."
+        )
     if labelling.missing:
         say(
             f"Warning: {labelling.missing:,} rows have missing values: their label is -1, and they "

@@ -217,8 +217,9 @@ Nan = Annotated[
 NanLabels = Annotated[
     str,
     _value(
-        "error|drop",
-        "Rows with missing values: stop with an error, or label them -1 and count them.",
+        "error|drop|impute",
+        "Rows with missing values: stop with an error, label them -1 and count them, or fill them "
+        "in as the sketch would (centroids from a .json or .parquet file).",
         "--nan",
     ),
 ]

@@ -58,13 +58,13 @@ from ckm._sources.column_request import ColumnChoice, listed
 from ckm._sources.engines.base import PartitionReader
 from ckm._sources.paths import import_optional
 from ckm._util.address import Address
-from ckm._util.arrays import LabelArray
-from ckm._util.checks import check_nan_of_sketch, check_nan_policy
+from ckm._util.arrays import FloatArray, LabelArray
+from ckm._util.checks import check_nan_of_sketch
 from ckm._util.device import check_device
 from ckm._util.parallel import thread_count
 from ckm._util.progress import rows_bar
 from ckm._util.stores import FilePath, path_exists
-from ckm.errors import MismatchError
+from ckm.errors import InputFileError, MismatchError
 
 __all__ = [
     "announce_checkpoint",
@@ -107,9 +107,9 @@ def check_decoding(decoding: DecodingOptions, has_rows: bool) -> None:
 
 
 def check_nan(nan: str) -> str:
-    """Return "error" or "drop"."""
+    """Return "error", "drop" or "impute"."""
     with usage_errors("--nan"):
-        return check_nan_policy(nan)
+        return check_nan_of_sketch(nan)
 
 
 def screening(rows: RowOptions, report: ReportOptions) -> Screening:
@@ -193,7 +193,17 @@ def same_rows(source: Source, sketch: Sketch, nan: str) -> Source:
     values filled in.
     """
     source = with_columns(source, sketch.columns)
-    return Imputed(source, sketch.frequencies.row_origin) if nan == "impute" else source
+    return Imputed(source, sketch.frequencies.fill_values) if nan == "impute" else source
+
+
+def filled_in(source: Source, fill_values: FloatArray | None, name: object) -> Imputed:
+    """Return the rows with missing values replaced by those of the file of centroids `name`."""
+    if fill_values is None:
+        raise InputFileError(
+            f"{name} does not say what missing values are replaced by: make it again with "
+            "-o centroids.json, or use --nan drop."
+        )
+    return Imputed(source, fill_values)
 
 
 def as_options(arguments: dict[str, Any]) -> str:
@@ -423,7 +433,13 @@ def polish_and_score(
 
 def facts_of(sketch: Sketch, compute: ComputeOptions) -> dict[str, Any]:
     """Return what a file of centroids records about the sketch."""
-    return {"rows": sketch.count, "sketch_size": sketch.frequencies.m, "seed": compute.seed}
+    frequencies = sketch.frequencies
+    return {
+        "rows": sketch.count,
+        "sketch_size": frequencies.m,
+        "seed": compute.seed,
+        "fill_values": frequencies.fill_values.tolist(),
+    }
 
 
 def deliver(

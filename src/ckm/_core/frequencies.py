@@ -16,7 +16,7 @@ import numpy as np
 
 from ckm._core import hadamard
 from ckm._core.bounds import Bounds
-from ckm._core.preparation import Preparation
+from ckm._core.preparation import Preparation, unprepared
 from ckm._core.projection import Projection
 from ckm._messages import Argument
 from ckm._util.arrays import Float32Array, FloatArray, Frozen, SignArray, read_only
@@ -259,6 +259,11 @@ class Frequencies(Frozen):
         if self.projection is None:
             return self.origin
         return self.projection.absolute(np.zeros(self.projection.n))
+
+    @property
+    def fill_values(self) -> FloatArray:
+        """What stands for missing values of rows as they are read, not prepared (n_features,)."""
+        return unprepared(self.row_origin, self.preparation)
 
     @cached_property
     def step(self) -> FloatArray:

@@ -370,7 +370,7 @@ class SketchedEstimator:
         """The rows with their missing values filled in, if that is asked for."""
         if self.nan != "impute":
             return source
-        return Imputed(source, self._current_sketch().frequencies.row_origin)
+        return Imputed(source, self._current_sketch().frequencies.fill_values)
 
     @property
     def _label_policy(self) -> str:
@@ -383,4 +383,4 @@ def centroids_and_fill(model: SketchedEstimator) -> tuple[Centroids, FloatArray 
     centroids = replace(model._centroids, columns=model._current_solution().columns)
     if model.nan != "impute":
         return centroids, None
-    return centroids, model._current_sketch().frequencies.row_origin
+    return centroids, model._current_sketch().frequencies.fill_values
