@@ -110,7 +110,7 @@ test: lint
 test-slow: $(VENV)/installed
 	$(PYTEST) -m slow --ignore tests/engines
 
-# What continuous integration runs of the slow tests: about 90 seconds of them.
+# What continuous integration runs of the slow tests: about a minute of them.
 test-slow-sample: $(VENV)/installed
 	$(PYTEST) -m sampled --ignore tests/engines
 

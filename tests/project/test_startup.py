@@ -132,7 +132,6 @@ find_nearest(X, CentroidIndex(X[:9]), *parts)
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 def test_a_second_process_compiles_nothing_and_has_identical_results(tmp_path: Path) -> None:
     count, digest = run(EVERYTHING, NUMBA_CACHE_DIR=str(tmp_path))
     assert int(count) > 0

@@ -192,7 +192,6 @@ s.save("s.ckm")
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 @pytest.mark.filterwarnings("ignore:Left out")
 def test_a_pass_killed_ten_times_ends_bit_identical(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
