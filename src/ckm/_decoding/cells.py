@@ -188,7 +188,9 @@ class CellMeasure:
         # The points of a cell have its variance.
         squares = _sums(owners, along**2, len(pairs)) / (2 * pairs)
         along /= np.sqrt(squares)[owners]
-        points = self.means[owners] + along[:, None] * directions[owners]
+        points = directions[owners]
+        points *= along[:, None]
+        points += self.means[owners]
         return points, (self.shares / (2 * pairs))[owners]
 
     def draw(self, rng: np.random.Generator, count: int) -> tuple[FloatArray, FloatArray]:

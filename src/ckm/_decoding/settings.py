@@ -396,19 +396,20 @@ class Settings:
 
     def of_wide_rows(self) -> "Settings":
         """Those for rows that were projected: fewer points, since each takes so much longer in many
-        dimensions, and the cells keep the means of their rows. With four to five times as many,
-        made embeddings (K = 50 and 200) had the same explained share to 0.0001. With these
-        minima, a quarter and a fifth of the usual ones, decoding had 0.995 to 1.003 times the
-        explained share of before (15 runs of made embeddings and MNIST on seeds from 300 on; the
-        lowest are of unbalanced clusters and of K = 200) and took 0.2 to 0.7 of the time.
+        dimensions, and the cells keep the means of their rows; and fewer runs for many clusters, so
+        that time grows no faster than K. With twice as many points and four times as many runs,
+        made embeddings of K = 50 to 200 had 0.999 to 1.003 times the explained share of these,
+        and took 1.1 to 2 times as long.
         """
         return replace(
             self,
             placing_points=4000,
             drawn_points=40_000,
-            placing_points_per_cluster=40,
+            placing_points_per_cluster=20,
             many_points_per_cluster=40,
-            drawn_points_per_cluster=400,
+            drawn_points_per_cluster=200,
+            regret_points_per_cluster=60,
+            many_clusters_times_runs=250,
             many_steps=10,
             # Four cells per cluster leave more open: descriptors of 128 columns (K = 100) had a
             # regret of 0.06 at 1.02 times the SSE of k-means.
