@@ -144,7 +144,9 @@ def test_damaged_metadata_is_an_error_of_ours(tmp_path: Path, is_file: bool) -> 
         for value in (0, 1, 0x7F, 0xFF, data[at] ^ 0x10):
             path.write_bytes(data[:at] + bytes([value]) + data[at + 1 :])
             with suppress(CkmError):
-                rows_of(path, request=ColumnRequest(["a"]))
+                # Some bytes make it a file without rows.
+                for chunk in open_source(path, ColumnRequest(["a"])).chunks():
+                    assert chunk.rows.shape[1] == 1
 
 
 def test_a_dictionary_that_is_missing_is_an_error_of_ours(tmp_path: Path) -> None:

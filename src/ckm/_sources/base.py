@@ -125,7 +125,8 @@ class Chunk(NamedTuple):
         place = first_nonfinite(values)
         if place is not None:
             row = int(numbers[place[0]])
-            error = NonFiniteError(0, place[1], float(self.rows[row, place[1]]))
+            value = np.asarray(self.rows[row : row + 1])[0, place[1]]
+            error = NonFiniteError(0, place[1], float(value))
             raise self.locate_error(error, row, columns)
 
     def locate_error(
