@@ -21,7 +21,7 @@ TORCH := torch==2.13.0
 
 help:
 	@echo "make demo   cluster a million rows and compare with k-means (a minute with the installation of what it needs)"
-	@echo "make test   lint, then run the fast tests (four minutes on two cores)"
+	@echo "make test   lint, then run the fast tests (six minutes on two cores)"
 	@echo "make environment   install what all tests need at once, torch and the engines among it"
 	@echo "make test-slow   the slow tests: quality on large data, cold compilation, fuzzing"
 	@echo "make test-oldest   the fast tests with the oldest supported version of every dependency; test-oldest-engines: those of Dask, Spark and Ray"

@@ -190,6 +190,9 @@ STEPS = (
 ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "coordinates that hardly matter for distances (`benchmarks/tables.py`)": (
         "drawn_points",
+        "even_points",
+        "max_points_per_row",
+        "few_tolerance",
         "min_resolved_phase",
         "max_regression_distance",
     ),
@@ -208,8 +211,6 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
         "max_disagreement",
         "moved_variance_ratio",
         "moved_limit",
-        "max_variance_error",
-        "max_total_variance_error",
         "max_unseen_ratio",
         "max_unseen_share",
         "starved_share",
@@ -223,6 +224,11 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
         "wide_cell",
         "max_wide_share",
     ),
+    "all numbers of clusters at once, and scattered rows (`benchmarks/curve.py`)": (
+        "fewest_atoms_per_cluster",
+        "max_variance_error",
+        "max_total_variance_error",
+    ),
     "decoding on a GPU (`benchmarks/gpu_decode.py`)": (
         "min_gpu_pairs",
         "gpu_threads",
@@ -233,13 +239,20 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "hundreds of clusters (`benchmarks/cells.py`)": (
         "many_clusters",
         "many_points_per_cluster",
+        "many_drawn_points_per_cluster",
+        "max_drawn_numbers",
         "many_steps",
+        "many_momentum",
     ),
     "few cells per cluster, and 50 towns on a map (`benchmarks/quality.py --rivals`)": (
         "several_clusters",
         "several_placing_runs",
         "agreeing_error",
         "few_means_per_cluster",
+    ),
+    "pools that hold few distinct rows (`benchmarks/statuses.py`)": (
+        "max_unseen_weight",
+        "exact_residual",
     ),
     "structured frequencies and very large sketches (`benchmarks/structured.py`)": (
         "min_transform_columns",

@@ -131,7 +131,7 @@ class NonFiniteError(DataError):
             return Message(
                 "NaN (a missing value); drop or fill such rows first, or use ",
                 Argument("nan", "drop"),
-                Aside(" (of ckm.sketch and Solution.predict)"),
+                Aside(" (of ckm.sketch, CompressiveKMeans and Solution.predict)"),
                 ".",
             )
         if self.value in (float("inf"), float("-inf")):

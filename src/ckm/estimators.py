@@ -115,8 +115,8 @@ class CompressiveKMeans(
         rows themselves if the pool holds all of them.
     cells : "auto" or int, default="auto"
         The number of anchors around which rows are counted and summed in the same pass, by which
-        centroids are placed; "auto" is 16 per cluster, at least 160 (none on a GPU without
-        Triton), 0 decodes the frequencies alone.
+        centroids are placed; "auto" is 16 per cluster (48 from 500 clusters on), at least 160
+        (none on a GPU without Triton), 0 decodes the frequencies alone.
     pool : int, default=1000
         The number of sampled rows that decoding may start from. `fit` discards them at its end;
         `partial_fit` keeps them between calls.

@@ -80,3 +80,21 @@ def test_missing_values_are_advised_on(table: pd.DataFrame) -> None:
         "nan='impute'."
     )
     assert not any("missing" in str(note) for note in ckm.describe(table.dropna()).advice)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_there_are_no_more_different_values_than_rows(seed: int) -> None:
+    numbers = np.random.default_rng(seed).normal(size=3000)
+    table = pd.DataFrame({"x": numbers, "text": numbers.astype(str)})
+    table.loc[:99, "x"] = np.nan
+    found = {column.name: column.distinct for column in ckm.describe(table).columns}
+    assert 2600 < found["x"] <= 2900
+    assert 2700 < found["text"] <= 3000
+
+
+def test_ids_are_shown_with_all_their_digits() -> None:
+    table = pd.DataFrame({"id": 1_000_001 + np.arange(500), "x": 123456.5 + np.arange(500)})
+    shown = str(ckm.describe(table))
+    assert "1,000,001" in shown
+    assert "1,000,500" in shown
+    assert "1.2346e+05" in shown

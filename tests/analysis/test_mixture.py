@@ -273,3 +273,12 @@ def test_a_large_regularisation_is_no_trouble(sketch: ckm.Sketch, X: np.ndarray)
         found.covariances, 1e8 * np.eye(3)[None].repeat(3, 0), rtol=1e-3, atol=1e5
     )
     assert np.isfinite(found.score(X))
+
+
+def test_rows_that_are_no_mixture_have_nearly_the_likelihood_of_a_fit_to_all() -> None:
+    X = np.exp(np.random.default_rng(0).standard_normal((30_000, 4)) * [0.3, 0.5, 0.8, 1.0])
+    train, test = X[:20_000], X[20_000:]
+    best = GaussianMixture(6, covariance_type="diag", n_init=5, random_state=0).fit(train)
+    with pytest.warns(ckm.errors.ClustersWarning):
+        model = ckm.CompressiveGaussianMixture(6, random_state=0).fit(train)
+    assert model.score(test) > best.score(test) - 0.1

@@ -16,6 +16,7 @@ from ckm._analysis.monitor_file import MONITOR
 from ckm._analysis.watching import MIN_BATCHES
 from ckm._core.container import pack_container, unpack_container
 from ckm.errors import (
+    AdviceWarning,
     CheckpointError,
     DataError,
     MismatchError,
@@ -427,3 +428,21 @@ def test_forged_states_are_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "forged").write_bytes(forged)
     with pytest.raises(CheckpointError, match=r"does not hold a valid|is not written"):
         ckm.Monitor.load(tmp_path / "forged")
+
+
+def test_columns_that_number_or_date_the_rows_are_said() -> None:
+    """A change in them is no change of the rows."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "order_id": 10**6 + np.arange(6000),
+            "at": 1_700_000_000 + 60 * np.arange(6000),
+            "east": rng.normal(size=6000),
+            "north": rng.normal(size=6000),
+        }
+    )
+    with pytest.warns(AdviceWarning, match=r"order_id, at number .* columns=\['east', 'north'\]"):
+        ckm.Monitor(random_state=0).update(frame)
+    # Without a warning, which would be an error here.
+    ckm.Monitor(columns=["east", "north"], random_state=0).update(frame)
+    ckm.Monitor(random_state=0).update(frame.to_numpy())

@@ -55,6 +55,24 @@ def test_pages_of_the_site_fit_and_are_accessible(
         check_look(opened, site / name)
 
 
+def test_what_is_wrong_with_a_page_is_seen(browser: Any, tmp_path: Path) -> None:
+    """Otherwise the other tests would pass whatever pages look like."""
+    path = tmp_path / "bad.html"
+    path.write_text(
+        "<html><body><div style='width: 3000px'>wide</div>"
+        "<img src='https://example.invalid/a.png'>"
+        "<script>console.error('no'); throw new Error('broken')</script></body></html>",
+        encoding="utf-8",
+    )
+    with visit(browser) as opened:
+        opened.open(path)
+        assert opened.requests == ["https://example.invalid/a.png"]
+        assert any(complaint.endswith("no") for complaint in opened.complaints)
+        assert "broken" in opened.complaints
+        assert opened.overflow() > 1000
+        assert any(finding.startswith("image-alt ") for finding in opened.findings())
+
+
 def pages_of(site: Path) -> list[Path]:
     """Every page; those that only lead elsewhere have no content."""
     return [path for path in sorted(site.rglob("*.html")) if "_static" not in path.parts]

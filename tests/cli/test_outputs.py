@@ -1,5 +1,6 @@
 """Every file that a command writes: links stay links, and a replaced file keeps its permissions."""
 
+import gc
 import stat
 from pathlib import Path
 
@@ -43,3 +44,20 @@ def test_links_and_permissions_stay(
     assert target.read_bytes() != b"old"
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
     assert [path.name for path in Path("elsewhere").iterdir()] == [output.name]
+
+
+@pytest.mark.parametrize("ending", ["csv", "npy", "parquet"])
+def test_labels_of_bad_rows_leave_no_file_and_one_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    """Also when the unfinished writer is collected, which pytest would say."""
+    monkeypatch.chdir(tmp_path)
+    X = example_rows()
+    np.save(DATA, X)
+    run("fit", DATA, "-k", 3, "-o", "c.csv")
+    X[7, 1] = np.nan
+    np.save(DATA, X)
+    _, err = run("predict", DATA, "-c", "c.csv", "-o", f"out.{ending}", expect=1)
+    assert "Row 7, column 1" in err
+    gc.collect()
+    assert not list(tmp_path.glob("*out*"))

@@ -30,3 +30,19 @@ def test_findings_name_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     text = Path("r.html").read_text(encoding="utf-8")
     assert "Do not rely on these clusters yet." in text
     assert "ckm sketch --sketch-size 75" in text
+
+
+def test_a_table_with_categories_has_a_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    plans = rng.choice(["free", "pro"], 900)
+    ages = rng.normal(np.where(plans == "free", 20, 60), 3)
+    lines = [f"{age:.1f},{plan}" for age, plan in zip(ages, plans, strict=True)]
+    Path("data.csv").write_text("\n".join(["age,plan", *lines, ""]))
+    run("sketch", "data.csv", "-k", 4, "--standardize", "--categories", "plan", "-o", "s.ckm")
+    for more in ((), ("--data", "data.csv")):
+        _, err = run("report", "s.ckm", "-k", 2, *more, "-o", "r.html")
+        assert "Wrote the report of 2 clusters in 900 rows: r.html" in err
+        assert "plan=pro" in Path("r.html").read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import ckm
 from ckm._core.cells import Anchors, Cells
+from ckm._core.defaults import usual_cells
 from ckm._core.storage import deserialise, serialise
 from ckm._core.whole_numbers import from_limbs, to_limbs
 from ckm._kernels.cpu.cells import tally_cells
@@ -157,6 +158,12 @@ def test_the_number_of_cells() -> None:
             sketch(cells=wrong)
     with pytest.raises(ParameterError, match="cells=5 contradicts like"):
         ckm.sketch(np.eye(2), like=sketch(), cells=5)
+
+
+@pytest.mark.parametrize(("K", "cells"), [(2, 160), (10, 160), (499, 7984), (500, 24_000)])
+def test_the_usual_number_of_anchors(K: int, cells: int) -> None:
+    """Many clusters have more of them each."""
+    assert usual_cells(K) == cells
 
 
 @pytest.mark.parametrize(

@@ -218,11 +218,31 @@ def test_a_pool_estimates_sums_over_all_rows(like: ckm.Frequencies, weighted: bo
     for moment in (0, 1, 2):
         found = []
         for seed in range(200):
-            rows, weights, _, _ = ckm.sketch(
-                X, like=like, pool=100, random_state=seed, **options
-            ).pool.estimate()
+            pool = ckm.sketch(X, like=like, pool=100, random_state=seed, **options).pool
+            rows, weights = pool.estimate()[:2]
             found.append(weights @ rows[:, 0] ** moment)
         assert stats.ttest_1samp(found, beta @ X[:, 0] ** moment).pvalue > LEVEL, f"moment {moment}"
+
+
+@pytest.mark.parametrize("like", [F, HEAVY], ids=["even", "by importance"])
+def test_rows_that_are_sampled_once_stand_for_those_that_are_missed(like: ckm.Frequencies) -> None:
+    rng = np.random.default_rng(0)
+    X = np.rint(rng.standard_exponential(3000) * 30)[:, None]
+    errors = []
+    for seed in range(200):
+        pool = ckm.sketch(X, like=like, pool=201, random_state=seed).pool
+        values, counts = np.unique(pool.rows[:-1], return_counts=True)
+        missed = (~np.isin(X, values)).sum()
+        assert missed > 0
+        # Those that are sampled are not missed themselves.
+        errors.append(pool.estimate().unseen - (counts == 1).sum() - missed)
+    assert stats.ttest_1samp(errors, 0).pvalue > LEVEL
+
+
+def test_pools_that_hold_each_row_often_have_missed_none() -> None:
+    assert pool_of(np.repeat(numbered(4), 100, axis=0), 80).estimate().unseen == 0
+    assert pool_of(numbered(5), 20).estimate().unseen == 0
+    assert pool_of(numbered(60), 21).estimate().unseen == pytest.approx(60, rel=0.2)
 
 
 def test_outliers_are_more_likely() -> None:
@@ -243,7 +263,7 @@ def test_outliers_are_more_likely() -> None:
 def test_the_effective_size_of_a_uniform_sample_is_its_size() -> None:
     # One row only marks where the pool ends.
     assert pool_of(numbered(50), 11).estimate().size == pytest.approx(10)
-    rows, weights, chances, size = pool_of(np.zeros((50, 1)), 11).estimate()
+    rows, weights, chances, size, _ = pool_of(np.zeros((50, 1)), 11).estimate()
     assert (rows.tolist(), size) == ([[0.0]], pytest.approx(10))
     assert weights[0] * chances[0] == pytest.approx(10)
     assert HEAVY.spread == 1.0

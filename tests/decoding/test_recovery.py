@@ -1,7 +1,10 @@
 """Recovering a measure and placing centroids on it are two steps, and the first serves every K."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 
 import ckm
 from ckm._decoding.density import by_density, place_centroids
@@ -96,8 +99,77 @@ def test_a_characteristic_function_is_that_of_drawn_rows() -> None:
         assert np.allclose(rows.var(axis=0), measure.variance, atol=0.05)
 
 
+def _repeated(distinct: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """20 000 rows, each of which is one of a few, and the share of each of these."""
+    rng = np.random.default_rng(seed)
+    values = np.sort(rng.standard_normal((distinct, 3)), axis=0)
+    labels = rng.choice(distinct, 20_000, p=rng.dirichlet(np.full(distinct, 5.0)))
+    return values[labels], np.bincount(labels, minlength=distinct) / len(labels)
+
+
+@pytest.mark.parametrize("cells", [0, "auto"])
+def test_few_distinct_rows_of_a_pool_are_the_data(cells: int | str) -> None:
+    """A pool of 1000 rows holds 30 distinct ones often, in about their shares; the sketch tells
+    what these are.
+    """
+    X, shares = _repeated(30)
+    sketch = ckm.sketch(X, n_clusters=12, pool=1000, cells=cells, random_state=0)
+    rows = SampledRows.of(sketch)
+    assert rows is not None
+    assert np.abs(rows.shares - shares).max() > 1e-3
+    recovered = recover(Problem.of(sketch), 12, rows, np.random.default_rng(0), 1)
+    assert recovered.branch is Branch.ROWS
+    assert np.abs(recovered.many[1] - shares).max() < 1e-5
+    found = ckm.decode(sketch, 12, random_state=0)
+    assert found.status == "ok"
+    best = KMeans(12, n_init=10, random_state=0).fit(X)
+    assert found.score(X) >= -1.03 * best.inertia_
+
+
+def test_distinct_rows_that_a_pool_lacks_are_not_forgotten() -> None:
+    """Two rows of 20 000 are hardly ever in a pool: the sketch tells that something is missing."""
+    X = _repeated(30)[0]
+    X[:2] = 1.0
+    sketch = ckm.sketch(X, n_clusters=12, pool=1000, cells=0, random_state=0)
+    rows = SampledRows.of(sketch)
+    assert rows is not None
+    assert (len(rows.values), rows.unseen) == (30, 0)
+    recovered = recover(Problem.of(sketch), 12, rows, np.random.default_rng(0), 1)
+    assert recovered.branch is not Branch.ROWS
+
+
 def test_points_beside_a_measure_take_their_share() -> None:
     measure = GaussianMeasure.of(np.ones(2), np.zeros((2, 1)), np.ones(2))
     both = measure.beside(np.array([[5.0]]), np.array([0.2]), 0.8)
     assert np.allclose(both.shares, [0.4, 0.4, 0.2])
     assert both.mean == pytest.approx(1.0)
+
+
+def test_atoms_that_lack_variance_are_no_separate_clusters() -> None:
+    """Few scattered rows hardly show in a sketch, but much in the variance, which is exact."""
+    X = ckm.datasets.gaussian_mixture(20_000, 5, 6, separation=5, random_state=0).rows
+    rng = np.random.default_rng(0)
+    moved = rng.choice(len(X), 1000, replace=False)
+    X[moved] = rng.uniform(X.min(axis=0), X.max(axis=0), (len(moved), 6))
+    sketch = ckm.sketch(X, n_clusters=10, cells=0, random_state=0)
+    recovered = recover(Problem.of(sketch), 10, None, np.random.default_rng(0), 1)
+    assert recovered.branch is Branch.ENSEMBLE
+    best = KMeans(10, n_init=5, random_state=0).fit(X).inertia_
+    assert -ckm.decode(sketch, 10, random_state=0).score(X) < 1.02 * best
+
+
+def test_as_few_atoms_are_used_as_explain_the_sketch() -> None:
+    """For all numbers of clusters at once; a decoder of one number uses as many as usual."""
+    rng = np.random.default_rng(0)
+    axes = np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    X = ckm.datasets.gaussian_mixture(10_000, 5, 6, random_state=0).rows @ (
+        axes * [3, 1, 1, 1, 1, 1]
+    )
+    problem = Problem.of(ckm.sketch(X, n_clusters=10, cells=0, random_state=0))
+    usual = recover(problem, 10, None, np.random.default_rng(0), 1)
+    sparing = replace(problem, settings=problem.settings.of_every_number())
+    few = recover(sparing, 10, None, np.random.default_rng(0), 1)
+    assert usual.branch is few.branch is Branch.ENSEMBLE
+    assert len(usual.few[0]) / len(usual.members) == 40
+    assert len(few.few[0]) / len(few.members) == 20
+    assert few.cost <= problem.settings.max_noise_ratio * problem.noise

@@ -91,7 +91,8 @@ def test_rows_with_missing_values_keep_their_places(
     ):
         with pytest.raises(
             NonFiniteError,
-            match=r"Row 0, column .* use nan='drop' \(of ckm.sketch and Solution.predict\)",
+            match=r"Row 0, column .* use nan='drop' \(of ckm.sketch, CompressiveKMeans and "
+            r"Solution.predict\)",
         ):
             solution.predict(data)
         with pytest.raises(NonFiniteError):

@@ -72,6 +72,17 @@ def test_lloyd_leaves_no_centroid_without_points() -> None:
     assert (same.labels == 0).all()
 
 
+def test_momentum_leads_farther_in_as_many_steps() -> None:
+    """Many centroids in one cloud creep."""
+    rng = np.random.default_rng(0)
+    points = WeightedPoints(rng.normal(size=(20_000, 2)), np.ones(20_000))
+    start = points.values[:100]
+    plain = lloyd(points, start, tolerance=None, max_iterations=30)
+    faster = lloyd(points, start, tolerance=None, max_iterations=30, momentum=0.9)
+    longer = lloyd(points, start, tolerance=None, max_iterations=60)
+    assert faster.error < longer.error < plain.error
+
+
 def test_breathing_leaves_local_minima() -> None:
     """Two centroids in one blob and one for two blobs: Lloyd's algorithm stays there."""
     rng = np.random.default_rng(0)

@@ -48,6 +48,20 @@ def test_a_pilot_tells_scale_and_origin():
     ]
 
 
+@pytest.mark.usefixtures("fixed_noise")
+def test_the_mean_of_a_release_does_not_depend_on_the_origin_of_its_frequencies():
+    """Only a design with a pilot has another origin than the middle of the bounds."""
+    rows = np.random.default_rng(0).normal([20.0, -12.0], [1.0, 2.0], size=(20_000, 2))
+    first = ckm.public_frequencies(BOUNDS, n_clusters=3)
+    pilot = ckm.release(ckm.sketch(rows, like=first), 0.5, 1e-6)
+    second = ckm.public_frequencies(BOUNDS, n_clusters=3, pilot=pilot)
+    assert np.linalg.norm(second.frequencies.origin - first.frequencies.origin) > 20
+    for design in (first, second):
+        release = ckm.release(ckm.sketch(rows, like=design), 1.0, 1e-6)
+        np.testing.assert_allclose(release.mean, rows.mean(axis=0), atol=0.1)
+        np.testing.assert_allclose(np.diag(release.covariance), rows.var(axis=0), rtol=0.2)
+
+
 @pytest.mark.parametrize("pilot", ["exact", "other bounds", "rows"])
 def test_a_pilot_must_be_a_release_with_these_bounds(pilot):
     design = ckm.public_frequencies(BOUNDS, n_clusters=3)

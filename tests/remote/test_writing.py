@@ -60,8 +60,7 @@ def _write_and_fail(address: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
-@pytest.mark.parametrize("kind", ["503", "reset"])
+@pytest.mark.parametrize("kind", [pytest.param("503", marks=pytest.mark.sampled), "reset"])
 def test_a_failed_upload_leaves_the_old_object(kind: str, s3: Any, sketch: ckm.Sketch) -> None:
     address = s3.put("s.ckm", b"old")
     s3.faults.add(kind, method="PUT", times=ENDLESS)

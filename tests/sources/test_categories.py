@@ -195,5 +195,20 @@ def test_refusals_say_what_to_do(frame: pd.DataFrame) -> None:
         ckm.CompressiveKMeans(2, categories=["plan"]).fit(np.eye(3))
 
 
+def test_a_table_without_the_column_is_another_one(frame: pd.DataFrame, tmp_path: Path) -> None:
+    """The message names what has the column, and no option that the command does not have."""
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    frame.drop(columns="plan").to_csv(tmp_path / "other.csv", index=False)
+    centroids = tmp_path / "c.json"
+    run("fit", tmp_path / "data.csv", "-k", 2, "--categories", "plan", "-o", centroids)
+    _, err = run("predict", tmp_path / "other.csv", "-c", centroids, expect=1)
+    assert "other.csv has no column 'plan', whose values" in err
+    assert "c.json was made with" in err
+    assert "--categories" not in err
+    sketch = ckm.sketch(frame, n_clusters=2, categories=["plan"], random_state=0)
+    with pytest.raises(MismatchError, match="no column 'plan', whose values the sketch given"):
+        ckm.sketch(frame.drop(columns="plan"), like=sketch)
+
+
 def test_describe_says_how_to_use_text_of_few_values(frame: pd.DataFrame) -> None:
     assert any("categories=['plan']" in sentence for sentence in ckm.describe(frame).advice)

@@ -48,6 +48,6 @@ def test_an_argument_without_a_value_stays_so_through_pickles() -> None:
 
 def test_the_remedy_for_missing_values_names_the_option() -> None:
     error = pickle.loads(pickle.dumps(NonFiniteError(2, 0, float("nan"), "a", "x.csv")))
-    assert "nan='drop' (of ckm.sketch and Solution.predict)" in str(error)
+    assert "nan='drop' (of ckm.sketch, CompressiveKMeans and Solution.predict)" in str(error)
     assert error.message.worded(option).endswith("first, or use --nan drop.")
     assert error.place() == "Row 2, column 'a' of x.csv"

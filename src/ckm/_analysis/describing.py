@@ -268,7 +268,8 @@ class _Numbers:
             name,
             Kind.ORDINARY.value if advice is None else advice.kind.value,
             missing,
-            self.distinct.count,
+            # An estimate beyond 1024, which may be above the number of rows.
+            min(self.distinct.count, self.count),
             self.lower,
             self.upper,
             self.shift + mean,
@@ -316,7 +317,8 @@ class _Others:
             name,
             self.kind,
             missing,
-            self.distinct.count,
+            # An estimate beyond 1024, which may be above the number of rows.
+            min(self.distinct.count, self.count),
             None if self.lower is None else str(self.lower),
             None if self.upper is None else str(self.upper),
             advice="it holds no numbers",

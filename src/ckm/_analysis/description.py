@@ -120,6 +120,9 @@ class Description(Shown):
         return Summary(title, _HEADER, rows, self.advice)
 
 
+# Whole numbers between these are shown with all their digits.
+LARGE_NUMBER = 1e5
+LARGEST_WHOLE_NUMBER = 1e15
 _HEADER = (
     "column",
     "kind",
@@ -155,4 +158,9 @@ def _cells(column: ColumnDescription) -> tuple[str, ...]:
 def _number(value: float | str | None, digits: int = 5) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else f"{value:.{digits}g}"
+    if isinstance(value, str):
+        return value
+    if LARGE_NUMBER <= abs(value) < LARGEST_WHOLE_NUMBER and value == int(value):
+        # An id or a count, of which the last digits matter.
+        return f"{value:,.0f}"
+    return f"{value:.{digits}g}"

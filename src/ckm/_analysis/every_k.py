@@ -1,7 +1,7 @@
 """`curve(sketch, max_clusters)`: every number of clusters from one recovered measure."""
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -161,7 +161,10 @@ class _Curve:
 
     @cached_property
     def problem(self) -> Problem:
-        return Problem.of(self.sketch, coordinates=Coordinates.exact(self.sketch))
+        problem = Problem.of(self.sketch, coordinates=Coordinates.exact(self.sketch))
+        if problem.cells is not None:
+            return problem
+        return replace(problem, settings=problem.settings.of_every_number())
 
     @cached_property
     def rows(self) -> SampledRows | None:

@@ -38,9 +38,12 @@ _log = logging.getLogger(__name__)
 # Starts of EM on a measure; one more decides nothing on most data, and each takes milliseconds.
 STARTS = 10
 EM_STEPS = 200
-# Of these, the best that are tried with sampled rows, and the number of rows that the measure
-# counts as beside them.
+# Starts from sampled rows that are tried beside these, and the number of rows that the measure
+# counts as beside them. After some steps the best go on. With five of the measure's starts alone,
+# flights had up to 0.24 nats per row less, Shuttle up to 0.09 (seeds 0 to 3).
 ROW_STARTS = 5
+ROW_FIRST_STEPS = 25
+ROW_FINALISTS = 4
 MEASURE_ROWS = 100.0
 # Gain of the mean log density that ends EM.
 EM_GAIN = 1e-5
@@ -142,7 +145,7 @@ def fit_problem(
         has_stale_cells=recovered.has_stale_cells,
     )
     if not can_match:
-        return _with_rows(target, best, measure, rows, fits, shape)
+        return _with_rows(target, best, measure, rows, fits, shape, rng)
     own = target.excess(
         target.residual(Components(measure.shares, measure.means, measure.variances))
     )
@@ -153,7 +156,7 @@ def fit_problem(
         "matched: excess %.3g (limit %.3g), loss %.3g on the measure", found.excess, limit, loss
     )
     if found.excess > limit or not loss <= MAX_LOSS:
-        return _with_rows(target, best, measure, rows, fits, shape)
+        return _with_rows(target, best, measure, rows, fits, shape, rng)
     return best._replace(components=found.components, excess=found.excess, is_matched=True)
 
 
@@ -164,6 +167,7 @@ def _with_rows(
     rows: SampledRows | None,
     fits: list[Fitted],
     shape: Shape,
+    rng: np.random.Generator,
 ) -> Found:
     """The best mixture on the measure and on the sampled rows together, if there are some.
 
@@ -175,7 +179,12 @@ def _with_rows(
     points = np.vstack([measure.means, rows.values])
     beta = np.concatenate([(1 - trust) * measure.shares, trust * rows.shares])
     variances = np.vstack([measure.variances, np.zeros(rows.values.shape)])
-    found = [_fit_from(fit.components, points, beta, variances, shape) for fit in fits[:ROW_STARTS]]
+    starts = [fit.components for fit in fits]
+    starts += _starts(rows.values, rows.weights, None, len(best.components), shape, rng, ROW_STARTS)
+    args = (points, beta, variances, shape)
+    tried = [_fit_from(start, *args, ROW_FIRST_STEPS) for start in starts]
+    tried.sort(key=lambda fit: -fit.log_likelihood)
+    found = [_fit_from(fit.components, *args) for fit in tried[:ROW_FINALISTS]]
     components = max(found, key=lambda fit: fit.log_likelihood).components
     return best._replace(components=components, excess=target.excess(target.residual(components)))
 
@@ -372,8 +381,9 @@ def _fit_from(
     beta: FloatArray,
     variances: FloatArray | None,
     shape: Shape,
+    max_steps: int = EM_STEPS,
 ) -> Fitted:
-    return fit_points(start, points, beta, variances, shape, max_steps=EM_STEPS, tolerance=EM_GAIN)
+    return fit_points(start, points, beta, variances, shape, max_steps=max_steps, tolerance=EM_GAIN)
 
 
 def _as_shape(variances: FloatArray, shape: Shape) -> FloatArray:

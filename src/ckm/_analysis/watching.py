@@ -18,6 +18,7 @@ from ckm._kernels import kernel_for
 from ckm._sketching.accumulate import BlockSketcher
 from ckm._sketching.choose import choose_design
 from ckm._sketching.options import SketchOptions
+from ckm._sketching.screening import warn_of_numbering
 from ckm._sources.arrays import ArraySource
 from ckm._sources.base import Chunk
 from ckm._sources.blocks import Block, as_floats
@@ -182,6 +183,7 @@ class Watch:
             source = ArraySource(rows)
             design = choose_design(source, self.options.sketch, None, self.options.seed)
             self.frequencies = design.frequencies
+            warn_of_numbering(rows, self.columns)
         self.head = ()
         features = row_features(self.frequencies, rows)
         if self.options.dependence == BATCHES:

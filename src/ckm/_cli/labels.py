@@ -1,7 +1,7 @@
 """Files of labels: CSV, `.npy` or Parquet, written block by block."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -17,13 +17,16 @@ _ROW_GROUP_LABELS = 2**20
 
 
 class _LabelWriter(Protocol):
-    """Takes labels block by block; `finish` completes the file."""
+    """Takes labels block by block; `finish` completes the file, `abandon` leaves it incomplete."""
 
     def write(self, labels: LabelArray) -> None:
         """Append labels."""
 
     def finish(self) -> None:
         """Write what has not been written yet."""
+
+    def abandon(self) -> None:
+        """Write no more, because of an error."""
 
 
 class _CsvLabels:
@@ -37,6 +40,9 @@ class _CsvLabels:
         self._file.write("".join(f"{label}\n" for label in labels.tolist()).encode())
 
     def finish(self) -> None:
+        pass
+
+    def abandon(self) -> None:
         pass
 
 
@@ -58,6 +64,9 @@ class _NpyLabels:
         self._file.seek(0)
         if self._write_header() != self._start:
             raise OutputError("The .npy header outgrew its space; write .csv or .parquet instead.")
+
+    def abandon(self) -> None:
+        pass
 
     def _write_header(self) -> int:
         np.lib.format.write_array_header_1_0(
@@ -86,6 +95,11 @@ class _ParquetLabels:
     def finish(self) -> None:
         self._flush()
         self._writer.close()
+
+    def abandon(self) -> None:
+        # Else pyarrow closes it when it is collected, writes to a closed file, and prints that.
+        with suppress(OSError):
+            self._writer.close()
 
     def _flush(self) -> None:
         import pyarrow as pa
@@ -118,5 +132,9 @@ def open_labels(path: Path | Address | None) -> Iterator[Callable[[LabelArray], 
         return
     with atomic_file(path) as file:
         writer = _LABEL_WRITERS[path.suffix.lower()](file)
-        yield writer.write
+        try:
+            yield writer.write
+        except BaseException:
+            writer.abandon()
+            raise
         writer.finish()

@@ -400,7 +400,8 @@ class FrequencyOptions:
             "auto|N",
             (
                 "Anchors around which rows are counted and summed beside the frequencies; auto is "
-                "16 per cluster, at least 160; 0 for none. A cell of one row is that row."
+                "16 per cluster (48 from 500 clusters on), at least 160; 0 for none. A cell of one "
+                "row is that row."
             ),
         ),
     ] = "auto"

@@ -49,7 +49,7 @@ def noised_moments(
     middle = f.bounds.middle
     # In units of half the width, measured from the middle, as the sums of columns are.
     omega = f.omega * half
-    z = release.z * np.exp(1j * (omega @ ((f.origin - middle) / half)))
+    z = release.z * np.exp(-1j * (omega @ ((f.origin - middle) / half)))
     noise = release.deviation / release.size
     kept = np.abs(z) > max(_MIN_MODULUS, _MIN_DEVIATIONS * noise)
     direct, squares = release.column_means()

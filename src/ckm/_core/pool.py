@@ -138,20 +138,19 @@ class Pool(Frozen):
         """The data as far as this pool represents it."""
         if self.is_complete:
             rows, weights = distinct_rows(self.rows, self.weights)
-            return Estimate(rows, weights, np.ones(len(rows)), float(len(self)))
+            return Estimate(rows, weights, np.ones(len(rows)), float(len(self)), 0.0)
         if len(self) == 1:
-            return Estimate(self.rows, self.weights, np.zeros(1), 1.0)
+            return Estimate(self.rows, self.weights, np.zeros(1), 1.0, float(self.weights[0]))
         # The last row only marks where the pool ends: given its key, the others are independent.
         chances = -np.expm1(-self.odds[:-1] * self.keys[-1])
         weights = self.weights[:-1] / chances
         rows, inverse = _unique_rows(self.rows[:-1])
         largest_chances = np.zeros(len(rows))
         np.maximum.at(largest_chances, inverse, chances)
+        sums = _sum_groups(inverse, weights, len(rows))
+        is_single = np.bincount(inverse, minlength=len(rows)) == 1
         return Estimate(
-            rows,
-            _sum_groups(inverse, weights, len(rows)),
-            largest_chances,
-            _effective_size(weights),
+            rows, sums, largest_chances, _effective_size(weights), float(sums[is_single].sum())
         )
 
 
@@ -168,12 +167,16 @@ class Estimate(NamedTuple):
         The probability that each was sampled; the largest one of equal rows.
     size : float
         The effective sample size: (sum w)^2 / sum w^2.
+    unseen : float
+        About the weight of the data's rows that are unlike all of these. A row that the pool holds
+        once represents as much as such rows are missed (Good, 1953).
     """
 
     rows: FloatArray
     weights: FloatArray
     chances: FloatArray
     size: float
+    unseen: float
 
 
 def distinct_rows(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -16,17 +16,17 @@ from ckm._decoding.placing import (
     place_from_few,
     place_from_start,
     place_on_atoms,
+    place_on_rows,
     place_points,
 )
 from ckm._decoding.problem import Problem
 from ckm._decoding.recovered import Branch, Recovered
 from ckm._decoding.recovery import joined, recover
+from ckm._decoding.refining import refine_on_cells
 from ckm._decoding.sample import SampledRows
 from ckm._decoding.starts import Init, require_init
 from ckm._decoding.unresolved import settle_unresolved
 from ckm._kmeans.assign import Centroids
-from ckm._kmeans.lloyd import lloyd
-from ckm._kmeans.points import points_on
 from ckm._sources.arrays import ArraySource
 from ckm._util.arrays import FloatArray
 from ckm._util.stages import enter_stage
@@ -66,7 +66,7 @@ def place_centroids(
         found = (problem.mean[None], np.ones(1), 0.0)
         return judge_placed(problem, recovered, found, rng)
     if recovered.branch is Branch.ROWS:
-        found = place_points(problem, *recovered.many, K, rng)
+        found = place_on_rows(problem, recovered.many, K, rng)
     elif recovered.cells is not None:
         found = place_from_few(problem, recovered.few, recovered.many, K, rng)
     elif recovered.atoms is not None and recovered.K == K:
@@ -76,10 +76,9 @@ def place_centroids(
     if start is not None:
         found = place_from_start(problem, recovered.many, start, found, rng)
     if recovered.branch in (Branch.SEPARATE, Branch.ENSEMBLE):
-        known = _weights_of_known(found[0], recovered.outliers) > 0.5 * found[1]
-        found = (settle_unresolved(problem, found[0], known), *found[1:])
+        found = (settle_unresolved(problem, *found[:2], recovered.rows), *found[1:])
     if recovered.cells is not None:
-        found = _refine_on_cells(problem, recovered, recovered.cells, found, rng)
+        found = refine_on_cells(problem, recovered, recovered.cells, found, rng)
     return judge_placed(problem, recovered, found, rng)
 
 
@@ -146,23 +145,6 @@ def _place_at_centres(
     return place_points(problem, points, None, K, rng, 0, C, search=False)
 
 
-def _refine_on_cells(
-    problem: Problem,
-    recovered: Recovered,
-    cells: CellMeasure,
-    found: Placement,
-    rng: np.random.Generator,
-) -> Placement:
-    """Centroids on the measure of the cells, and on known outliers, by more points of it."""
-    settings = problem.settings
-    outliers = recovered.outliers
-    K = len(found[0])
-    is_one_draw = settings.few_clusters >= K or settings.many_clusters <= K
-    refine = _refine_on_draw if is_one_draw else _average_draws
-    C = refine(problem, cells, outliers, found[0], rng, settings.points_on_cells(K))
-    return C, found[1], found[2]
-
-
 def _judge_on_cells(
     problem: Problem,
     recovered: Recovered,
@@ -206,57 +188,6 @@ def _doubt_of_cells(
     count = max(settings.regret_points, settings.regret_points_per_cluster * len(C))
     points, weights = joined(*cells.draw_lines(rng, count), outliers)
     return compare_measure(points, weights, C, settings)
-
-
-def _average_draws(
-    problem: Problem,
-    cells: CellMeasure,
-    outliers: SampledRows | None,
-    C: FloatArray,
-    rng: np.random.Generator,
-    count: int,
-) -> FloatArray:
-    """Centroids at the means of many drawn points, which need not be in memory together.
-
-    Centroids that are the means of a few hundred points are off by chance, and fit these points
-    better than others. Each draw moves them to the means of all draws so far.
-    """
-    settings = problem.settings
-    wanted = max(settings.drawn_points, settings.drawn_points_per_cluster * len(C))
-    sums = np.zeros(C.shape)
-    mass = np.zeros(len(C))
-    for _ in range(wanted // count - 1):
-        points, weights = joined(*cells.draw(rng, count), outliers)
-        own_sums, own_mass = points_on(problem.device, points, weights).sums(C)
-        sums += own_sums
-        mass += own_mass
-        has_points = mass > 0
-        C = np.where(has_points[:, None], sums / np.where(has_points, mass, 1.0)[:, None], C)
-    return C
-
-
-def _refine_on_draw(
-    problem: Problem,
-    cells: CellMeasure,
-    outliers: SampledRows | None,
-    C: FloatArray,
-    rng: np.random.Generator,
-    count: int,
-) -> FloatArray:
-    """The same where centroids are still on their way: some steps of Lloyd's algorithm on a draw as
-    large as all of those. Many clusters converge slowly; few may rest in a local minimum that only
-    the first draw has.
-    """
-    settings = problem.settings
-    K = len(C)
-    wanted = max(count, settings.drawn_points_per_cluster * K)
-    steps = settings.many_steps
-    if settings.few_clusters >= K:
-        wanted = max(wanted, settings.drawn_points)
-        steps = settings.placing_iterations
-    points, weights = joined(*cells.draw(rng, wanted), outliers)
-    drawn = points_on(problem.device, np.ascontiguousarray(points), weights)
-    return lloyd(drawn, C, max_iterations=steps, empty="stay").centroids
 
 
 def _weights_of_known(C: FloatArray, outliers: SampledRows | None) -> FloatArray:

@@ -92,7 +92,9 @@ def diagnose(
         _find_uncertain(problem, found, remedies),
         _find_equal(problem, C) if found.is_counted else _find_merged(problem, C, weights),
         _find_starved(found, problem.settings),
-        _find_unresolved(problem, K, columns) if was_searched and not found.is_counted else None,
+        _find_unresolved(problem, K, columns, pool)
+        if was_searched and not found.is_counted
+        else None,
     )
     return tuple(finding for finding in findings if finding)
 
@@ -153,18 +155,26 @@ def _find_small_sketch(problem: Problem, K: int) -> Finding | None:
     return Finding(Status.SMALL_SKETCH, sentence)
 
 
-def _find_unresolved(problem: Problem, K: int, columns: tuple[str, ...] | None) -> Finding | None:
+def _find_unresolved(
+    problem: Problem, K: int, columns: tuple[str, ...] | None, pool: int
+) -> Finding | None:
     """Columns so small that no frequency tells values in them apart: that centroids have about the
-    mean of their rows there is not to be expected.
+    mean of their rows there is not to be expected, or only as well as a pool of so many rows shows
+    it.
     """
     unresolved = np.flatnonzero(unresolved_columns(problem))
     if K == 1 or problem.is_noised or not len(unresolved):
         return None
     names = [columns[j] if columns else f"[{j}]" for j in unresolved]
+    known = "are estimates, and may be off by a standard deviation"
+    if pool:
+        known = (
+            f"come from the {pool} rows of the pool, and are off by chance: by about 0.1 standard "
+            "deviations where a cluster has a hundred of these rows"
+        )
     sentence = Message(
         f"The frequencies do not tell apart the values of {listed(names, 5)}, which hardly matter "
-        "for distances: the coordinates of centroids there are estimates, and may be off by a "
-        "standard deviation. Sketch with ",
+        f"for distances: the coordinates of centroids there {known}. Sketch with ",
         Argument("cells", "auto"),
         ", or with ",
         Argument("standardize", True),

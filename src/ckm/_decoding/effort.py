@@ -5,10 +5,11 @@ from ckm._decoding.settings import DEFAULT, Settings
 from ckm._messages import Argument, Message
 from ckm._util.text import describe_seconds
 
-# Seconds per multiply-add of an evaluation, and the evaluations of a search for K atoms, as
-# measured on one core. They serve an
-# estimate to a factor of about two.
+# Seconds per multiply-add of an evaluation, and of a comparison of points with centroids, and the
+# evaluations of a search for K atoms, as measured on one core. They serve an estimate to a factor
+# of about two.
 _SECONDS_PER_MULTIPLY_ADD = 0.8e-9
+_SECONDS_PER_COMPARISON = 2.5e-11
 _SEARCH_EVALUATIONS = 8
 _CELL_EVALUATIONS = 4
 # Seconds from which on a word is said before the work, and columns from which on rows are better
@@ -29,8 +30,8 @@ def expected_seconds(sketch: Sketch, K: int, settings: Settings = DEFAULT) -> fl
     if K == 1:
         return 0.0
     if sketch.cells is not None:
-        cells = len(sketch.cells.anchors)
-        return _SECONDS_PER_MULTIPLY_ADD * _CELL_EVALUATIONS * cells * m * (n + settings.atom_work)
+        work = _CELL_EVALUATIONS * len(sketch.cells.anchors) * m * (n + settings.atom_work)
+        return _SECONDS_PER_MULTIPLY_ADD * work + _refining_seconds(K, n, settings)
     Q = settings.atoms_per_cluster * K
     work = Q * m * (n + settings.atom_work)
     members = min(
@@ -39,6 +40,14 @@ def expected_seconds(sketch: Sketch, K: int, settings: Settings = DEFAULT) -> fl
     ensemble = members * settings.member_steps * work
     search = _SEARCH_EVALUATIONS * K * K * m * (n + settings.atom_work)
     return _SECONDS_PER_MULTIPLY_ADD * (ensemble + search)
+
+
+def _refining_seconds(K: int, n: int, settings: Settings) -> float:
+    """The time that steps of k-means on many points take, where there are many clusters."""
+    if settings.many_clusters > K:
+        return 0.0
+    points = min(settings.many_drawn_points_per_cluster * K, settings.max_drawn_numbers // n)
+    return _SECONDS_PER_COMPARISON * settings.many_steps * points * K * n
 
 
 def warning_before(sketch: Sketch, K: int, threads: int) -> Message | None:

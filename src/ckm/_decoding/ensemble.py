@@ -84,7 +84,7 @@ def recover_measure(
     weigh as much as all members together.
     """
     settings = problem.settings
-    Q = settings.atoms_per_cluster * K
+    Q, found = _atoms_needed(problem, K, prior, rng, member)
     work = Q * problem.m * (problem.n + settings.atom_work)
     bounds = (settings.min_members, settings.max_members)
     count = int(np.clip(settings.max_ensemble_work / work, *bounds))
@@ -92,7 +92,8 @@ def recover_measure(
         threads = 1
     enter_stage(f"matching {count} mixtures")
     _log.info("matching %d mixtures of %d atoms to the sketch, threads: %d", count, Q, threads)
-    members = _map_in_threads(partial(member, problem, Q, prior), rng.spawn(count), threads)
+    generators = rng.spawn(count - len(found))
+    members = found + _map_in_threads(partial(member, problem, Q, prior), generators, threads)
     members = _leave_out_poor(problem, members)
     least = max(settings.placing_points, settings.placing_points_per_cluster * K)
     drawn = [
@@ -116,6 +117,27 @@ def recover_measure(
     cost = problem.objective.gaussian_cost(joint.C, joint.alpha, joint.width)[0]
     gaussians = GaussianMeasure.of(joint.alpha, joint.C, joint.width)
     return Measure(means, shares, points, weights, cost, gaussians, tuple(drawn))
+
+
+def _atoms_needed(
+    problem: Problem,
+    K: int,
+    prior: Prior,
+    rng: np.random.Generator,
+    member: Callable[[Problem, int, Prior, np.random.Generator], Mixture],
+) -> tuple[int, list[Mixture]]:
+    """How many atoms a member has, and the members that are known already.
+
+    The fewest that explain the sketch up to noise are enough: more have too large a variance within
+    clusters, since the sketch does not say what to do with them.
+    """
+    settings = problem.settings
+    for each in range(settings.fewest_atoms_per_cluster, settings.atoms_per_cluster):
+        tried = member(problem, each * K, prior, rng.spawn(1)[0])
+        _log.info("%d atoms: cost %.3g, noise %.3g", each * K, tried.cost, problem.noise)
+        if tried.cost <= settings.max_noise_ratio * problem.noise:
+            return each * K, [tried]
+    return settings.atoms_per_cluster * K, []
 
 
 def _leave_out_poor(problem: Problem, members: list[Mixture]) -> list[Mixture]:

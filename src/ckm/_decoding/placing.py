@@ -41,6 +41,15 @@ def place_points(
     )
 
 
+def place_on_rows(problem: Problem, rows: Weighted, K: int, rng: np.random.Generator) -> Placement:
+    """The same on all rows of the data. Few distinct ones have many local minima, and runs on them
+    are fast.
+    """
+    settings = problem.settings
+    is_few = len(rows[0]) < settings.few_means_per_cluster * K
+    return place_points(problem, *rows, K, rng, 2 * settings.runs_on_rows(K) if is_few else 6)
+
+
 def place_from_few(
     problem: Problem, few: Weighted, many: Weighted, K: int, rng: np.random.Generator
 ) -> Placement:

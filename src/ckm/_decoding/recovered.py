@@ -18,7 +18,7 @@ Weighted = tuple[FloatArray, FloatArray]
 class Branch(StrEnum):
     """Which way a measure was recovered."""
 
-    ROWS = "rows"  # all rows of the data are in the pool
+    ROWS = "rows"  # all rows of the data are in the pool, or all distinct ones
     MEAN = "mean"  # one cluster: nothing was searched for
     CELLS = "cells"  # one Gaussian per cell, and outliers that are known from the pool
     SEPARATE = "separate"  # K atoms of one width that hardly overlap
@@ -58,6 +58,8 @@ class Recovered:
         The K atoms of one width, if they explain the sketch.
     has_stale_cells : bool
         Whether the sketch has cells that do not explain it.
+    rows : SampledRows or None
+        Sampled rows, which say most of columns that the frequencies do not see.
     """
 
     branch: Branch
@@ -72,3 +74,4 @@ class Recovered:
     cells: CellMeasure | None = None
     atoms: Mixture | None = None
     has_stale_cells: bool = False
+    rows: SampledRows | None = None

@@ -4,6 +4,7 @@ The branches, in order:
 
 - all rows of the data are in the pool: they are the measure;
 - one cluster: nothing to search for;
+- few distinct rows, all of which are in the pool: these, with the shares that the sketch has;
 - the sketch has cells that explain it, or fewer frequencies than unknowns beside them: one Gaussian
   per cell, and outliers that are known from the pool;
 - outliers are known from the pool: they are taken out of the sketch, the ensemble recovers the
@@ -47,12 +48,15 @@ def recover(
         return _take_rows(problem, K, rows)
     if K == 1:
         return _take_gaussian(problem)
-    if problem.cells is None:
-        return _recover_from_sketch(problem, K, rows, rng, threads)
-    found = _recover_from_cells(problem, problem.cells, K, rows, rng)
+    distinct = _take_distinct_rows(problem, K, rows) if rows is not None else None
+    if distinct is not None:
+        return distinct
+    cells = problem.cells
+    found = None if cells is None else _recover_from_cells(problem, cells, K, rows, rng)
     if found is not None:
         return found
-    return replace(_recover_from_sketch(problem, K, rows, rng, threads), has_stale_cells=True)
+    searched = _recover_from_sketch(problem, K, rows, rng, threads)
+    return replace(searched, rows=rows, has_stale_cells=cells is not None)
 
 
 def _take_rows(problem: Problem, K: int, rows: SampledRows) -> Recovered:
@@ -61,6 +65,24 @@ def _take_rows(problem: Problem, K: int, rows: SampledRows) -> Recovered:
     cost = problem.objective.cost(rows.values, rows.shares)[0]
     gaussians = GaussianMeasure.of(rows.weights, rows.values, np.zeros(len(rows.weights)))
     return Recovered(Branch.ROWS, K, all_rows, all_rows, gaussians, cost)
+
+
+def _take_distinct_rows(problem: Problem, K: int, rows: SampledRows) -> Recovered | None:
+    """The distinct rows of a pool, where the data seems to have no others: nothing is left to find
+    but their shares, the unknowns of a linear problem. The sketch decides whether they are all.
+    """
+    settings = problem.settings
+    if rows.unseen > settings.max_unseen_weight or len(rows.values) > problem.m:
+        return None
+    shares = problem.objective.fit_weights(rows.values)
+    if not shares.sum() > 0:
+        return None
+    cost = problem.objective.cost(rows.values, shares)[0]
+    _log.info("%d distinct rows: cost %.3g, noise %.3g", len(shares), cost, problem.noise)
+    limit = max(1 / problem.size, settings.exact_residual)
+    if cost > limit**2 * problem.m:
+        return None
+    return _take_rows(problem, K, rows._replace(weights=shares / shares.sum()))
 
 
 def _take_gaussian(problem: Problem) -> Recovered:
@@ -197,7 +219,27 @@ def _separate_clusters(
     )
     if mixture.cost > problem.noise or share < settings.separate_own_variance:
         return None
+    if problem.has_trusted_moments and not _has_variance(problem, mixture):
+        return None
     return _as_separate(problem, K, mixture, rng)
+
+
+def _has_variance(problem: Problem, mixture: Mixture) -> bool:
+    """Whether a mixture has the variance of the data, which is exact.
+
+    Atoms that explain the sketch may lack some: rows scattered between clusters have little weight
+    in it, and a few atoms as narrow as clusters stand for them.
+    """
+    settings = problem.settings
+    within = problem.n * float(mixture.width)
+    between = float(mixture.shares @ ((mixture.C - problem.mean) ** 2).sum(axis=1))
+    total = problem.covariance.trace
+    missing = total - between - within
+    allowed = settings.max_variance_error * within
+    has_it = abs(missing) <= max(allowed, settings.max_total_variance_error * total)
+    if not has_it:
+        _log.info("these atoms have %.3g times the variance of the data", 1 - missing / total)
+    return has_it
 
 
 def _separate_in_noise(

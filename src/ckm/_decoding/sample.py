@@ -27,12 +27,15 @@ class SampledRows(NamedTuple):
         The probability of each to be sampled: all one if no row of the data is missing.
     size : float
         The number of rows drawn uniformly that would say as much.
+    unseen : float
+        About the share of the data's weight in rows that are unlike all of these.
     """
 
     values: FloatArray
     weights: FloatArray
     probabilities: FloatArray
     size: float
+    unseen: float = 1.0
 
     @classmethod
     def of(
@@ -49,8 +52,10 @@ class SampledRows(NamedTuple):
             values, weights = distinct_rows(given, np.ones(len(given)))
             probabilities = np.zeros(len(values))
             size = float(len(given))
+            unseen = 1.0
         elif sketch.pool is not None and len(sketch.pool):
-            values, weights, probabilities, size = sketch.pool.estimate()
+            values, weights, probabilities, size, unseen = sketch.pool.estimate()
+            unseen /= sketch.weight
             weights = weights if sketch.pool.is_complete else weights / sketch.weight
         else:
             return None
@@ -59,6 +64,7 @@ class SampledRows(NamedTuple):
             weights,
             probabilities,
             size,
+            unseen,
         )
 
     @property

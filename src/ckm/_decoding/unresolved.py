@@ -8,12 +8,16 @@ coordinates of a centroid, the best linear estimate of the one in such a column 
 
 with the other columns r; without the covariance, it is the mean. Far from the mean a straight line
 says little, so that no centroid is taken for farther from it than `max_regression_distance`
-standard deviations.
+standard deviations. Sampled rows say more: the estimate counts as one more row beside those of a
+cluster, and then centroids move so that their mean is that of all rows, those of few rows most.
 """
 
 import numpy as np
 
 from ckm._decoding.problem import Problem
+from ckm._decoding.sample import SampledRows
+from ckm._kmeans.assign import Centroids
+from ckm._sources.arrays import ArraySource
 from ckm._util.arrays import BoolArray, FloatArray
 
 
@@ -29,10 +33,10 @@ def unresolved_columns(problem: Problem) -> BoolArray:
 
 
 def settle_unresolved(
-    problem: Problem, C: FloatArray, known: BoolArray | None = None
+    problem: Problem, C: FloatArray, shares: FloatArray, rows: SampledRows | None
 ) -> FloatArray:
-    """Centroids (K, n) with their linear estimates in columns that the frequencies do not see;
-    those that are `known` (K,) stay as they are.
+    """Centroids (K, n) of clusters with these shares, with estimates in the columns that the
+    frequencies do not see: linear ones, and those of sampled rows if there are some.
     """
     unresolved = unresolved_columns(problem)
     if not unresolved.any():
@@ -41,7 +45,44 @@ def settle_unresolved(
     settled[:, unresolved] = problem.mean[unresolved]
     if problem.covariance.is_full:
         settled[:, unresolved] += _linear_estimates(problem, C, unresolved)
-    return settled if known is None else np.where(known[:, None], C, settled)
+    if rows is not None:
+        means, variances = _sampled_means(C, rows, unresolved, settled[:, unresolved])
+        settled[:, unresolved] = _with_mean(means, variances, shares, problem.mean[unresolved])
+    return settled
+
+
+def _sampled_means(
+    C: FloatArray, rows: SampledRows, unresolved: BoolArray, guesses: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Estimates (K, s) of the means of clusters in unresolved columns, and their variances (K,) as
+    shares of the variance of a column: those of sampled rows, of which `guesses` count as one more.
+    """
+    labels = Centroids(C[:, ~unresolved]).label(ArraySource(rows.values[:, ~unresolved]), n_jobs=1)
+    K = len(C)
+    weights = np.bincount(labels, rows.weights, minlength=K)
+    # Rows that are in the pool for sure leave nothing to chance.
+    chances = np.bincount(labels, rows.weights**2 * (1 - rows.probabilities), minlength=K)
+    has_rows = weights > 0
+    own = chances / np.where(has_rows, weights, 1.0) ** 2
+    trust = np.where(has_rows, 1 / (1 + own), 0.0)
+    sums = np.zeros_like(guesses)
+    np.add.at(sums, labels, rows.weights[:, None] * rows.values[:, unresolved])
+    means = sums / np.where(has_rows, weights, 1.0)[:, None]
+    return guesses + trust[:, None] * (means - guesses), np.where(has_rows, trust * own, 1.0)
+
+
+def _with_mean(
+    C: FloatArray, variances: FloatArray, shares: FloatArray, mean: FloatArray
+) -> FloatArray:
+    """The most probable centroids, given estimates C (K, s) with these variances (K,), whose mean
+    over clusters is `mean` (s,).
+    """
+    share = shares / shares.sum()
+    amounts = share * variances
+    total = float(share @ amounts)
+    if not total > 0:
+        return C
+    return np.asarray(C + np.outer(amounts / total, mean - share @ C))
 
 
 def _linear_estimates(problem: Problem, C: FloatArray, unresolved: BoolArray) -> FloatArray:

@@ -12,6 +12,8 @@ from ckm._util.arrays import FloatArray, LabelArray
 TOLERANCE = 1e-4
 # Iterations of a run at most, as in scikit-learn.
 MAX_ITERATIONS = 300
+# Steps without momentum that end a run with it.
+LAST_STEPS = 3
 EmptyClusters = Literal["move", "stay"]
 
 
@@ -42,16 +44,24 @@ def lloyd(
     tolerance: float | None = TOLERANCE,
     max_iterations: int = MAX_ITERATIONS,
     empty: EmptyClusters = "move",
+    momentum: float = 0.0,
 ) -> Clustering:
     """Move each centroid to the mean of the points nearest to it, until they hardly move.
 
     With `tolerance` None, exactly `max_iterations` times. A centroid that is nearest to no point
     moves to the point farthest from its own centroid, or stays where it is.
+
+    Hundreds of centroids that share borders creep for hundreds of steps in the same direction. With
+    `momentum`, at most that share of the last step is made again before each step (Nesterov, 1983),
+    but for the last few.
     """
     converged_below = -np.inf if tolerance is None else tolerance * points.mean_variance
-    for _ in range(max_iterations):
-        moved = _means(points, C, empty)
+    ahead = C
+    for step in range(max_iterations):
+        moved = _means(points, ahead, empty)
         movement = ((moved - C) ** 2).sum()
+        share = min(momentum, step / (step + 3)) if step + LAST_STEPS < max_iterations else 0.0
+        ahead = moved + share * (moved - C)
         C = moved
         if movement <= converged_below:
             break

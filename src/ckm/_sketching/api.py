@@ -151,8 +151,8 @@ default="multiscale"
         The number of anchors, which a sample of the rows decides. In the same pass each row goes to
         the nearest one, and the sketch keeps count, sum and squared length of the rows of each
         cell: centroids are then placed faster and better. A cell of one row is that row. "auto" is
-        16 per cluster, at least 160 (none on a GPU without Triton); 0 keeps the frequencies alone.
-        With `like`, its anchors are used.
+        16 per cluster (48 from 500 clusters on), at least 160 (none on a GPU without Triton); 0
+        keeps the frequencies alone. With `like`, its anchors are used.
     pool : int, default=0
         The number of sampled rows to keep in the sketch, from which the decoder can start and
         place centroids. A hundred per cluster are worth as much as the sketch itself. Rows far

@@ -9,16 +9,15 @@ import numpy as np
 
 from ckm._core.categories import Categories
 from ckm._core.defaults import (
-    CELLS_PER_CLUSTER,
     DEFAULT_DISTRIBUTION,
     JUDGES_OF_PROJECTED,
     MAX_FREQUENCIES_BESIDE_CELLS,
     MAX_FREQUENCIES_OF_PROJECTED,
     MAX_WORK_BESIDE_CELLS,
-    MIN_CELLS,
     MIN_FREQUENCIES_BESIDE_CELLS,
     MIN_WIDE_COLUMNS,
     USUAL_AXES,
+    usual_cells,
 )
 from ckm._core.laws import (
     FREQUENCIES_PER_PARAMETER,
@@ -196,12 +195,12 @@ class SketchOptions:
             )
 
     def count_cells(self, m: int, n_features: int) -> int:
-        """The number of anchors to choose: "auto" is 16 per cluster, at least 160. Zero for
-        none.
+        """The number of anchors to choose: "auto" is 16 per cluster (48 from 500 clusters on), at
+        least 160. Zero for none.
         """
         if isinstance(self.cells, str) and self.cells == "auto":
             K = self.n_clusters or max(1, m // (FREQUENCIES_PER_PARAMETER * n_features))
-            return max(MIN_CELLS, CELLS_PER_CLUSTER * K)
+            return usual_cells(K)
         return check_cells(self.cells)
 
 
@@ -275,7 +274,7 @@ def resolve_size(
     if sketch_size is not None:
         m = check_whole_number(sketch_size, "sketch_size", 1)
         if n_clusters is not None:
-            n_cells = check_cells(cells) if cells != "auto" else CELLS_PER_CLUSTER * n_clusters
+            n_cells = check_cells(cells) if cells != "auto" else usual_cells(n_clusters)
             require_enough_frequencies(m, n_clusters, n_features, n_cells)
         return m
     if n_clusters is None:

@@ -14,11 +14,16 @@ from ckm._sketching.advice import Advice, Kind, TableSample, advise
 from ckm._sketching.pilot import Pilot, pilot_from_rows
 from ckm._sources import Source
 from ckm._sources.adapters import SomeColumns
+from ckm._sources.column_request import listed
+from ckm._util.arrays import Array
 from ckm._util.warn import warn_user
 from ckm.errors import AdviceWarning, ColumnsWarning
 
 # Rows at the beginning of a table that show whether ids are in order.
 FIRST_ROWS = 1000
+
+# Columns up to which a message names all that are to be used.
+_MOST_NAMES = 20
 
 # What is worth saying of columns that were named.
 _OF_CHOSEN = (Kind.HEAVY, Kind.DOMINANT)
@@ -36,6 +41,26 @@ def warn_of_ids(advice: Sequence[Advice]) -> None:
 def warn_of_certain_ids(advice: Sequence[Advice]) -> None:
     """Warn of ids that are clearly ids, and that are clustered all the same."""
     warn_of_ids([one for one in advice if one.is_certain])
+
+
+def warn_of_numbering(rows: Array, columns: Sequence[str] | None) -> None:
+    """Warn of columns that number or date the rows (k, n) of a stream, which change by themselves;
+    `columns` are their names, if they have some.
+    """
+    if not columns or len(columns) > _MOST_NAMES:
+        return
+    found = advise(TableSample(np.asarray(rows, np.float64), np.ones(len(rows)), columns))
+    names = [one.column for one in found if one.kind in (Kind.ID, Kind.TIMESTAMP)]
+    others = [name for name in columns if name not in names]
+    if names and others:
+        verb = "numbers or dates" if len(names) == 1 else "number or date"
+        message = Message(
+            f"{listed(names)} {verb} the rows, so that each batch differs from those before: watch "
+            "the other columns, with ",
+            Argument("columns", others),
+            ".",
+        )
+        warn_user(message, AdviceWarning)
 
 
 def ignore_word(word: Message) -> None:

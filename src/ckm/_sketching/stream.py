@@ -98,8 +98,8 @@ default="multiscale"
         Columns of text, whole numbers or booleans that are coded as in `ckm.sketch`. The values
         that are told apart are those of the first batch.
     cells : "auto" or int, default="auto"
-        The number of anchors around which cells of rows are kept; "auto" is 16 per cluster, at
-        least 160; 0 none.
+        The number of anchors around which cells of rows are kept; "auto" is 16 per cluster
+        (48 from 500 clusters on), at least 160; 0 none.
     pool : int, default=0
         The number of sampled rows to keep in the sketch.
     random_state : int, Generator, RandomState or None, default=None

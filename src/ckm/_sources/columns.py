@@ -120,6 +120,12 @@ def _choose_with_categories(
     by_text = _by_text(list(contents), where)
     names = [category.name for category in request.categories]
     missing = [name for name in names if name not in by_text]
+    if missing and request.like:
+        raise MismatchError(
+            f"{where} has no column {missing[0]!r}, whose values ",
+            request.like_name,
+            f" was made with: the data has {listed(by_text)}. Give the same columns.",
+        )
     if missing:
         raise ParameterError(
             f"There is no column {missing[0]!r} for ",

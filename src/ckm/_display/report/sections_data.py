@@ -9,11 +9,13 @@ from ckm._analysis.comparison import LEVEL
 from ckm._analysis.profiling import column_deviations
 from ckm._core.preparation import categories_of, unprepared
 from ckm._core.projection import Projection
+from ckm._decoding.solution import centroids_of
 from ckm._display.report import charts
 from ckm._display.report.content import Content
 from ckm._display.report.page import Section, facts, table
 from ckm._display.report.svg import short, text_of
 from ckm._display.tables import readable_bytes
+from ckm._sources.arrays import ArraySource
 from ckm._util.arrays import LabelArray
 
 
@@ -69,8 +71,9 @@ def _owners(content: Content) -> LabelArray:
     means = measure.gaussians.means
     if isinstance(measure.projection, Projection):
         means = measure.mean + measure.projection.lift(means - measure.gaussians.mean)
-    rows = unprepared(means, content.solution.preparation)
-    return np.asarray(content.solution.predict(rows, n_jobs=1))
+    # Columns of categories are numbers already.
+    rows = ArraySource(unprepared(means, content.solution.preparation))
+    return np.asarray(centroids_of(content.solution).label(rows, n_jobs=1))
 
 
 def comparison(content: Content) -> list[Section]:
