@@ -9,9 +9,11 @@ from."""
 import hashlib
 import os
 import tempfile
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -53,6 +55,16 @@ def clusters() -> np.ndarray:
     X = means[rng.integers(3, size=2000)] + rng.normal(size=(2000, 2))
     X.flags.writeable = False
     return X
+
+
+@pytest.fixture
+def fixed_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Private releases with noise from a seed, where the library asks the operating system."""
+    from ckm._privacy import releasing
+    from ckm._privacy.discrete_gaussian import discrete_gaussian
+
+    seeded = partial(discrete_gaussian, bits=Random(0).randbytes)
+    monkeypatch.setattr(releasing, "discrete_gaussian", seeded)
 
 
 def _kernels() -> list[str]:

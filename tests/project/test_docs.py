@@ -189,6 +189,7 @@ def test_the_examples_of_mixtures_run() -> None:
         exec(example, names)
 
 
+@pytest.mark.usefixtures("fixed_noise")
 def test_the_examples_of_privacy_run(capsys: pytest.CaptureFixture[str]) -> None:
     text = (ROOT / "docs" / "privacy.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
