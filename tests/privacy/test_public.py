@@ -62,6 +62,20 @@ def test_the_mean_of_a_release_does_not_depend_on_the_origin_of_its_frequencies(
         np.testing.assert_allclose(np.diag(release.covariance), rows.var(axis=0), rtol=0.2)
 
 
+@pytest.mark.usefixtures("fixed_noise")
+def test_moments_are_right_where_noise_on_the_sums_is_wider_than_the_rows():
+    """Frequencies say them then, of which the high ones are large again: clusters are far apart."""
+    bounds = ([-1000.0, -1000.0], [1000.0, 1000.0])
+    rows = ckm.datasets.gaussian_mixture(20_000, 3, 2, separation=20, random_state=1).rows
+    exact = ckm.sketch(rows, like=ckm.public_frequencies(bounds, n_clusters=3))
+    for _ in range(4):
+        pilot = ckm.release(exact, 0.2, 1e-6)
+        design = ckm.public_frequencies(bounds, n_clusters=3, pilot=pilot)
+        release = ckm.release(ckm.sketch(rows, like=design), 0.96, 1e-6)
+        np.testing.assert_allclose(release.mean, rows.mean(axis=0), atol=0.3)
+        np.testing.assert_allclose(release.covariance, np.cov(rows.T), rtol=0.2)
+
+
 @pytest.mark.parametrize("pilot", ["exact", "other bounds", "rows"])
 def test_a_pilot_must_be_a_release_with_these_bounds(pilot):
     design = ckm.public_frequencies(BOUNDS, n_clusters=3)

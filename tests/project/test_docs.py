@@ -196,7 +196,7 @@ def test_the_examples_of_privacy_run(capsys: pytest.CaptureFixture[str]) -> None
     for example in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         exec(example, names)
     assert capsys.readouterr().out.split() == ["1.0", "ok", "1.0", "ok", "5665", "0.99", "2"]
-    assert np.abs(names["rest"].mean - names["rows"].mean(axis=0)).max() < 5
+    assert np.abs(names["rest"].mean - names["rows"].mean(axis=0)).max() < 0.3
 
 
 @pytest.mark.slow

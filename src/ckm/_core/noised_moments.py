@@ -15,7 +15,7 @@ import numpy as np
 from ckm._core.frequencies import Frequencies
 from ckm._core.moments import SecondMoment
 from ckm._core.release import Release
-from ckm._util.arrays import ComplexArray, FloatArray
+from ckm._util.arrays import BoolArray, ComplexArray, FloatArray
 
 # Moduli of z that are used: below, noise and the shape of the data say more than its covariance.
 _MIN_MODULUS = 0.4
@@ -36,6 +36,10 @@ _MAX_PHASE = 1.0
 _MAX_UNKNOWNS = 600
 # Rounds of weighting frequencies by the covariance so far.
 _ROUNDS = 4
+# Moduli of the frequencies that a first covariance comes from: the lowest ones, nearly all of which
+# have at least this. The modulus of a high one may be large again where clusters are far apart.
+_LOW_MODULUS = 0.6
+_LOW_SHARE = 0.9
 # Equations for each unknown of a full covariance, below which only variances are estimated.
 _EQUATIONS_PER_UNKNOWN = 2
 
@@ -57,9 +61,11 @@ def noised_moments(
     mean_error, square_error = release.mean_deviations
     errors = square_error + 2 * mean_error * np.abs(direct)
     variances = np.clip(squares - direct**2 + mean_error**2, _MIN_VARIANCE, 1.0)
-    # From wide to narrow: a frequency that is high for the covariance so far has little to say,
-    # however large its modulus is (that of clusters far apart rises again).
-    covariance = np.diag(np.minimum(variances + 2 * errors, 1.0))
+    low = _lowest(omega, np.abs(z)) & kept
+    along = np.where(low, -2 * np.log(np.minimum(np.abs(z), 1.0)), np.inf)[kept]
+    covariance = _covariance(omega[kept], z[kept], along, noise, variances, errors)
+    # A frequency that is high for the covariance so far has little to say, however large its
+    # modulus is.
     for _ in range(_ROUNDS):
         along = _variance_along(omega[kept], z[kept], covariance)
         covariance = _covariance(omega[kept], z[kept], along, noise, variances, errors)
@@ -67,6 +73,16 @@ def noised_moments(
     mean = _mean(omega[kept], z[kept], along, noise, direct, mean_error)
     own = SecondMoment(covariance if full else np.diag(covariance))
     return middle + half * mean, own.scaled(1 / half)
+
+
+def _lowest(omega: FloatArray, modulus: FloatArray) -> BoolArray:
+    """The frequencies up to the largest length below which moduli are hardly ever small."""
+    order = np.argsort(np.linalg.norm(omega, axis=1))
+    shares = np.cumsum(modulus[order] >= _LOW_MODULUS) / np.arange(1, len(order) + 1)
+    count = np.flatnonzero(shares >= _LOW_SHARE).max(initial=-1) + 1
+    is_low = np.zeros(len(order), bool)
+    is_low[order[:count]] = True
+    return is_low
 
 
 def _variance_along(omega: FloatArray, z: ComplexArray, covariance: FloatArray) -> FloatArray:
