@@ -126,6 +126,7 @@ class _Prepared(NamedTuple):
     coefficients: Float32Array  # (s + padding, n)
     halves: Float32Array  # (s + padding,); infinite where there is no anchor
     scales: FloatArray  # (n,): 2**exponents
+    limits: Float32Array  # (PANEL n,): values whose numbers int64 can add up, repeated for each row
     metric: FloatArray  # (n,)
     square_scale: float
 
@@ -142,6 +143,7 @@ class _Prepared(NamedTuple):
             coefficients,
             halves,
             read_only_view(1 / anchors.steps),
+            np.tile(np.float32(_MAX_FAST * anchors.steps), PANEL),
             read_only_view(anchors.metric),
             1 / anchors.square_step,
         )
@@ -155,7 +157,6 @@ class _Panel(NamedTuple):
     best: Float32Array  # (PANEL,): the smallest score
     which: LabelArray  # (PANEL,): its anchor
     lengths: FloatArray  # (PANEL,): squared lengths as whole numbers
-    largest: FloatArray  # (PANEL,): the largest of a row's numbers before they are rounded
 
     @classmethod
     def of(cls, n: int) -> "_Panel":
@@ -163,8 +164,8 @@ class _Panel(NamedTuple):
         x[:] = 0  # the first panel may have few rows
         transposed = aligned((n + -n % LANES, PANEL), np.float32)
         best = aligned((PANEL,), np.float32)
-        lengths, largest = aligned((2, PANEL), np.float64)
-        return cls(x, transposed, best, np.empty(PANEL, np.int32), lengths, largest)
+        lengths = aligned((PANEL,), np.float64)
+        return cls(x, transposed, best, np.empty(PANEL, np.int32), lengths)
 
 
 @entry
@@ -172,17 +173,19 @@ def _add_rows(  # type: ignore[no-untyped-def]
     rows, prepared, panel, groups, beta, labels, far, mass, sums, squares
 ):
     """Add rows to their cells. Returns the number of rows that were left out because their numbers
-    are too large; `far` tells which.
+    may be too large; `far` tells which.
     """
-    _, _, _, scales, metric, square_scale = prepared
-    x, transposed, _, which, lengths, largest = panel
+    _, _, _, scales, limits, metric, square_scale = prepared
+    x, transposed, _, which, lengths = panel
     n = len(scales)
     n_far = 0
     in_groups = len(groups[0]) > 0
     for start in range(0, len(labels), PANEL):
         size = min(PANEL, len(labels) - start)
         in_groups = _find_nearest(rows, start, size, prepared, panel, groups, in_groups)
-        _measure(transposed, scales, metric, square_scale, lengths, largest)
+        _measure(transposed, metric, square_scale, lengths)
+        # Of a panel with a number that is too large, all rows are left out.
+        is_small = not len(beta) and _are_below(x, limits)
         for r in range(size):
             k = which[r]
             labels[start + r] = k
@@ -190,7 +193,7 @@ def _add_rows(  # type: ignore[no-untyped-def]
                 mass[k] += beta[start + r]
                 squares[k] += beta[start + r] * lengths[r]
                 _add_weighted_row(x[r * n : r * n + n], scales, beta[start + r], sums[k])
-            elif largest[r] < _MAX_FAST and lengths[r] < _MAX_FAST:
+            elif is_small and lengths[r] < _MAX_FAST:
                 mass[k] += 1
                 squares[k] += np.int64(lengths[r])
                 _add_row(x[r * n : r * n + n], scales, sums[k])
@@ -217,8 +220,8 @@ def _find_nearest(  # type: ignore[no-untyped-def]
     """Put rows into the panel, with the anchors nearest to them. Returns whether to search the next
     panel in groups: not if these rows visited many of them.
     """
-    origin, coefficients, halves, scales, _, _ = prepared
-    x, transposed, best, which, _, _ = panel
+    origin, coefficients, halves, scales, _, _, _ = prepared
+    x, transposed, best, which, _ = panel
     n = len(scales)
     _centre(rows[start * n : (start + size) * n], origin, x)
     transpose_panel(x, n, transposed)
@@ -240,22 +243,25 @@ def _centre(numbers, origin, x):  # type: ignore[no-untyped-def]
 
 
 @leaf
-def _measure(  # type: ignore[no-untyped-def]
-    transposed, scales, metric, square_scale, lengths, largest
-):
-    """The squared length of each row of a panel as a whole number, and its largest number."""
+def _measure(transposed, metric, square_scale, lengths):  # type: ignore[no-untyped-def]
+    """The squared length of each row of a panel as a whole number."""
     for r in range(PANEL):
         lengths[r] = 0.0
-        largest[r] = 0.0
     for d in range(len(metric)):
         for r in range(PANEL):
-            wide = np.float64(transposed[d, r])
-            v = wide * metric[d]
+            v = np.float64(transposed[d, r]) * metric[d]
             lengths[r] += v * v
-            number = abs(wide * scales[d])
-            largest[r] = number if number > largest[r] else largest[r]
     for r in range(PANEL):
         lengths[r] = np.rint(lengths[r] * square_scale)
+
+
+@leaf
+def _are_below(x, limits):  # type: ignore[no-untyped-def]
+    """Whether all values of a panel are below their limits."""
+    n_above = 0
+    for i in range(len(limits)):
+        n_above += not abs(x[i]) < limits[i]
+    return n_above == 0
 
 
 @leaf
