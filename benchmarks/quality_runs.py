@@ -57,11 +57,6 @@ class Case:
         return self._sketch(pool=POOL)
 
     @cached_property
-    def fitted(self) -> ckm.Sketch:
-        """Return what `CompressiveKMeans.fit` decodes: a sketch with cells and a pool."""
-        return self._sketch(pool=POOL, cells="auto")
-
-    @cached_property
     def pool_rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows of that pool, which do not depend on m, and their weights."""
         return ckm.sketch(
@@ -141,6 +136,10 @@ def by_ckm(sketch: ckm.Sketch, K: int, seed: int) -> np.ndarray:
     return ckm.decode(sketch, K, random_state=seed, n_jobs=1).centroids
 
 
+def by_fit(X: np.ndarray, K: int, seed: int) -> np.ndarray:
+    return ckm.CompressiveKMeans(K, n_jobs=1, random_state=seed).fit(X).cluster_centers_
+
+
 def by_clompr(sketch: ckm.Sketch, K: int, seed: int) -> np.ndarray:
     return ckm.decode(sketch, K, decoder="clompr", init="range", random_state=seed).centroids
 
@@ -174,7 +173,7 @@ class Method(NamedTuple):
 
 
 METHODS = {
-    "fit": Method("fitted", by_ckm, True, "#332288"),
+    "fit": Method("X", by_fit, False, "#332288"),
     "ckm": Method("sketch", by_ckm, True, "#0072B2"),
     "ckm+pool": Method("pooled", by_ckm, True, "#56B4E9"),
     "clompr": Method("paper", by_clompr, True, "#D55E00"),

@@ -53,9 +53,9 @@ class CompressiveKMeans(
     max_clusters : int, default=20
         The largest number of clusters for `n_clusters="auto"`, which the sketch is made for.
     sketch_size : "auto" or int, default="auto"
-        The number m of frequencies; "auto" is 5 * n_clusters * n_features; beside cells
-        fewer, but at least 2 * n_clusters * n_features, for more than 10 columns or if
-        n_clusters * n_features > 800.
+        The number m of frequencies; "auto" is 5 * n_clusters * n_features. Where `fit` reads rows
+        that it can look at before, the cells suit them, and 2 * n_clusters * n_features (at least
+        100) judge the cells; give a size for a sketch that is to be used otherwise.
     scale : "auto" or float, default="auto"
         The variance that the frequencies are adapted to; "auto" estimates it from a sample of the
         rows.

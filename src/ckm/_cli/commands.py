@@ -46,6 +46,7 @@ def fit(
     from ckm._cli import centroids, steps
     from ckm._cli import files as file
     from ckm._cli.earlier import earlier_inputs, read_earlier
+    from ckm._decoding.api import uses_cells
     from ckm._sketching.screened_pass import sketch_screened
 
     steps.check_decoding(decoding, has_rows=pool > 0)
@@ -74,9 +75,22 @@ def fit(
     screening = steps.screening(rows, report)
     # Rows with missing values were dropped when the source was opened.
     nan = "impute" if rows.nan == "impute" else "error"
+    # A sketch that is kept may be decoded otherwise, or be what later ones are like.
+    serves_one_fit = (
+        save_sketch is None
+        and not is_open
+        and source.is_rereadable
+        and uses_cells(decoding.decoder)
+    )
     with naming(*inputs):
         s = sketch_screened(
-            source, screening, n_clusters=sized_for, pool=pool, nan=nan, **sketching
+            source,
+            screening,
+            n_clusters=sized_for,
+            pool=pool,
+            nan=nan,
+            serves_one_fit=serves_one_fit,
+            **sketching,
         )
     steps.check_row_count(s.count, K, inputs)
     source = steps.same_rows(source, s, rows.nan)

@@ -15,6 +15,7 @@ from ckm._core.defaults import (
     MAX_FREQUENCIES_OF_PROJECTED,
     MAX_WORK_BESIDE_CELLS,
     MIN_FREQUENCIES_BESIDE_CELLS,
+    MIN_FREQUENCIES_OF_FIT,
     MIN_WIDE_COLUMNS,
     USUAL_AXES,
     usual_cells,
@@ -48,7 +49,9 @@ WORK_PER_PAIR = 16
 
 @dataclass(frozen=True)
 class SketchOptions:
-    """The arguments of `ckm.sketch` that determine the frequencies, where `like` does not."""
+    """The arguments of `ckm.sketch` that determine the frequencies, where `like` does not; and
+    whether these serve one fit of the very rows that they are chosen on, and no others.
+    """
 
     n_clusters: int | None = None
     sketch_size: int | None = None
@@ -60,6 +63,7 @@ class SketchOptions:
     metric: str = EUCLIDEAN
     log: tuple[str, ...] = ()
     categories: Categories = ()
+    serves_one_fit: bool = False
 
     def projects(self, n_features: int) -> bool:
         """Whether rows of so many columns are projected; refuses what cannot be a projection."""
@@ -171,9 +175,11 @@ class SketchOptions:
         m = resolve_size(self.n_clusters, self.sketch_size, dimension, self.cells)
         if self.sketch_size is not None or self.n_clusters is None or not self.cells:
             return m
+        least = MIN_FREQUENCIES_BESIDE_CELLS * self.n_clusters * dimension
+        if self.serves_one_fit and self.cells == "auto":
+            m = min(m, max(least, MIN_FREQUENCIES_OF_FIT))
         if not is_projected or m <= JUDGES_OF_PROJECTED:
             return m
-        least = MIN_FREQUENCIES_BESIDE_CELLS * self.n_clusters * dimension
         if least > MAX_FREQUENCIES_OF_PROJECTED:
             return JUDGES_OF_PROJECTED
         return min(m, MAX_FREQUENCIES_OF_PROJECTED)

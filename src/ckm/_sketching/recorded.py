@@ -40,6 +40,7 @@ def record_options(
     recorded = asdict(replace(options, projection=None, categories=()))
     del recorded["log"]
     del recorded["categories"]
+    del recorded["serves_one_fit"]
     return (
         recorded
         | {name: names for name, names in optional.items() if names}

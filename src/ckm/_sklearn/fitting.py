@@ -17,7 +17,7 @@ from ckm._core.categories import Categories
 from ckm._core.defaults import DEFAULT_POOL
 from ckm._core.pool import Pool
 from ckm._core.sketch import Sketch
-from ckm._decoding.api import find_centroids, warn_of_findings
+from ckm._decoding.api import find_centroids, uses_cells, warn_of_findings
 from ckm._decoding.requirements import require_rows
 from ckm._decoding.settings import DEFAULT
 from ckm._decoding.solution import Solution
@@ -29,7 +29,7 @@ from ckm._messages import Argument
 from ckm._sketching.screened_pass import sketch_screened
 from ckm._sketching.screening import Screening, warn_of_certain_ids
 from ckm._sketching.stream import Sketcher
-from ckm._sklearn.parameters import largest_clusters, least_clusters
+from ckm._sklearn.parameters import AUTO, largest_clusters, least_clusters
 from ckm._sklearn.rows import ValidatedRows, validate_rows
 from ckm._sklearn.starts import choose_starts
 from ckm._sources import Source
@@ -210,8 +210,19 @@ class SketchedEstimator:
         progress = self.verbose > 0
         arguments = self._sketch_arguments(pool)
         source = rows.source
+        # The first rows of a stream may not be like the others, and a curve asks frequencies more.
+        serves_one_fit = (
+            source.is_rereadable and self.n_clusters != AUTO and uses_cells(self.decoder)
+        )
         self._store(
-            sketch_screened(source, _SCREENING, nan=rows.nan, progress=progress, **arguments)
+            sketch_screened(
+                source,
+                _SCREENING,
+                nan=rows.nan,
+                progress=progress,
+                serves_one_fit=serves_one_fit,
+                **arguments,
+            )
         )
         # Some sources know their number of rows only now.
         require_rows(self._sketch.count, least_clusters(self.n_clusters))
