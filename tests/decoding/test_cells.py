@@ -200,7 +200,8 @@ def test_known_rows_are_taken_out_of_their_cells() -> None:
     np.testing.assert_allclose(rest.means, before.means, atol=1e-4)
 
 
-def test_points_drawn_within_cells_fall_in_them_and_have_their_moments() -> None:
+@pytest.mark.parametrize("even", [0.0, 0.5])
+def test_points_drawn_within_cells_fall_in_them_and_have_their_moments(even: float) -> None:
     X = ckm.datasets.gaussian_mixture(20_000, 20, 2, random_state=0).rows
     cells = CellMeasure.of(ckm.sketch(X, n_clusters=20, random_state=0))
     assert cells is not None
@@ -214,7 +215,7 @@ def test_points_drawn_within_cells_fall_in_them_and_have_their_moments() -> None
         )
 
     rng = np.random.default_rng(0)
-    points, weights = cells.draw_within(rng, 40_000)
+    points, weights = cells.draw_within(rng, 40_000, even)
     assert weights.sum() == pytest.approx(1)
     np.testing.assert_allclose(weights @ points, cells.shares @ cells.means, atol=1e-9)
     total = cells.shares @ (2 * cells.variances + (cells.means**2).sum(axis=1))

@@ -210,10 +210,8 @@ class CellMeasure:
         evenly among cells, so that chance says less of how a border divides those of few rows. A
         cell has at least one point, and no more than it has rows.
         """
-        expected = (1 - even) * count * self.shares / self.shares.sum()
-        expected += even * count / len(self.shares)
-        numbers = np.floor(expected + rng.random(len(expected))).clip(1, np.ceil(self.rows))
-        owners = np.repeat(np.arange(len(numbers)), numbers.astype(int))
+        numbers = self._numbers(rng, count, even, np.ceil(self.rows))
+        owners = np.repeat(np.arange(len(numbers)), numbers)
         deviations = rng.standard_normal((len(owners), self.means.shape[1]))
         starts = np.concatenate([[0], np.cumsum(numbers)[:-1]]).astype(int)
         centre = np.add.reduceat(deviations, starts, axis=0) / numbers[:, None]
@@ -223,16 +221,17 @@ class CellMeasure:
         deviations += (self.means - factors * centre)[owners]
         return deviations, (self.shares / numbers)[owners]
 
-    def draw_within(self, rng: np.random.Generator, count: int) -> tuple[FloatArray, FloatArray]:
+    def draw_within(
+        self, rng: np.random.Generator, count: int, even: float = 0.0
+    ) -> tuple[FloatArray, FloatArray]:
         """About `count` points and their weights, each in the cell of its nearest anchor, as rows
         are. The Gaussian of a cell reaches over its borders.
 
         Points are drawn from all Gaussians and belong to the cells that they fall in, where they
-        are moved and scaled together until they have the mean and variance of the cell.
+        are moved and scaled together until they have the mean and variance of the cell. `even` is
+        as for `draw`.
         """
-        expected = count * self.shares / self.shares.sum()
-        most = np.ceil(POINTS_PER_ROW * self.rows)
-        numbers = np.floor(expected + rng.random(len(expected))).clip(1, most).astype(int)
+        numbers = self._numbers(rng, count, even, np.ceil(POINTS_PER_ROW * self.rows))
         drawn_from = np.repeat(np.arange(len(numbers)), numbers)
         points = rng.standard_normal((len(drawn_from), self.means.shape[1]))
         points *= np.sqrt(self.axis_variances)[drawn_from]
@@ -241,13 +240,24 @@ class CellMeasure:
         is_hit = np.bincount(owners, minlength=len(numbers)) >= MIN_HITS
         # A cell that few points fall in keeps its own.
         owners = np.where(is_hit[drawn_from] & is_hit[owners], owners, drawn_from)
-        counts = np.maximum(np.bincount(owners, minlength=len(numbers)), 1)
-        points -= _column_sums(owners, points, len(counts))[owners] / counts[owners, None]
-        own = _sums(owners, np.einsum("ij,ij->i", points, points), len(counts)) / counts
+        # The points of a cell share its weight like the densities of the Gaussians they are from.
+        parts = (self.shares / numbers)[drawn_from]
+        mass = _sums(owners, parts, len(numbers))
+        parts /= mass[owners]
+        points -= _column_sums(owners, parts[:, None] * points, len(numbers))[owners]
+        own = _sums(owners, parts * np.einsum("ij,ij->i", points, points), len(numbers))
         wanted = self.axis_variances.sum(axis=1)
         points *= np.sqrt(wanted / np.where(own > 0, own, np.inf))[owners, None]
         points += self.means[owners]
-        return points, (self.shares / counts)[owners]
+        return points, self.shares[owners] * parts
+
+    def _numbers(
+        self, rng: np.random.Generator, count: int, even: float, most: FloatArray
+    ) -> LabelArray:
+        """How many of about `count` points are drawn from each cell (c,)."""
+        expected = (1 - even) * count * self.shares / self.shares.sum()
+        expected += even * count / len(self.shares)
+        return np.asarray(np.floor(expected + rng.random(len(expected))).clip(1, most), np.int32)
 
     def _cells_of(self, points: FloatArray) -> LabelArray:
         """The number of the cell that each point falls in."""

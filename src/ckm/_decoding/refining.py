@@ -6,7 +6,6 @@ nothing to chance. Hundreds are still on their way.
 """
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 
@@ -32,16 +31,16 @@ def refine_on_cells(
 ) -> Placement:
     """Centroids on the measure of the cells, and on known outliers, by more points of it."""
     settings = problem.settings
-    draw: Callable[[np.random.Generator, int], Weighted] = cells.draw
+    draw = cells.draw_within if settings.draws_within_borders else cells.draw
     refine = _average_draws
+    even = 0.0
     if len(found[0]) <= settings.few_clusters:
-        draw = partial(cells.draw, even=settings.even_points)
         refine = _refine_few
+        even = settings.even_points
     elif len(found[0]) >= settings.many_clusters:
-        draw = cells.draw_within if settings.draws_within_borders else cells.draw
         refine = _refine_many
     C, shares = refine(
-        problem, found[0], lambda count: joined(*draw(rng, count), recovered.outliers)
+        problem, found[0], lambda count: joined(*draw(rng, count, even), recovered.outliers)
     )
     return C, shares, found[2]
 
