@@ -59,9 +59,8 @@ class Case:
     @cached_property
     def pool_rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows of that pool, which do not depend on m, and their weights."""
-        return ckm.sketch(
-            self.X, sketch_size=1, pool=POOL, random_state=self.seed, n_jobs=1, cells=0
-        ).pool.estimate()[:2]
+        sketch = self._sketch(sketch_size=1, pool=POOL, projection=None)
+        return sketch.pool.estimate()[:2]
 
     @property
     def budget(self) -> int:

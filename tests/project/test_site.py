@@ -119,6 +119,8 @@ def test_the_figures_of_readme_are_those_of_the_results() -> None:
     times = seconds("KMeans(n_init=5)", 5e6) / seconds("ckm", 5e6)
     assert f"{times:.0f} times as fast at 5·10⁶" in table["KMeans"]
     assert results("end_to_end")["break_even"] == pytest.approx(80_000, rel=0.05)
+    even = [round(found["rows"], -3) for found in results("cells-even").values()]
+    assert f"{min(even):.0f} to {max(even):.0f}" in table["KMeans"].replace(" 000", "000")
 
     pair = [seconds(who, 1e4) for who in ("MiniBatchKMeans", "ckm")]
     assert "10⁴ rows: {:.2f} s, ckm {:.2f} s".format(*pair) in table["MiniBatchKMeans"]
