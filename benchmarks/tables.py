@@ -1,20 +1,23 @@
 """Tables as people have them.
 
-"coordinates": a table of customers, its id left out by itself, clustered without any option: how
-far the coordinates of centroids are from the means of their rows, with cells and from frequencies
-alone. "sources": the same table with the options that are recommended, from Parquet, CSV, DuckDB
-and polars, against StandardScaler and KMeans on the same columns: SSE, and adjusted Rand index to
-the true segments. "decode": sketched first and decoded for several numbers of clusters. "advice":
+"coordinates": `ckm fit customers.parquet -k 6` without any further option, and with `--cells 0`: is
+the id left out, and how far are the coordinates of centroids from the means of their rows?
+"sources": the same table with the options that are recommended, from Parquet, CSV, DuckDB and
+polars, against StandardScaler and KMeans on the same columns: SSE, and adjusted Rand index to the
+true segments. "decode": sketched first and decoded for several numbers of clusters. "advice":
 whether the advice on the columns of thirty labelled tables is right.
 """
 
 import argparse
+import subprocess
+import sys
 import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import pairwise_distances_argmin
 
 import ckm
 from benchmarks import customer_table, harness, labelled_tables
@@ -52,16 +55,17 @@ def measure_coordinates(n_rows: int, arguments: argparse.Namespace) -> tuple[Any
     for seed in harness.seeds_of(arguments):
         table, _ = customer_table.whole_table(n_rows, seed)
         rows = table.select(customer_table.USEFUL).to_pandas().to_numpy(np.float64)
-        for cells in ("auto", 0):
-            sketch = ckm.sketch(table, n_clusters=K, cells=cells, pool=1000, random_state=seed)
-            solution = ckm.decode(sketch, K, random_state=seed)
-            left_out = "customer_id" not in (sketch.columns or ())
-            own = _distances(solution, rows)
-            found.append({"seed": seed, "cells": cells, "id left out": left_out, **own})
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "customers.parquet"
+            customer_table.write(file, n_rows, seed)
+            for cells in ("auto", "0"):
+                centroids, left_out = _fit_on_command_line(file, cells)
+                own = _distances(centroids, rows)
+                found.append({"seed": seed, "cells": cells, "id left out": left_out, **own})
     columns = list(found[0])
     show("Coordinates against the means of rows, in standard deviations", columns, _cells(found))
     with_cells = [one for one in found if one["cells"] == "auto"]
-    frequencies = [one for one in found if one["cells"] == 0]
+    frequencies = [one for one in found if one["cells"] == "0"]
     return found, [
         Target("id left out, share of runs", 1, float(np.mean([x["id left out"] for x in found]))),
         Target(
@@ -79,12 +83,23 @@ def measure_coordinates(n_rows: int, arguments: argparse.Namespace) -> tuple[Any
     ]
 
 
-def _distances(solution: ckm.Solution, rows: np.ndarray) -> dict[str, float]:
-    labels = solution.predict(rows)
+def _fit_on_command_line(file: Path, cells: str) -> tuple[np.ndarray, bool]:
+    """The centroids of `ckm fit FILE -k 6`, and whether it left the id out."""
+    output = file.with_name("centroids.csv")
+    command = [sys.executable, "-m", "ckm", "fit", str(file), "-k", str(K), "--cells", cells]
+    subprocess.run([*command, "-o", str(output)], check=True, capture_output=True)
+    names = output.read_text().splitlines()[0].split(",")
+    centroids = np.loadtxt(output, delimiter=",", skiprows=1, ndmin=2)
+    which = [names.index(name) for name in customer_table.USEFUL]
+    return centroids[:, which], "customer_id" not in names
+
+
+def _distances(centroids: np.ndarray, rows: np.ndarray) -> dict[str, float]:
+    labels = pairwise_distances_argmin(rows, centroids)
     counts = np.bincount(labels, minlength=K)
     sums = np.stack([np.bincount(labels, column, minlength=K) for column in rows.T], axis=1)
     means = sums / np.maximum(counts, 1)[:, None]
-    apart = np.abs(solution.centroids - means) / rows.std(axis=0)
+    apart = np.abs(centroids - means) / rows.std(axis=0)
     is_large = counts >= MIN_CLUSTER
     k, d = np.unravel_index(np.argmax(np.where(is_large[:, None], apart, 0.0)), apart.shape)
     farthest = np.abs(rows[labels == k, d] - means[k, d]).max() / rows[:, d].std()

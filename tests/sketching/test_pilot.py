@@ -1,8 +1,10 @@
 """The pilot: where the origin comes from, and which rows count as outliers."""
 
+import warnings
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import ckm
@@ -100,3 +102,27 @@ def test_a_pilot_that_chooses_anchors_keeps_outliers_first() -> None:
     # The rows stand for all of them.
     np.testing.assert_allclose(pilot.weights.sum(), len(X), rtol=0.03)
     np.testing.assert_allclose(pilot.origin, X.mean(axis=0), atol=0.05)
+
+
+def test_outliers_are_looked_for_in_the_columns_that_are_kept() -> None:
+    """Ids have nearly all the variance, but are left out: they do not decide which rows are far."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((60_000, 2))
+    rows[::6000] += 1000
+    table = {"id": np.arange(60_000) + 1_000_000, "a": rows[:, 0], "b": rows[:, 1]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ckm.errors.ColumnsWarning)
+        s = ckm.sketch(pa.table(table), n_clusters=10, random_state=0)
+    assert s.columns == ("a", "b")
+    anchors = s.cells.anchors.values + s.frequencies.origin
+    assert (anchors.min(axis=1) > 900).any()
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_standardized_pilots_keep_outliers_of_any_column(standardize: bool) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60_000, 2))
+    X[:, 1] *= 1e6
+    X[::6000, 0] += 1000
+    pilot = draw_pilot(ArraySource(X), rng, 16_384, standardize=standardize)
+    assert ((pilot.rows[:, 0] > 900).sum() == 10) == standardize

@@ -20,7 +20,7 @@ from ckm._core.storage import load
 from ckm._messages import Argument, Message
 from ckm._sketching.jobs import PilotJob, summarise_partitions
 from ckm._sketching.options import ROBUST, SketchOptions, resolve_size
-from ckm._sketching.pilot import Pilot, draw_pilot
+from ckm._sketching.pilot import Pilot, PilotRows, read_pilot_rows
 from ckm._sketching.scale import PilotSummary, pilot_rows, summarise_pilot
 from ckm._sketching.wide import summarise_source, wide_options
 from ckm._sources import Source
@@ -117,14 +117,22 @@ def choose_design(
     return Design(frequencies, summary.anchors)
 
 
-def draw_first_pilot(source: Source, options: SketchOptions, seed: int) -> Pilot | None:
-    """The pilot that `choose_design` would draw of these rows; None if it draws another kind."""
+def read_first_rows(
+    source: Source, options: SketchOptions, rng: np.random.Generator
+) -> PilotRows | None:
+    """Rows for the pilot that `choose_design` would draw; None if it draws another kind."""
     n = source.n_features
     if isinstance(source, PartitionedSource) or options.projects(n):
         return None
     m = options.check(n)
-    measured = in_metric(source, options.metric)
-    return draw_pilot(measured, stream(seed, "pilot"), pilot_rows(options, n, m))
+    return read_pilot_rows(in_metric(source, options.metric), rng, pilot_rows(options, n, m))
+
+
+def draw_first_pilot(source: Source, options: SketchOptions, seed: int) -> Pilot | None:
+    """The pilot that `choose_design` would draw of these rows; None if it draws another kind."""
+    rng = stream(seed, "pilot")
+    read = read_first_rows(source, options, rng)
+    return None if read is None else read.pilot(rng, standardize=bool(options.standardize))
 
 
 def design_like(model: Sketch, options: SketchOptions) -> Design:

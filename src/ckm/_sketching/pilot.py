@@ -4,14 +4,14 @@ It is drawn from all over the data, so that sorted files do not mislead it, and 
 that are most likely mistakes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ckm._core.pool import distinct_rows
 from ckm._core.preparation import Preparation
 from ckm._sources import Source
-from ckm._util.arrays import Array, BoolArray, Float32Array, FloatArray
+from ckm._util.arrays import Array, BoolArray, Float32Array, FloatArray, IntArray
 from ckm._util.checks import as_float32, first_nonfinite
 
 # Rows in a pilot: as in Keriven et al. (2016).
@@ -111,9 +111,46 @@ class Pilot:
         return found
 
 
-def draw_pilot(source: Source, rng: np.random.Generator, size: int = PILOT_ROWS) -> Pilot:
-    """Draw at most `size` rows from all over the source. A `size` beyond `PILOT_ROWS` is that of a
-    pilot that chooses anchors: about so many, or fewer, are kept of more rows that are read.
+@dataclass(frozen=True)
+class PilotRows:
+    """Rows that were read for a pilot, which keeps some of them.
+
+    Parameters
+    ----------
+    rows : float array (k, n)
+        The rows.
+    weights : float64 array (k,)
+        Their weights.
+    size : int
+        About how many rows a pilot keeps of them, at most.
+    """
+
+    rows: FloatArray
+    weights: FloatArray
+    size: int
+
+    def of_columns(self, kept: IntArray) -> "PilotRows":
+        """Some columns of these rows, by their numbers."""
+        return replace(self, rows=self.rows[:, kept])
+
+    def prepared(self, preparation: Preparation) -> "PilotRows":
+        """The rows as they are sketched."""
+        return replace(self, rows=preparation.apply(self.rows))
+
+    def pilot(self, rng: np.random.Generator, *, standardize: bool = False) -> Pilot:
+        """A pilot of these rows, in which those far from the others are kept first; by their
+        distances in standard deviations of the columns, or in the units of the columns.
+        """
+        rows = self.rows
+        weights = self.weights
+        if len(rows) > self.size:
+            rows, weights = _thin(rows, weights, self.size, rng, standardize)
+        return pilot_from_rows(rows, weights)
+
+
+def read_pilot_rows(source: Source, rng: np.random.Generator, size: int = PILOT_ROWS) -> PilotRows:
+    """Read rows from all over the source for a pilot of at most `size` rows. A `size` beyond
+    `PILOT_ROWS` is that of a pilot that chooses anchors, for which more rows are read.
     """
     read = size
     if size > PILOT_ROWS:
@@ -122,19 +159,18 @@ def draw_pilot(source: Source, rng: np.random.Generator, size: int = PILOT_ROWS)
     centre = _rough_centre(rows)
     if first_nonfinite(_centred(rows, centre)) is not None:
         _raise_first_nonfinite(source, centre)
-    if len(rows) > size:
-        rows, weights = _thin(rows, weights, centre, size, rng)
-    return pilot_from_rows(rows, weights)
+    return PilotRows(rows, weights, size)
 
 
-def prepare_pilot(pilot: Pilot, preparation: Preparation | None) -> Pilot:
-    """The pilot of prepared rows; the pilot itself if nothing changes."""
-    if preparation is None or not preparation.changes_rows or not len(pilot):
-        return pilot
-    rows = pilot.rows if pilot.outliers is None else np.vstack([pilot.rows, pilot.outliers])
-    # Rows that were left out have no weights any more; they are few, and one each.
-    added = np.ones(len(rows) - len(pilot.rows))
-    return pilot_from_rows(preparation.apply(rows), np.concatenate([pilot.weights, added]))
+def draw_pilot(
+    source: Source,
+    rng: np.random.Generator,
+    size: int = PILOT_ROWS,
+    *,
+    standardize: bool = False,
+) -> Pilot:
+    """Draw at most `size` rows from all over the source."""
+    return read_pilot_rows(source, rng, size).pilot(rng, standardize=standardize)
 
 
 def _rough_centre(rows: FloatArray) -> FloatArray:
@@ -149,12 +185,17 @@ def _rough_centre(rows: FloatArray) -> FloatArray:
 def _thin(
     rows: FloatArray,
     weights: FloatArray,
-    centre: FloatArray,
     size: int,
     rng: np.random.Generator,
+    standardize: bool,
 ) -> tuple[FloatArray, FloatArray]:
     """About `size` of the rows, weighted so that they stand for all of them."""
-    offsets = rows - centre
+    offsets = rows - _rough_centre(rows)
+    if standardize:
+        largest = np.abs(offsets).max(axis=0)
+        offsets /= np.where(largest > 0, largest, 1.0)
+        deviations = np.sqrt(np.einsum("ij,ij->j", offsets, offsets) / len(offsets))
+        offsets /= np.where(deviations > 0, deviations, 1.0)
     offsets /= max(offsets.max(), -offsets.min(), np.finfo(float).tiny)
     tails = weights * np.einsum("ij,ij->i", offsets, offsets)
     shares = weights / weights.sum()

@@ -6,15 +6,16 @@ from typing import Any
 from ckm._core.preparation import Preparation, categories_of
 from ckm._messages import Argument
 from ckm._sketching.accumulate import State
-from ckm._sketching.choose import draw_first_pilot
+from ckm._sketching.choose import draw_first_pilot, read_first_rows
 from ckm._sketching.options import PassOptions, SketchOptions
-from ckm._sketching.pilot import Pilot, prepare_pilot
+from ckm._sketching.pilot import Pilot
 from ckm._sketching.screening import Screening
 from ckm._sources import Source
 from ckm._sources.adapters import Imputed, WithoutMissing, in_preparation
 from ckm._sources.engines.base import PartitionedSource
 from ckm._sources.user_cap import UserCapped
 from ckm._util.checks import EUCLIDEAN
+from ckm._util.random import stream
 from ckm._util.warn import warn_user
 from ckm.errors import MismatchError, MissingRowsWarning, ParameterError
 
@@ -32,17 +33,26 @@ def look_at_table(
     if options.metric != EUCLIDEAN:
         return source, None, options.preparation(source.columns)
     complete = WithoutMissing(source) if imputes else source
-    pilot = draw_first_pilot(complete, options, execution.seed)
-    if pilot is None:
+    rng = stream(execution.seed, "pilot")
+    read = read_first_rows(complete, options, rng)
+    if read is None:
         return source, None, options.preparation(source.columns)
-    source, pilot = screening.screen(
+    standardize = bool(options.standardize)
+    pilot = read.pilot(rng, standardize=standardize)
+    source, kept = screening.screen(
         source,
         pilot,
-        standardize=bool(options.standardize),
+        standardize=standardize,
         preparation=options.preparation(source.columns),
     )
     preparation = options.preparation(source.columns)
-    pilot = prepare_pilot(pilot, preparation)
+    if kept is not None:
+        read = read.of_columns(kept)
+    if preparation is not None:
+        read = read.prepared(preparation)
+    if kept is not None or (preparation is not None and preparation.changes_rows):
+        # Which rows are far from the others depends on the columns.
+        pilot = read.pilot(rng, standardize=standardize)
     if imputes and len(pilot):
         # Rows with gaps lie elsewhere than complete ones; anchors are chosen for both.
         filled = Imputed(prepare(source, preparation), pilot.origin)

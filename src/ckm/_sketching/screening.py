@@ -11,11 +11,11 @@ from ckm._core.categories import coded_columns
 from ckm._core.preparation import Preparation, prepared
 from ckm._messages import Argument, Message
 from ckm._sketching.advice import Advice, Kind, TableSample, advise
-from ckm._sketching.pilot import Pilot, pilot_from_rows
+from ckm._sketching.pilot import Pilot
 from ckm._sources import Source
 from ckm._sources.adapters import SomeColumns
 from ckm._sources.column_request import listed
-from ckm._util.arrays import Array
+from ckm._util.arrays import Array, IntArray
 from ckm._util.warn import warn_user
 from ckm.errors import AdviceWarning, ColumnsWarning
 
@@ -95,13 +95,14 @@ class Screening:
         *,
         standardize: bool = False,
         preparation: Preparation | None = None,
-    ) -> tuple[Source, Pilot]:
-        """The table and its pilot without columns that were left out. The advice takes into account
-        what is done anyway.
+    ) -> tuple[Source, IntArray | None]:
+        """The table without columns that were left out, and the numbers of the others if some were.
+        The advice takes into account what is done anyway.
         """
         names = source.columns
+        kept = None
         if names is None or source.is_on_gpu or source.is_sparse:
-            return source, pilot
+            return source, kept
         sample = TableSample(
             prepared(pilot.rows, preparation),
             pilot.weights,
@@ -121,9 +122,8 @@ class Screening:
                 if one.column in certain:
                     _warn_left_out(one)
             source = SomeColumns(source, kept)
-            pilot = pilot_from_rows(pilot.rows[:, kept], pilot.weights)
         self.on_advice([one for one in advice if one.column not in certain])
-        return source, pilot
+        return source, kept
 
 
 NO_SCREENING = Screening(leaves_out=False, on_advice=lambda advice: None)
