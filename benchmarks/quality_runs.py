@@ -59,7 +59,7 @@ class Case:
     @cached_property
     def pool_rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows of that pool, which do not depend on m, and their weights."""
-        sketch = self._sketch(sketch_size=1, pool=POOL, projection=None)
+        sketch = self._sketch(pool=POOL, projection=None)
         return sketch.pool.estimate()[:2]
 
     @property
