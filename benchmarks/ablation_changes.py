@@ -209,6 +209,7 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
         "max_regret",
         "max_cell_regret",
         "max_disagreement",
+        "max_fitted_share",
         "moved_variance_ratio",
         "moved_limit",
         "max_unseen_ratio",

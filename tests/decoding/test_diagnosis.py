@@ -125,6 +125,16 @@ def test_a_complete_pool_has_no_findings() -> None:
     assert ckm.decode(ckm.sketch(X, like=like), 3, random_state=0).status is Status.OTHER_SPREAD
 
 
+@pytest.mark.parametrize(("pool", "cells"), [(0, 0), (200, 0), (0, "auto")])
+def test_few_rows_are_in_doubt_unless_the_sketch_holds_them(pool: int, cells: int | str) -> None:
+    X = ckm.datasets.gaussian_mixture(200, 10, 4, separation=10, random_state=0).rows
+    s = ckm.sketch(X, n_clusters=10, random_state=0, pool=pool, cells=cells)
+    found = ckm.decode(s, 10, random_state=0)
+    assert (Status.UNCERTAIN in [finding.status for finding in found.findings]) == (
+        s.cells is None and not pool
+    )
+
+
 def test_a_sketch_too_small_is_a_finding_and_a_warning() -> None:
     s = ckm.sketch(
         np.random.default_rng(0).normal(size=(2000, 4)), sketch_size=30, random_state=0, cells=0

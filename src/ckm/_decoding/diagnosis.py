@@ -89,7 +89,7 @@ def diagnose(
         _find_missing_variance(problem, found, remedies) if was_searched else None,
         _find_far_out(problem, remedies, columns) if known_weights is None else None,
         _find_noise(problem, found, remedies) if problem.is_noised else None,
-        _find_uncertain(problem, found, remedies),
+        _find_uncertain(problem, found, remedies) or _find_few_rows(problem, found, remedies),
         _find_equal(problem, C) if found.is_counted else _find_merged(problem, C, weights),
         _find_starved(found, problem.settings),
         _find_unresolved(problem, K, columns, pool)
@@ -315,6 +315,23 @@ def _find_uncertain(problem: Problem, found: Candidate, remedies: _Remedies) -> 
     sentence = Message(
         f"On other data with the same {source}, {seen}: too little is known to place centroids "
         f"well, and the SSE may be far above that of k-means. ",
+        *remedies.advice,
+    )
+    return Finding(Status.UNCERTAIN, sentence)
+
+
+def _find_few_rows(problem: Problem, found: Candidate, remedies: _Remedies) -> Finding | None:
+    """K-means fits its centroids to the rows, which takes K of N parts of the SSE; frequencies say
+    less of what chance did to so few.
+    """
+    is_exact = found.is_counted or found.known_weights is not None or not found.mean_square > 0
+    K = len(found.C)
+    is_few = problem.size * problem.settings.max_fitted_share < K
+    if is_exact or problem.is_noised or not is_few:
+        return None
+    sentence = Message(
+        f"There are {problem.size:,.0f} rows for {K} centroids, and k-means on so few fits their "
+        "chance, too: from frequencies the SSE may be some per cent above it. ",
         *remedies.advice,
     )
     return Finding(Status.UNCERTAIN, sentence)
