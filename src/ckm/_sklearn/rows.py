@@ -172,6 +172,7 @@ def _open(model: Any, X: Any, sample_weight: Any, reset: bool) -> ValidatedRows:
             like=fitted_columns(model),
             like_name="this model",
             categories=getattr(model, "_categories", ()),
+            like_features=model.n_features_in_,
         )
     # Labels of rows with missing values keep their places.
     drops = "drop" if reset and nan == "drop" else "error"
