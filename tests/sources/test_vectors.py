@@ -154,6 +154,15 @@ def test_a_model_of_vectors_labels_the_file_that_it_was_fitted_to(tmp_path: Path
     assert np.array_equal(model.predict(path), model.predict(X))
 
 
+@pytest.mark.filterwarnings("ignore:Left out")
+def test_columns_of_weights_and_users_are_not_counted() -> None:
+    table = fixed(a=X[:, 0], b=X[:, 1], c=X[:, 2], d=X[:, 3], user=np.arange(50), w=np.ones(50))
+    sketch = ckm.sketch(X, n_clusters=2, random_state=0)
+    users = {"user_column": "user", "max_rows_per_user": 1, "weight_column": "w"}
+    capped = ckm.sketch(table.drop_columns("embedding"), like=sketch, **users)
+    assert ckm.sketch(table, like=sketch, **users) == capped
+
+
 def test_as_many_other_numbers_are_used_as_before(tmp_path: Path) -> None:
     table = fixed(a=X[:, 0], b=X[:, 1], c=X[:, 2], d=X[:, 3])
     solution = ckm.decode(ckm.sketch(X, n_clusters=2, random_state=0), 2, random_state=0)

@@ -214,7 +214,8 @@ def choose_matrix(
     if request.columns is not None:
         named = [request.columns] if isinstance(request.columns, str) else list(request.columns)
         return named[0] if len(named) == 1 and named[0] in matrices else None
-    n_plain = sum(holds is None and name != request.weight for name, holds in present)
+    beside = (request.weight, None if request.user is None else request.user.column)
+    n_plain = sum(holds is None and name not in beside for name, holds in present)
     is_other = request.like == () and n_plain != request.like_features
     is_only = len(matrices) == 1 and (n_plain == 0 or is_other)
     return matrices[0] if is_only else None
