@@ -160,9 +160,10 @@ test-newest:
 	$(INSTALL) --upgrade --upgrade-strategy eager --editable '.[dev]'
 	$(MAKE) test
 
-# Spark runs on Java 17; the tests of Dask and Ray do without.
+# Spark runs on Java 17; the tests of Dask and Ray do without. apt-get waits for another one, which
+# may be installing Chromium.
 java:
-	@command -v java >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -qq -y openjdk-17-jre-headless >/dev/null; } || \
+	@command -v java >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -qq -y -o DPkg::Lock::Timeout=300 openjdk-17-jre-headless >/dev/null; } || \
 		echo "Java is not installed, so Spark's tests are left out; install it with: apt-get install openjdk-17-jre-headless"
 
 $(VENV)/installed-torch: $(VENV)/installed
@@ -203,8 +204,8 @@ chromium:
 test-browser: $(VENV)/installed-browser docs-quick chromium
 	$(BIN)/python -m pytest tests/browser
 
-# A release: `twine check` reads its metadata, tests run from the sdist, and the wheel is used in an
-# environment of its own. Every extra resolves: $(BIN)/nox -s extras. Other Pythons: $(BIN)/nox.
+# A release: `twine check` reads its metadata, the fast tests run from the sdist, and the wheel is
+# used in an environment of its own. Every extra resolves: $(BIN)/nox -s extras. Other Pythons: $(BIN)/nox.
 dist: $(VENV)/installed-release
 	rm -rf dist
 	$(BIN)/python -m build

@@ -6,8 +6,9 @@ dependencies; and whether every extra can be installed.
     nox -s oldest -- tests/core     some of them, with the oldest dependencies
     nox -s extras                   whether every extra resolves
 
-Pythons that are not here are left out. `make test`, `make test-oldest` and `make dist` do without
-nox; this is the matrix of them.
+Pythons that are not here are left out; of pyenv's, name those to try, as in
+PYENV_VERSION=3.11.7:3.13.0. `make test`, `make test-oldest` and `make dist` do without nox; this is
+the matrix of them.
 """
 
 import tomllib

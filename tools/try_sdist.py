@@ -1,4 +1,4 @@
-"""Unpack an sdist and run tests of it, from its own files alone.
+"""Unpack an sdist and run its fast tests, from its own files alone.
 
     python tools/try_sdist.py dist/compressive_kmeans-*.tar.gz [arguments of pytest]
 
@@ -12,8 +12,18 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-# What needs files beside the package: documentation, examples, tools, golden sketches.
-DEFAULT = ("-q", "-m", "not slow", "tests/project", "tests/core")
+# The tests of `make test`; those of engines and of the browser have targets of their own.
+DEFAULT = (
+    "-q",
+    "-n",
+    "auto",
+    "--dist",
+    "loadgroup",
+    "-m",
+    "not slow",
+    "--ignore=tests/engines",
+    "--ignore=tests/browser",
+)
 
 
 def main() -> None:

@@ -3,6 +3,7 @@ rare as is stated.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -350,6 +351,16 @@ def test_results_show_themselves() -> None:
     assert "<table>" in status._repr_html_()
     assert "&lt;week&gt;, row" in status.changes[0]._repr_html_()
     assert len(repr(status).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("effect", "shown"),
+    [(0.25, "effect 0.25."), (0.0, "effect 0 (not measurable yet from so few rows).")],
+)
+def test_an_effect_of_zero_is_explained(effect: float, shown: str) -> None:
+    status = ckm.Monitor(**SMALL).update(changing_stream())
+    changes = (replace(status.changes[0], effect=effect),)
+    assert shown in str(replace(status, changes=changes))
 
 
 def test_damaged_states_are_refused(tmp_path: Path) -> None:

@@ -39,7 +39,9 @@ def from_debian() -> Chromium | None:
     if os.getuid() != 0 or shutil.which("apt-get") is None:
         return None
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": False}
-    install = ["apt-get", "install", "-qq", "-y", "--no-install-recommends", "chromium"]
+    # Another apt-get, which may be installing Java, is waited for.
+    options = ["-qq", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300"]
+    install = ["apt-get", "install", *options, "chromium"]
     if subprocess.run(install, **quiet).returncode != 0:
         subprocess.run(["apt-get", "update", "-qq"], **quiet)
         subprocess.run(install, **quiet)

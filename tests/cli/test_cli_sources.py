@@ -113,6 +113,19 @@ def test_columns_left_out_are_a_line_on_standard_error(X: np.ndarray) -> None:
     )
 
 
+def test_vectors_beside_an_id_are_labelled_from_their_file(X: np.ndarray) -> None:
+    table = pa.table({"id": np.arange(len(X)), "embedding": list(X)})
+    pq.write_table(table, "vectors.parquet")
+    run("fit", "vectors.parquet", "-k", 3, "--columns", "embedding", "-o", "c.csv")
+    run("predict", "vectors.parquet", "-c", "c.csv", "-o", "labels.npy")
+    np.save("rows.npy", X)
+    run("predict", "rows.npy", "-c", "c.csv", "-o", "expected.npy")
+    assert np.array_equal(np.load("labels.npy"), np.load("expected.npy"))
+    out, _ = run("describe", "vectors.parquet")
+    assert "embedding holds lists of numbers: to cluster these, and no other column, write" in out
+    assert "--columns embedding" in out
+
+
 def test_a_cap_on_the_rows_of_each_user(X: np.ndarray) -> None:
     cap = ("--max-rows-per-user", 5)
     run("sketch", "data.csv", "-m", 20, *COLUMNS, "--user-column", "times", *cap, "-o", "s.ckm")

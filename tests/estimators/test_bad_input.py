@@ -1,6 +1,7 @@
 """Bad rows and sizes: a named error says what was seen and what to do about it."""
 
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ckm.errors import (
     ClustersWarning,
     DataError,
     MismatchError,
+    MissingRowsWarning,
     NonFiniteError,
     ParameterError,
     PhaseWarning,
@@ -242,6 +244,17 @@ def test_fewer_rows_than_clusters(X: np.ndarray) -> None:
         sketch(X[:1], scale=1.0),
         2,
     )
+
+
+@pytest.mark.parametrize("nan", ["error", "drop", "impute"])
+def test_text_in_a_data_frame_is_refused_until_columns_are_chosen(nan: str) -> None:
+    frame = pd.DataFrame({"id": np.arange(40), "a": np.arange(40.0) % 7, "plan": ["x", "y"] * 20})
+    frame.loc[3, "a"] = np.nan if nan != "error" else 1.0
+    with pytest.raises(DataError, match="Column 'plan' of the data frame holds text"):
+        ckm.CompressiveKMeans(2, nan=nan, random_state=0).fit(frame)
+    chosen = ckm.CompressiveKMeans(2, nan=nan, columns=["a"], random_state=0)
+    with warnings.catch_warnings(action="ignore", category=MissingRowsWarning):
+        assert list(chosen.fit(frame).feature_names_in_) == ["a"]
 
 
 @pytest.mark.parametrize("K", [0, -1, 2.0, 2.5, "2", None, True, np.nan, [2]])

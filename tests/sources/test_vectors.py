@@ -132,6 +132,52 @@ def test_one_of_several_columns_of_vectors_must_be_named() -> None:
     assert np.array_equal(rows_of(data, columns="other"), X)
 
 
+@every_way
+def test_vectors_are_found_beside_other_numbers_by_what_was_made_of_them(
+    way: str, tmp_path: Path
+) -> None:
+    table = fixed(id=np.arange(50))
+    sketch = ckm.sketch(table, n_clusters=2, columns="embedding", random_state=0)
+    assert ckm.sketch(WAYS[way](table, tmp_path), like=sketch) == sketch
+    growing = ckm.Sketcher(like=sketch).update(WAYS[way](table, tmp_path))
+    assert growing.result() == sketch
+    solution = ckm.decode(sketch, 2, random_state=0)
+    labels = solution.predict(WAYS[way](table, tmp_path))
+    assert np.array_equal(labels, solution.predict(X))
+    mixture = ckm.fit_mixture(sketch, 2, random_state=0)
+    assert np.array_equal(mixture.predict(WAYS[way](table, tmp_path)), mixture.predict(X))
+
+
+def test_a_model_of_vectors_labels_the_file_that_it_was_fitted_to(tmp_path: Path) -> None:
+    path = written(fixed(id=np.arange(50)), tmp_path)
+    model = ckm.CompressiveKMeans(2, columns="embedding", random_state=0).fit(path)
+    assert np.array_equal(model.predict(path), model.predict(X))
+
+
+@pytest.mark.filterwarnings("ignore:Left out")
+def test_columns_of_weights_and_users_are_not_counted() -> None:
+    table = fixed(a=X[:, 0], b=X[:, 1], c=X[:, 2], d=X[:, 3], user=np.arange(50), w=np.ones(50))
+    sketch = ckm.sketch(X, n_clusters=2, random_state=0)
+    users = {"user_column": "user", "max_rows_per_user": 1, "weight_column": "w"}
+    capped = ckm.sketch(table.drop_columns("embedding"), like=sketch, **users)
+    assert ckm.sketch(table, like=sketch, **users) == capped
+
+
+def test_as_many_other_numbers_are_used_as_before(tmp_path: Path) -> None:
+    table = fixed(a=X[:, 0], b=X[:, 1], c=X[:, 2], d=X[:, 3])
+    solution = ckm.decode(ckm.sketch(X, n_clusters=2, random_state=0), 2, random_state=0)
+    with pytest.warns(ColumnsWarning, match="vectors of 4 numbers"):
+        labels = solution.predict(table)
+    assert np.array_equal(labels, solution.predict(X))
+
+
+def test_vectors_of_another_length_are_refused(tmp_path: Path) -> None:
+    solution = ckm.decode(ckm.sketch(X, n_clusters=2, random_state=0), 2, random_state=0)
+    table = fixed(np.ones((5, 3)), id=np.arange(5))
+    with pytest.raises(MismatchError, match="The data has 3 columns where this solution has 4"):
+        solution.predict(table)
+
+
 def test_files_have_vectors_of_one_length(tmp_path: Path) -> None:
     pq.write_table(fixed(), tmp_path / "a.parquet")
     pq.write_table(fixed(X[:, :3].copy()), tmp_path / "b.parquet")

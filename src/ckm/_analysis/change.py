@@ -171,7 +171,7 @@ class MonitorStatus(Shown):
         title = f"{self.rows:,} rows: {self._verdict()}"
         notes = tuple(
             f"Changed after row {change.row:,}{f' ({change.place})' if change.place else ''}, "
-            f"noticed {change.window:,} rows later; effect {change.effect:.4g}."
+            f"noticed {change.window:,} rows later; effect {_shown_effect(change)}."
             for change in self.changes
         )
         if not self.window:
@@ -190,3 +190,9 @@ class MonitorStatus(Shown):
         if self.alarm:
             return "still changed"
         return "no change" if self.watching else f"waiting for {self.waiting_for}"
+
+
+def _shown_effect(change: Change) -> str:
+    """The effect, with a word on why it may be zero although there was a change."""
+    shown = f"{change.effect:.4g}"
+    return shown if change.effect else f"{shown} (not measurable yet from so few rows)"

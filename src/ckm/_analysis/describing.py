@@ -13,7 +13,7 @@ from ckm._messages import Argument, Message
 from ckm._sketching.advice import Advice, Kind, TableSample, advise, sentences
 from ckm._sketching.screening import FIRST_ROWS
 from ckm._sources import ColumnRequest, Source, open_source
-from ckm._sources.column_request import listed
+from ckm._sources.column_request import Vectors, listed
 from ckm._sources.engines.base import PartitionedSource
 from ckm._util.arrays import Array, FloatArray
 from ckm._util.random import RandomState, seed_of, stream
@@ -149,7 +149,12 @@ class _Table:
         arguments = _arguments(advice)
         used = set(self.numeric).difference(arguments.get("exclude", ()))
         numbers = [column for column in described if column.name in used]
-        said = (*sentences(advice), *_said_of_missing(numbers), *_said_of_text(described))
+        said = (
+            *sentences(advice),
+            *_said_of_missing(numbers),
+            *_said_of_text(described),
+            *_said_of_vectors(described),
+        )
         return Description(self.n_rows, tuple(described), said, arguments)
 
     def _advise(self) -> tuple[Advice, ...]:
@@ -189,6 +194,19 @@ def _said_of_text(described: Sequence[ColumnDescription]) -> list[Message]:
     verb = "is text" if len(names) == 1 else "are text"
     use = Argument("categories", names)
     return [Message(f"{listed(names)} {verb} of few values: to use them too, write ", use, ".")]
+
+
+def _said_of_vectors(described: Sequence[ColumnDescription]) -> list[Message]:
+    """How to use columns whose cells are whole rows, which are left out beside numbers."""
+    return [
+        Message(
+            f"{column.name} holds {column.kind}: to cluster these, and no other column, write ",
+            Argument("columns", column.name),
+            ".",
+        )
+        for column in described
+        if isinstance(column.kind, Vectors)
+    ]
 
 
 def _arguments(advice: Sequence[Advice]) -> dict[str, Any]:

@@ -323,9 +323,11 @@ class GaussianMixtureSolution(Frozen, Shown):
 
     def _open(self, data: Any) -> Source:
         coded = categories_of(self.preparation)
-        request = ColumnRequest(like=self.columns or (), like_name="this mixture", categories=coded)
-        source = open_source(data, request)
         n = self.means.shape[1]
+        request = ColumnRequest(
+            like=self.columns or (), like_name="this mixture", categories=coded, like_features=n
+        )
+        source = open_source(data, request)
         if source.n_features != n:
             raise MismatchError(
                 f"The data has {source.n_features} columns where this mixture has {n}; give the "

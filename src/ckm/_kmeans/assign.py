@@ -129,9 +129,11 @@ class Centroids:
         Errors call the centroids `name` and the data `data_name`.
         """
         coded = categories_of(self.preparation)
-        request = ColumnRequest(like=self.columns or (), like_name=name, categories=coded)
-        source = open_source(data, request)
         n = self.values.shape[1]
+        request = ColumnRequest(
+            like=self.columns or (), like_name=name, categories=coded, like_features=n
+        )
+        source = open_source(data, request)
         if source.n_features != n:
             raise MismatchError(
                 f"{data_name} has {source.n_features} columns where {name} has {n}; "

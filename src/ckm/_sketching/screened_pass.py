@@ -90,7 +90,8 @@ def sketch_screened(
         )
     if model is not None:
         coded = categories_like(model, asked)
-        request = request._replace(like=model.columns or (), categories=coded)
+        width = model.frequencies.n_features
+        request = request._replace(like=model.columns or (), categories=coded, like_features=width)
     source = open_rows(data, request, sample_weight, nan)
     options = replace(options, categories=source.categories)
     writer = None

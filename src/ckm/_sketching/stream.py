@@ -169,6 +169,7 @@ default="multiscale"
             None if self._like is None else self._like.columns or (),
             exclude=exclude,
             categories=asked,
+            like_features=None if self._like is None else self._like.frequencies.n_features,
         )
         self._pass_options = PassOptions(
             check_whole_number(pool, "pool", 0),
@@ -238,6 +239,7 @@ default="multiscale"
                     like=source.columns or (),
                     like_name="the first batch",
                     categories=source.categories,
+                    like_features=source.n_features,
                 )
             if self._n_waiting + n_rows >= HEAD_ROWS:
                 self._sketch_rows([*self._waiting, *parts], request)

@@ -13,7 +13,7 @@ from ckm._sources import IN_MEMORY, ColumnRequest, Source, kind_of, open_rows, o
 from ckm._sources.arrays import ArraySource, as_array
 from ckm._sources.column_checks import require_order
 from ckm._sources.column_request import ColumnChoice, is_count, listed
-from ckm._sources.frames import as_frame, frame_rows
+from ckm._sources.frames import as_frame, frame_rows, require_numeric
 from ckm._sources.opening import checked_sample_weight
 from ckm._sources.sparse import SparseSource
 from ckm._util.arrays import FloatArray, float_type
@@ -172,6 +172,7 @@ def _open(model: Any, X: Any, sample_weight: Any, reset: bool) -> ValidatedRows:
             like=fitted_columns(model),
             like_name="this model",
             categories=getattr(model, "_categories", ()),
+            like_features=model.n_features_in_,
         )
     # Labels of rows with missing values keep their places.
     drops = "drop" if reset and nan == "drop" else "error"
@@ -193,15 +194,22 @@ def _open(model: Any, X: Any, sample_weight: Any, reset: bool) -> ValidatedRows:
 
 def _has_choices(model: Any) -> bool:
     """Whether a model chooses columns, codes some, or does anything with missing values."""
-    asked = [getattr(model, name, None) for name in ("columns", "exclude", "categories")]
     is_coded = bool(getattr(model, "_categories", ()))
-    is_asked = any(names is not None for names in asked)
-    return is_coded or is_asked or getattr(model, "nan", "error") != "error"
+    return is_coded or _names_columns(model) or getattr(model, "nan", "error") != "error"
+
+
+def _names_columns(model: Any) -> bool:
+    """Whether a model is told which columns to use."""
+    asked = [getattr(model, name, None) for name in ("columns", "exclude", "categories")]
+    return any(names is not None for names in asked)
 
 
 def _open_chosen(model: Any, X: Any, sample_weight: Any, reset: bool) -> ValidatedRows:
     """Open rows in memory whose columns are chosen, or of which values may be missing."""
     refuse_masked(X, "The array")
+    frame = as_frame(X)
+    if frame is not None and reset and not _names_columns(model):
+        require_numeric(frame)
     opened = _open(model, as_array(X) if is_tensor(X) else X, sample_weight, reset)
     weights = None
     if sample_weight is not None:

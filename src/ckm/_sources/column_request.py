@@ -71,6 +71,8 @@ class ColumnRequest(NamedTuple):
     like : tuple of str or None
         The columns of an earlier sketch or model, used if the data has column names, in whatever
         order they are there. An empty tuple if those had no names.
+    like_features : int or None
+        How many these are. A column of vectors is used where plain columns are not as many.
     like_name : str
         What `like` belongs to, for messages.
     user : UserCap or None
@@ -93,6 +95,7 @@ class ColumnRequest(NamedTuple):
     exclude: Sequence[str] | None = None
     categories: Categories = ()
     levels: tuple[LevelNumbers, ...] = ()
+    like_features: int | None = None
 
     @property
     def excluded(self) -> list[str]:

@@ -207,13 +207,17 @@ def choose_matrix(
 ) -> str | None:
     """Choose the one column that holds whole rows, if it is named or there is nothing else to use.
 
-    None if plain columns are meant. `matrices` are the columns that hold whole rows.
+    Nothing else can be used, too, where an earlier sketch had columns without names, as vectors
+    have none, and the table has not as many plain ones. None if plain columns are meant. `matrices`
+    are the columns that hold whole rows.
     """
     if request.columns is not None:
         named = [request.columns] if isinstance(request.columns, str) else list(request.columns)
         return named[0] if len(named) == 1 and named[0] in matrices else None
-    has_plain = any(holds is None and name != request.weight for name, holds in present)
-    is_only = len(matrices) == 1 and not has_plain
+    beside = (request.weight, None if request.user is None else request.user.column)
+    n_plain = sum(holds is None and name not in beside for name, holds in present)
+    is_other = request.like == () and n_plain != request.like_features
+    is_only = len(matrices) == 1 and (n_plain == 0 or is_other)
     return matrices[0] if is_only else None
 
 

@@ -225,6 +225,12 @@ def _select(frame: nw.DataFrame[Any], names: list[Any]) -> nw.DataFrame[Any]:
 def frame_rows(frame: nw.DataFrame[Any]) -> Array:
     """All rows of a frame as one array, after a check that every column holds numbers."""
     require_table(frame.shape, "The data frame")
+    require_numeric(frame)
+    return to_array(frame)
+
+
+def require_numeric(frame: nw.DataFrame[Any]) -> None:
+    """Raise `DataError` unless every column of a frame holds numbers."""
     choice = choose_columns(frame, ColumnRequest(columns=frame.columns))
     dates = [name for name, dtype in frame.schema.items() if dtype in (nw.Date, nw.Datetime)]
     if dates:
@@ -239,7 +245,6 @@ def frame_rows(frame: nw.DataFrame[Any]) -> Array:
             f"Column {choice.names[0]!r} holds vectors; models take them as an array, such as "
             f"np.stack(X[{choice.names[0]!r}]), and ckm.sketch as they are."
         )
-    return to_array(frame)
 
 
 def to_array(
