@@ -169,7 +169,7 @@ def _run_levels(setting: Setting, seed: int, repeats: int) -> list[dict[str, flo
     """Return p-values of samples of one distribution."""
     draw = make_draw(setting.data, setting.n, seed)
     rng = np.random.default_rng([seed, 8])
-    design = _design(draw, setting.m, rng, seed, cells=setting.cells)
+    design = find_design(draw, setting.m, rng, seed, cells=setting.cells)
     found = []
     for _ in range(repeats):
         a = _sketch(draw, setting, setting.size_a, design, rng)
@@ -179,7 +179,7 @@ def _run_levels(setting: Setting, seed: int, repeats: int) -> list[dict[str, flo
     return found
 
 
-def _design(
+def find_design(
     draw: Draw, m: int, rng: np.random.Generator, seed: int, *, cells: bool = True
 ) -> ckm.Sketch:
     """Return a sketch of some rows, whose frequencies the others have."""
@@ -212,7 +212,7 @@ def _run_power(shift: Shift, seed: int, repeats: int) -> list[dict[str, float]]:
     """Return which tests reject at 5 %, and whether what was changed is named first."""
     draw = make_draw(shift.data, shift.n, seed)
     rng = np.random.default_rng([seed, 9])
-    design = _design(draw, shift.m, rng, seed)
+    design = find_design(draw, shift.m, rng, seed)
     kernel = law_kernel(design.frequencies)
     found = []
     for _ in range(repeats):

@@ -207,3 +207,19 @@ def test_a_plot_is_drawn_and_saved(tmp_path) -> None:  # type: ignore[no-untyped
     figure = _curve().plot(path)
     assert path.read_bytes().startswith(b"\x89PNG")
     assert len(figure.axes) == 3
+
+
+def test_a_curve_of_a_sketch_that_cannot_see_outliers_says_so() -> None:
+    """And finds those that bounds and second moments leave no doubt about."""
+    far = np.array([[900.0, 0, 0], [0, -700.0, 0]])
+    rows = np.vstack([_clusters(), far])
+    sketch = ckm.sketch(rows, n_clusters=MAX, cells=0, random_state=0)
+    curve = ckm.curve(sketch, MAX, random_state=0)
+    assert curve.status == "far-out"
+    assert "outliers" in str(curve)
+    assert _curve(0).status == _curve().status == "ok"
+    for K in (6, 7, 8):
+        best = KMeans(K, n_init=5, random_state=0).fit(rows).inertia_
+        assert -curve.solutions[K].score(rows) == pytest.approx(best, rel=0.04)
+        low, high = curve.sse_interval[K - 1]
+        assert low <= best <= high

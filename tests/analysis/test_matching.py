@@ -6,7 +6,8 @@ import pytest
 from ckm._analysis import matching
 from ckm._analysis.components import COVARIANCE_TYPES, WITH_MATRICES, Components
 from ckm._analysis.expectation import Shape
-from ckm._analysis.matching import Target, match
+from ckm._analysis.matching import Match, Target, match, refine
+from ckm._analysis.regrouping import regroup
 
 K, N_FEATURES = 4, 3
 
@@ -107,3 +108,57 @@ def test_covariances_stay_above_the_floor_and_within_limits() -> None:
     assert np.linalg.eigvalsh(limited).min() >= 0.3 - 1e-9
     far = matching._limited(100 * truth.covariances, truth, shape)
     np.testing.assert_allclose(far, 5 * truth.covariances, rtol=1e-9)
+
+
+def test_merging_and_splitting_lead_out_of_a_local_minimum() -> None:
+    """Two components share one Gaussian, and one stands for two."""
+    truth = truth_of("diag", spread=4.0)
+    target = target_of(truth)
+    shape = shape_of("diag")
+    means = truth.means[[0, 0, 1, 2]]
+    means[:2, 0] += [-1.0, 1.0]
+    means[3] = truth.means[2:].mean(axis=0)
+    start = Components(np.full(K, 1 / K), means, 2 * truth.covariances)
+    stuck = match(target, start, shape)
+    assert stuck.excess > 1
+    found = regroup(target, stuck, shape, 0.01)
+    assert found.excess < 0.01
+    order = np.argsort(found.components.weights)
+    expected = truth.means[np.argsort(truth.weights)]
+    np.testing.assert_allclose(found.components.means[order], expected, atol=0.05)
+
+
+def test_regrouping_leaves_what_explains_the_sketch() -> None:
+    truth = truth_of("diag")
+    target = target_of(truth)
+    found = match(target, start_near(truth), shape_of("diag"))
+    assert regroup(target, found, shape_of("diag"), 1.0).excess <= found.excess
+
+
+@pytest.mark.parametrize("covariance_type", ["diag", "spherical"])
+def test_weighting_frequencies_together_comes_closer_to_the_truth(covariance_type: str) -> None:
+    """The squared error of the means, over samples of one mixture."""
+    truth = truth_of(covariance_type)
+    shape = shape_of(covariance_type)
+    size = 5000
+    errors = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        rows = truth.draw(rng, rng.multinomial(size, truth.weights))
+        exact = target_of(truth, 150)
+        z = np.exp(-1j * rows @ exact.omega.T).mean(axis=0)
+        target = Target(exact.omega, z, size, exact.lower, exact.upper)
+        found = match(target, truth, shape)
+        better = refine(target, found, shape)
+        assert better.components.weights.sum() == pytest.approx(1)
+        both = [((m.components.means - truth.means) ** 2).sum() for m in (found, better)]
+        errors.append(both)
+    before, after = np.mean(errors, axis=0)
+    assert after < 0.9 * before
+
+
+@pytest.mark.parametrize(("covariance_type", "m"), [("full", 100), ("tied", 100), ("diag", 600)])
+def test_matrices_and_many_frequencies_are_left_as_they_are(covariance_type: str, m: int) -> None:
+    truth = truth_of(covariance_type)
+    found = Match(truth, 0.5)
+    assert refine(target_of(truth, m), found, shape_of(covariance_type)) is found

@@ -54,8 +54,11 @@ def test_a_group_beside_a_bulk_without_tail() -> None:
     ("edge", "count"), [(0, 1), (0, 3), (1, 1), (1, 1.2), (1, 4), (30, 3), (99, 2), (100, 1)]
 )
 @pytest.mark.parametrize("sign", [-1, 1])
-def test_a_tail_has_the_squares_that_are_missing(edge: float, count: float, sign: int) -> None:
-    along, counts = make_tail(sign * 100.0, edge, count, 12)
+@pytest.mark.parametrize("is_group", [True, False])
+def test_a_tail_has_the_squares_that_are_missing(
+    edge: float, count: float, sign: int, *, is_group: bool
+) -> None:
+    along, counts = make_tail(sign * 100.0, edge, count, 12, is_group=is_group)
     assert (counts * along**2).sum() == pytest.approx(count * 100**2)
     assert (counts >= 0).all()
     assert (sign * along >= 0).all()
@@ -66,6 +69,17 @@ def test_a_tail_of_the_bulk_continues() -> None:
     along, counts = make_tail(100.0, 20.0, 2.5, 16)
     assert counts[-1] == pytest.approx(0), "no group beside it"
     assert (np.diff(along[:-1]) < 0).all()
+
+
+def test_outliers_on_both_sides_are_no_group() -> None:
+    """Codes for missing values are on one side; heavy tails are on both, with rows on the way."""
+    X = bulk_rows()
+    far = np.zeros((14, 3))
+    far[:, 1] = np.concatenate([np.geomspace(100, 1000, 7), -np.geomspace(100, 1000, 7)])
+    rows, counts = reconstructed(np.vstack([X, far]), X)
+    is_middle = (np.abs(rows[:, 1]) > 90) & (np.abs(rows[:, 1]) < 500)
+    assert counts[is_middle].sum() == pytest.approx(10, abs=4)
+    assert (counts * rows[:, 1] ** 2).sum() == pytest.approx((far[:, 1] ** 2).sum(), rel=0.05)
 
 
 def test_nothing_is_reconstructed_where_no_variance_is_missing() -> None:

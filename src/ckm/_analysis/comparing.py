@@ -44,8 +44,12 @@ _VARIANCES_WEIGHT = 0.04
 _SHARES_WEIGHT = 0.08
 _CENTROIDS_WEIGHT = 0.05
 _WIDTHS_WEIGHT = 0.04
-# The weights of the kinds of change that a column may show: the plain ones before the others.
-_KIND_WEIGHTS = {MEAN: 0.4, VARIANCE: 0.2, WITHIN: 0.2, WIDTHS: 0.1, SHAPE: 0.1}
+# The weights of the kinds of change that a column may show: the plain ones before the others. With
+# 0.4, 0.2, 0.2, 0.1 and 0.1 a column whose mean had moved was named first in 95.2 % of samples of
+# one Gaussian, with these in 95.9 %, and in 95.9 % or more of all other samples with either
+# (`python -m benchmarks.compare --sections power`; 2000 each on seeds 0 to 39). The largest t of
+# the rows, which is told that means are what changed, names it in 96.2 %.
+_KIND_WEIGHTS = {MEAN: 0.56, VARIANCE: 0.18, WITHIN: 0.15, WIDTHS: 0.06, SHAPE: 0.05}
 # Effective rows below which the null is only roughly right.
 _FEW_ROWS = 50
 # Where p-values are combined: below the first, digits would be lost; the second

@@ -13,10 +13,10 @@ from ckm._analysis.stability import measure_stability
 from ckm._analysis.verdict import Explanation, Verdict, judge, relative_criteria
 from ckm._core.defaults import DEFAULT_MAX_CLUSTERS, MIN_CELLS_PER_CLUSTER, MIN_JUDGES
 from ckm._core.sketch import Sketch
-from ckm._decoding.api import make_solution
+from ckm._decoding.api import column_names, make_solution
 from ckm._decoding.coordinates import Coordinates
 from ckm._decoding.density import judge_placed
-from ckm._decoding.diagnosis import variances_along_and_across
+from ckm._decoding.diagnosis import diagnose_recovered, variances_along_and_across
 from ckm._decoding.every_number import place_every_number
 from ckm._decoding.placing import Placement
 from ckm._decoding.problem import Problem
@@ -156,6 +156,7 @@ class _Curve:
             suggestion=verdict.suggestion,
             runner_up=verdict.runner_up,
             reason=verdict.reason,
+            findings=diagnose_recovered(self.problem, self.recovered, column_names(self.sketch)),
             solutions=Solutions(numbers, self.solve),
         )
 
@@ -225,7 +226,8 @@ class _Curve:
                 squares = other.nearest(C)[1]
                 mean = float(other.weights @ squares / other.weights.sum())
                 means.append(mean)
-                chance = float(squares.std()) / max(mean, np.finfo(float).tiny)
+                variance = float(other.weights @ (squares - mean) ** 2 / other.weights.sum())
+                chance = np.sqrt(variance) / max(mean, np.finfo(float).tiny)
             middle = max(float(np.mean(means)), np.finfo(float).tiny)
             between = float(np.std(means, ddof=1)) / middle if len(means) > 1 else 0.0
             found.append(np.hypot(between, chance / np.sqrt(self.problem.size)))
@@ -239,7 +241,11 @@ class _Curve:
         """
         recovered = self.recovered
         if recovered.members:
-            return [_some(points) for points in recovered.members]
+            others = [_some(points) for points in recovered.members]
+            for i in range(len(others) if recovered.reconstructed else 0):
+                choices = recovered.reconstructed
+                others[i] = _beside(others[i], choices[i % len(choices)])
+            return others
         many, weights = recovered.many
         every = max(1, len(many) // _COMPARED_POINTS)
         same = (many[::every], weights[::every])
@@ -285,6 +291,15 @@ class _Curve:
 def _some(points: FloatArray) -> Weighted:
     every = max(1, len(points) // (_COMPARED_POINTS // 2))
     return points[::every], np.ones(len(points[::every]))
+
+
+def _beside(weighted: Weighted, outliers: Weighted) -> Weighted:
+    """Points with outliers of these shares beside them."""
+    points, weights = weighted
+    return (
+        np.vstack([points, outliers[0]]),
+        np.concatenate([weights / weights.sum(), outliers[1]]),
+    )
 
 
 def _points(weighted: Weighted) -> WeightedPoints:

@@ -91,6 +91,8 @@ def mixture_covariance(
     means: FloatArray,
     variances: FloatArray,
     weights: FloatArray | None = None,
+    *,
+    limit: int = MAX_FREQUENCIES,
 ) -> FeatureCovariance:
     """The covariance of the features of a row that is drawn from a mixture of Gaussians.
 
@@ -106,14 +108,16 @@ def mixture_covariance(
         Their variances: one along every axis, or one for each axis.
     weights : float64 array (m,), optional
         What the squares of features are multiplied by; 1 by default.
+    limit : int
+        The number of frequencies at most.
 
     Returns
     -------
     FeatureCovariance
-        At all frequencies, or at `MAX_FREQUENCIES` of them, which stand for all.
+        At all frequencies, or at `limit` of them, which stand for all.
     """
     m = len(omega)
-    chosen = some_frequencies(m)
+    chosen = some_frequencies(m, limit)
     shares = shares / shares.sum()
     if variances.ndim == 1:
         variances = round_variances(shares, variances)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ckm._decoding.solution import Solution
+from ckm._decoding.status import Finding, Status
 from ckm._util.arrays import FloatArray, Frozen, IntArray, read_only
 from ckm._util.summary import Shown, Summary, missing_plots
 
@@ -64,8 +65,16 @@ class KCurve(Frozen, Shown):
         The next best answer; None if there is none.
     reason : str
         Why, in a sentence or two.
+    findings : tuple of Finding
+        What may be wrong with the SSE and the centroids of every number; what else may be wrong
+        with those of one, its solution says.
     solutions : mapping from int to Solution
         Centroids for each number of clusters.
+
+    Attributes
+    ----------
+    status : Status
+        The kind of the first finding, or "ok".
 
     See Also
     --------
@@ -89,12 +98,18 @@ class KCurve(Frozen, Shown):
     suggestion: int | None
     runner_up: int | None
     reason: str
+    findings: tuple[Finding, ...] = ()
     solutions: Mapping[int, Solution] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("sse", "sse_interval", "residual", "evidence", "stability"):
             object.__setattr__(self, name, read_only(getattr(self, name), np.float64))
         object.__setattr__(self, "n_clusters", read_only(self.n_clusters, np.int64))
+
+    @property
+    def status(self) -> Status:
+        """The kind of the first finding, or "ok" if there is none."""
+        return self.findings[0].status if self.findings else Status.OK
 
     def summary(self) -> Summary:
         """Tell what is printed of it: a row for each number of clusters.
@@ -111,7 +126,7 @@ class KCurve(Frozen, Shown):
             title,
             ("K", "SSE", "from", "to", "residual / chance", "evidence", "stability", ""),
             tuple(self._row(i) for i in range(len(self.n_clusters))),
-            (self.reason, *self._other()),
+            (self.reason, *self._other(), *(str(finding.sentence) for finding in self.findings)),
         )
 
     def plot(self, path: str | PathLike[str] | None = None) -> Any:

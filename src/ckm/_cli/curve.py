@@ -3,13 +3,14 @@ number that it suggests.
 """
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import ckm
 from ckm._cli import options as o
-from ckm._cli.errors import naming
+from ckm._cli.errors import in_options, naming
 from ckm._cli.streams import say
 from ckm._core.defaults import DEFAULT_MAX_CLUSTERS
 
@@ -94,7 +95,9 @@ def curve(
     if report.json:
         tables.print_json(curve_record(found))
     else:
-        print(found)
+        for finding in found.findings:
+            say(f"Warning: {in_options(finding.sentence)}")
+        print(replace(found, findings=()))
 
 
 def choose_clusters(
@@ -124,6 +127,11 @@ def curve_record(found: "KCurve") -> dict[str, Any]:
         "suggestion": found.suggestion,
         "runner_up": found.runner_up,
         "reason": found.reason,
+        "status": found.status.value,
+        "findings": [
+            {"status": finding.status.value, "message": in_options(finding.sentence)}
+            for finding in found.findings
+        ],
         **{name: _plain(getattr(found, name).tolist()) for name in arrays},
     }
 

@@ -335,7 +335,7 @@ def make_solution(
         noise_floor=problem.noise,
         findings=(
             *diagnose_projection(sketch),
-            *diagnose(problem, found, cost, pool=pool, columns=_column_names(sketch)),
+            *diagnose(problem, found, cost, pool=pool, columns=column_names(sketch)),
         ),
         columns=sketch.columns,
         decoder=decoder,
@@ -348,7 +348,7 @@ def make_solution(
     )
 
 
-def _column_names(sketch: Sketch) -> tuple[str, ...] | None:
+def column_names(sketch: Sketch) -> tuple[str, ...] | None:
     """The names of what is decoded: columns, not the axes that rows are projected to."""
     return sketch.columns if sketch.frequencies.projection is None else None
 

@@ -13,6 +13,7 @@ from ckm._decoding.candidate import Candidate
 from ckm._decoding.noise_error import expected_error
 from ckm._decoding.objective import atoms
 from ckm._decoding.problem import Problem
+from ckm._decoding.recovered import Branch, Recovered
 from ckm._decoding.settings import DEFAULT, Settings
 from ckm._decoding.status import Finding, Status
 from ckm._decoding.unresolved import unresolved_columns
@@ -95,6 +96,23 @@ def diagnose(
         _find_unresolved(problem, K, columns, pool)
         if was_searched and not found.is_counted
         else None,
+    )
+    return tuple(finding for finding in findings if finding)
+
+
+def diagnose_recovered(
+    problem: Problem, recovered: Recovered, columns: tuple[str, ...] | None = None
+) -> tuple[Finding, ...]:
+    """What is wrong with a measure, for any number of clusters that is placed on it. `columns` are
+    the names of the problem's coordinates, if they have names.
+    """
+    rows = recovered.rows
+    remedies = _Remedies(problem, 0 if rows is None else len(rows.values))
+    # Rows that are known, or counted in cells, are where they are.
+    is_blind = recovered.branch in (Branch.SEPARATE, Branch.ENSEMBLE) and not recovered.outliers
+    findings = (
+        _find_other_spread(problem) if is_blind else None,
+        _find_far_out(problem, remedies, columns) if is_blind else None,
     )
     return tuple(finding for finding in findings if finding)
 

@@ -3,7 +3,9 @@
 A handful of outliers may have most of the SSE. Once the measure of all other rows, the bulk, is
 recovered, the second moment that it lacks is theirs, R = sum_j a_j d_j d_j^T, and the bounds say
 how far they reach. The bulk says whether they are a group or the end of a tail: a tail goes on from
-where the sketch still sees rows to the bound. What a tail does not explain is put near the bound.
+where the sketch still sees rows to the bound. What a tail does not explain are rows anywhere on the
+way to the bound, or a group near it: a code for missing values is far from all other rows, on one
+side.
 """
 
 from typing import NamedTuple
@@ -18,10 +20,11 @@ from ckm._util.arrays import Array, FloatArray
 
 
 def reconstruct_outliers(
-    problem: Problem, bulk: Problem, points: FloatArray
+    problem: Problem, bulk: Problem, points: FloatArray, *, in_groups: bool = False
 ) -> tuple[FloatArray, FloatArray]:
     """Rows (f, n) of `problem` that are not among `points`, a sample of its `bulk` in a narrower
-    box, and their shares of the weight (f,).
+    box, and their shares of the weight (f,). Those that no tail explains are in groups near the
+    bounds where nothing speaks against it, or everywhere if `in_groups` is set.
 
     Columns are taken one after the other, the one that lacks most variance first. The other
     coordinates of its outliers follow from the second moments, and what these outliers explain of
@@ -41,7 +44,9 @@ def reconstruct_outliers(
         columns = columns[columns != c]
         if missing[c, c] > 0:
             direction = missing[c] / missing[c, c]
-            along, share = _reconstruct_column(problem, bulk, D[:, c], c, float(missing[c, c]))
+            along, share = _reconstruct_column(
+                problem, bulk, D[:, c], c, float(missing[c, c]), in_groups=in_groups
+            )
             found = problem.mean + along[:, None] * direction
             rows.append(np.clip(found, problem.lower, problem.upper))
             shares.append(share)
@@ -59,7 +64,13 @@ class _Side(NamedTuple):
 
 
 def _reconstruct_column(
-    problem: Problem, bulk: Problem, deviations: FloatArray, c: int, missing: float
+    problem: Problem,
+    bulk: Problem,
+    deviations: FloatArray,
+    c: int,
+    missing: float,
+    *,
+    in_groups: bool,
 ) -> tuple[FloatArray, FloatArray]:
     """The distances from the mean of the outliers along column c, and their shares, which make up
     the `missing` second moment.
@@ -73,6 +84,8 @@ def _reconstruct_column(
     if squares <= least:
         # At most the rows at the bounds.
         return bounds, np.full(len(bounds), missing / least)
+    gap = problem.settings.group_gap
+    is_apart = len(sides) == 1 and abs(sides[0].bound) > gap * sides[0].edge
     # Between tails that are as heavy on both sides, and tails as wide as the bounds say.
     sums = bounds**2 + (squares - least) * np.abs(bounds) / np.abs(bounds).sum()
     tails = [
@@ -82,6 +95,7 @@ def _reconstruct_column(
             total / side.bound**2,
             problem.detection_limit,
             problem.settings,
+            is_group=in_groups or is_apart,
         )
         for side, total in zip(sides, sums, strict=True)
     ]
@@ -105,14 +119,21 @@ def _unseen_sides(problem: Problem, bulk: Problem, deviations: FloatArray, c: in
 
 
 def make_tail(
-    bound: float, edge: float, count: float, most: int, settings: Settings = DEFAULT
+    bound: float,
+    edge: float,
+    count: float,
+    most: int,
+    settings: Settings = DEFAULT,
+    *,
+    is_group: bool = True,
 ) -> tuple[FloatArray, FloatArray]:
     """Distances whose squares add up to those of `count` rows at the bound, and the number of rows
     at each.
 
     The k-th farthest row is at bound / k^gamma, and the last of the `most` rows that the sketch
     cannot see is at the edge of what it sees. Where these squares are too many, the tail is
-    steeper; where they are too few, the other rows are a group whose farthest row is at the bound.
+    steeper; where they are too few, the other rows are a group whose farthest row is at the bound,
+    or lie anywhere on the way there.
     """
     k = np.arange(1, most + 1)
     steepest = settings.max_tail_exponent
@@ -124,8 +145,12 @@ def make_tail(
         total = max(count, _sum_of_squares(k, steepest))
         gamma = brentq(lambda g: _sum_of_squares(k, g) - total, gamma, steepest)
         rest = 0.0
-    distances = np.append(bound * k**-gamma, settings.group_mean * bound)
-    return distances, np.append(np.ones(most), rest / settings.group_mean**2)
+    others = np.array([settings.group_mean])
+    if not is_group:
+        others = np.geomspace(settings.spread_start, 1, settings.spread_points)
+    distances = np.append(k**-gamma, others)
+    each = rest / (others @ others)
+    return bound * distances, np.append(np.ones(most), np.full(len(others), each))
 
 
 def _sum_of_squares(k: Array, gamma: float) -> float:

@@ -58,6 +58,9 @@ class Recovered:
         The K atoms of one width, if they explain the sketch.
     has_stale_cells : bool
         Whether the sketch has cells that do not explain it.
+    reconstructed : tuple of points (p, n) and shares (p,)
+        Outliers that are reconstructed from bounds and second moments: those of the measure, and
+        what else they might be.
     rows : SampledRows or None
         Sampled rows, which say most of columns that the frequencies do not see.
     """
@@ -74,4 +77,5 @@ class Recovered:
     cells: CellMeasure | None = None
     atoms: Mixture | None = None
     has_stale_cells: bool = False
+    reconstructed: tuple[Weighted, ...] = ()
     rows: SampledRows | None = None

@@ -326,7 +326,9 @@ def _recover_beside_reconstructed(
     measure = recover_measure(bulk, K, make_prior(bulk, None), None, rng, threads)
     outliers, shares = reconstruct_outliers(problem, bulk, measure.points)
     _log.info("%d outliers are reconstructed, with %.2g of the weight", len(outliers), shares.sum())
-    return _beside(measure, K, 1.0, outliers, shares)
+    groups = reconstruct_outliers(problem, bulk, measure.points, in_groups=True)
+    found = _beside(measure, K, 1.0, outliers, shares)
+    return replace(found, reconstructed=((outliers, shares), groups))
 
 
 def _beside(
