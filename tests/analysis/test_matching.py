@@ -121,7 +121,7 @@ def test_merging_and_splitting_lead_out_of_a_local_minimum() -> None:
     start = Components(np.full(K, 1 / K), means, 2 * truth.covariances)
     stuck = match(target, start, shape)
     assert stuck.excess > 1
-    found = regroup(target, stuck, shape, 0.01)
+    found = regroup(target, stuck, shape, 100)
     assert found.excess < 0.01
     order = np.argsort(found.components.weights)
     expected = truth.means[np.argsort(truth.weights)]
@@ -132,7 +132,8 @@ def test_regrouping_leaves_what_explains_the_sketch() -> None:
     truth = truth_of("diag")
     target = target_of(truth)
     found = match(target, start_near(truth), shape_of("diag"))
-    assert regroup(target, found, shape_of("diag"), 1.0).excess <= found.excess
+    assert regroup(target, found, shape_of("diag"), 100).excess <= found.excess
+    assert regroup(target, found, shape_of("diag"), 0) is found
 
 
 @pytest.mark.parametrize("covariance_type", ["diag", "spherical"])

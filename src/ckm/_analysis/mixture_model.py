@@ -251,7 +251,7 @@ def _match_atoms(
     best = min(matches, key=lambda match: match.excess)
     _log.info("atoms matched: excess %.3g", best.excess)
     if CONVINCING_EXCESS < best.excess <= MAX_REGROUPED_EXCESS and shape.covariance_type == "diag":
-        best = regroup(target, best, shape, CONVINCING_EXCESS)
+        best = regroup(target, best, shape, _affordable_matches(target, K, shape))
         _log.info("atoms regrouped: excess %.3g", best.excess)
     if best.excess > MAX_EXCESS:
         return None
