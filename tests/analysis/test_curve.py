@@ -209,12 +209,13 @@ def test_a_plot_is_drawn_and_saved(tmp_path) -> None:  # type: ignore[no-untyped
     assert len(figure.axes) == 3
 
 
-def test_a_curve_of_a_sketch_that_cannot_see_outliers_says_so() -> None:
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_curve_of_a_sketch_that_cannot_see_outliers_says_so(seed: int) -> None:
     """And finds those that bounds and second moments leave no doubt about."""
     far = np.array([[900.0, 0, 0], [0, -700.0, 0]])
     rows = np.vstack([_clusters(), far])
-    sketch = ckm.sketch(rows, n_clusters=MAX, cells=0, random_state=0)
-    curve = ckm.curve(sketch, MAX, random_state=0)
+    sketch = ckm.sketch(rows, n_clusters=MAX, cells=0, random_state=seed)
+    curve = ckm.curve(sketch, MAX, random_state=seed)
     assert curve.status == "far-out"
     assert "outliers" in str(curve)
     assert _curve(0).status == _curve().status == "ok"

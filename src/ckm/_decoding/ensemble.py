@@ -11,7 +11,7 @@ rows are the best start, and moved as little as the sketch asks they are one mor
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -54,6 +54,18 @@ class Measure:
     cost: float
     gaussians: GaussianMeasure
     members: tuple[FloatArray, ...] = ()
+
+    def within(self, lower: FloatArray, upper: FloatArray) -> "Measure":
+        """The measure with the centres and points that lie in a box."""
+        kept = ((self.means >= lower) & (self.means <= upper)).all(axis=1)
+        inside = ((self.points >= lower) & (self.points <= upper)).all(axis=1)
+        return replace(
+            self,
+            means=self.means[kept],
+            shares=self.shares[kept],
+            points=self.points[inside],
+            weights=self.weights[inside],
+        )
 
 
 def fit_member(problem: Problem, Q: int, prior: Prior, rng: np.random.Generator) -> Mixture:

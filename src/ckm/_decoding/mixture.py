@@ -162,7 +162,7 @@ class Parametrisation:
         length = np.sqrt(problem.m) / Q
         units = [
             (length / np.sqrt(by_centre) / heavy[:, None]).ravel(),
-            np.full(Q, settings.weight_unit * length / np.sqrt(decays.sum())),
+            np.full(Q, settings.weight_unit * length / np.sqrt(_positive(decays.sum()))),
         ]
         if widths is Widths.PER_AXIS:
             units.append((length / np.sqrt(by_width) / heavy[:, None]).ravel())

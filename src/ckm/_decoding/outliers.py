@@ -54,6 +54,21 @@ def reconstruct_outliers(
     return np.vstack(rows), np.concatenate(shares)
 
 
+def box_in_sight(bulk: Problem, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Bounds (n,) of what the sketch sees of a bulk, of which these points (p, n) are a sample.
+
+    Nothing holds an atom of less weight than the sketch detects where moments are not trusted: it
+    may be anywhere in the bulk's box, and be most of the SSE. So columns end some way beyond the
+    distance from the median that no more rows than that exceed.
+    """
+    share = min(0.5, bulk.detection_limit / bulk.size)
+    low, median, high = np.quantile(points, [share, 0.5, 1 - share], axis=0)
+    reach = bulk.settings.sight_factor
+    lower = np.where(bulk.trusted, -np.inf, median + reach * (low - median))
+    upper = np.where(bulk.trusted, np.inf, median + reach * (high - median))
+    return lower, upper
+
+
 class _Side(NamedTuple):
     """One end of a column, relative to the mean: its bound, and how far from the mean the sketch
     still sees rows.

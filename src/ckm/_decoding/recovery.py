@@ -25,7 +25,7 @@ from ckm._decoding.ensemble import Measure, recover_measure
 from ckm._decoding.gaussians import GaussianMeasure
 from ckm._decoding.mixture import Mixture
 from ckm._decoding.nested import search_nested
-from ckm._decoding.outliers import reconstruct_outliers
+from ckm._decoding.outliers import box_in_sight, reconstruct_outliers
 from ckm._decoding.problem import Problem
 from ckm._decoding.recovered import Branch, Recovered, Weighted
 from ckm._decoding.sample import SampledRows
@@ -324,6 +324,7 @@ def _recover_beside_reconstructed(
 ) -> Recovered:
     """Recover a measure of the bulk, and reconstruct the outliers that it lacks."""
     measure = recover_measure(bulk, K, make_prior(bulk, None), None, rng, threads)
+    measure = measure.within(*box_in_sight(bulk, measure.points))
     outliers, shares = reconstruct_outliers(problem, bulk, measure.points)
     _log.info("%d outliers are reconstructed, with %.2g of the weight", len(outliers), shares.sum())
     groups = reconstruct_outliers(problem, bulk, measure.points, in_groups=True)

@@ -206,7 +206,9 @@ def _find_atoms(
     starts = _take_apart(candidates[order], batch, squared_gap)
     atoms = maximise_correlations(problem, blurred, starts, settings.candidate_steps)
     scores = problem.rough_objective.correlations(atoms, blurred)
-    return atoms, np.maximum(scores, 0) / (fading @ fading)
+    # Atoms so wide that no frequency sees them have no weight.
+    seen = max(float(fading @ fading), np.finfo(float).tiny)
+    return atoms, np.maximum(scores, 0) / seen
 
 
 def _drop_atoms(
