@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import ckm
-from ckm._sketching.pilot import draw_pilot
+from ckm._sketching.pilot import read_pilot_rows
 from ckm._sources.arrays import ArraySource
 
 
@@ -95,7 +95,7 @@ def test_a_pilot_that_chooses_anchors_keeps_outliers_first() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60_000, 3))
     X[::6000] += 1000
-    pilot = draw_pilot(ArraySource(X), rng, 16_384)
+    pilot = read_pilot_rows(ArraySource(X), rng, 16_384).pilot(rng)
     assert (pilot.rows.min(axis=1) > 900).sum() == 10
     # The others are drawn evenly, three quarters of the size.
     assert abs(len(pilot) - 0.75 * 16_384) < 300
@@ -124,5 +124,6 @@ def test_standardized_pilots_keep_outliers_of_any_column(standardize: bool) -> N
     X = rng.standard_normal((60_000, 2))
     X[:, 1] *= 1e6
     X[::6000, 0] += 1000
-    pilot = draw_pilot(ArraySource(X), rng, 16_384, standardize=standardize)
+    read = read_pilot_rows(ArraySource(X), rng, 16_384)
+    pilot = read.pilot(rng, standardize=standardize)
     assert ((pilot.rows[:, 0] > 900).sum() == 10) == standardize

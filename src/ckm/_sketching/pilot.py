@@ -162,17 +162,6 @@ def read_pilot_rows(source: Source, rng: np.random.Generator, size: int = PILOT_
     return PilotRows(rows, weights, size)
 
 
-def draw_pilot(
-    source: Source,
-    rng: np.random.Generator,
-    size: int = PILOT_ROWS,
-    *,
-    standardize: bool = False,
-) -> Pilot:
-    """Draw at most `size` rows from all over the source."""
-    return read_pilot_rows(source, rng, size).pilot(rng, standardize=standardize)
-
-
 def _rough_centre(rows: FloatArray) -> FloatArray:
     """The median of each column, of enough of the rows; zero if none is finite."""
     some = rows[:: -(-len(rows) // MEDIAN_ROWS) or 1]
