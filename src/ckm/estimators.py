@@ -53,9 +53,10 @@ class CompressiveKMeans(
     max_clusters : int, default=20
         The largest number of clusters for `n_clusters="auto"`, which the sketch is made for.
     sketch_size : "auto" or int, default="auto"
-        The number m of frequencies; "auto" is 5 * n_clusters * n_features. Where `fit` reads rows
-        that it can look at before, the cells suit them, and 2 * n_clusters * n_features (at least
-        100) judge the cells; give a size for a sketch that is to be used otherwise.
+        The number m of frequencies; "auto" is at most 5 * n_clusters * n_features. Where `fit` can
+        sample the rows before its pass (arrays, files), the cells are chosen for these rows, and
+        2 * n_clusters * n_features frequencies (at least 100) are enough to check them. Give a
+        size if the sketch is to be used for more than this fit.
     scale : "auto" or float, default="auto"
         The variance that the frequencies are adapted to; "auto" estimates it from a sample of the
         rows.

@@ -8,7 +8,7 @@ import pytest
 import ckm
 from ckm._core.moments import SecondMoment
 from ckm._decoding.moments import moment_misfit
-from ckm._decoding.outliers import make_tail, reconstruct_outliers
+from ckm._decoding.outliers import box_in_sight, make_tail, reconstruct_outliers
 from ckm._decoding.problem import Problem
 from ckm._decoding.status import Status
 from ckm._kmeans.assign import Centroids
@@ -135,3 +135,18 @@ def test_the_misfit_of_some_columns_has_its_gradient() -> None:
                 moment_misfit(problem, *moved(d))[0] - moment_misfit(problem, *moved(-d))[0]
             ) / (2 * step)
             assert gradient[place] == pytest.approx(slope, rel=1e-5, abs=1e-9)
+
+
+@pytest.mark.parametrize("rows", [6, 40, 2000])
+def test_hardly_any_of_the_bulk_is_out_of_sight(rows: int) -> None:
+    """Of six rows the sketch could miss any, but a measure of them keeps its points."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(rows, 3))
+    X[0] = 1e5
+    problem = Problem.of(ckm.sketch(X, n_clusters=3, cells=0, random_state=0))
+    assert not problem.has_trusted_moments
+    points = rng.normal(size=(5000, 3))
+    lower, upper = box_in_sight(problem.without_outliers(), points)
+    assert ((points >= lower) & (points <= upper)).all(axis=1).mean() > 0.99
+    stray = np.array([50.0, 0, 0])
+    assert not ((stray >= lower) & (stray <= upper)).all()

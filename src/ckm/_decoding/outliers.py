@@ -18,6 +18,10 @@ from ckm._decoding.problem import Problem
 from ckm._decoding.settings import DEFAULT, Settings
 from ckm._util.arrays import Array, FloatArray
 
+# Share of the rows beyond what the sketch sees, at most, on each side: of a hundred rows, it could
+# miss so many that hardly any would be left.
+_MAX_UNSEEN_SHARE = 0.01
+
 
 def reconstruct_outliers(
     problem: Problem, bulk: Problem, points: FloatArray, *, in_groups: bool = False
@@ -57,11 +61,11 @@ def reconstruct_outliers(
 def box_in_sight(bulk: Problem, points: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Bounds (n,) of what the sketch sees of a bulk, of which these points (p, n) are a sample.
 
-    Nothing holds an atom of less weight than the sketch detects where moments are not trusted: it
-    may be anywhere in the bulk's box, and be most of the SSE. So columns end some way beyond the
-    distance from the median that no more rows than that exceed.
+    Where moments are not trusted, an atom too light for the sketch to detect may be anywhere in the
+    bulk's box, and have most of the SSE. So columns end some way beyond the distance from the
+    median that only so few rows exceed.
     """
-    share = min(0.5, bulk.detection_limit / bulk.size)
+    share = min(_MAX_UNSEEN_SHARE, bulk.detection_limit / bulk.size)
     low, median, high = np.quantile(points, [share, 0.5, 1 - share], axis=0)
     reach = bulk.settings.sight_factor
     lower = np.where(bulk.trusted, -np.inf, median + reach * (low - median))
