@@ -9,10 +9,28 @@ import threading
 from typing import Any, NamedTuple
 
 import numpy as np
+from llvmlite import ir
+from numba import types
 
 from ckm._core.cells import Anchors, Cells
 from ckm._kernels.cpu.groups import MAX_VISITED, Groups, nearest_in_groups
-from ckm._kernels.cpu.llvm import LANES
+from ckm._kernels.cpu.llvm import (
+    FLOATS,
+    HALF,
+    HALF_DOUBLES,
+    HALF_FLOATS,
+    HALF_LONGS,
+    LANES,
+    call,
+    data_pointers,
+    i64,
+    intrinsic,
+    length,
+    load,
+    loop,
+    store,
+    variable,
+)
 from ckm._kernels.cpu.nearest import PANEL, TILE, nearest_panel, transpose_panel
 from ckm._util.arrays import (
     Float32Array,
@@ -66,7 +84,8 @@ def _tally_block(
     s = len(anchors)
     kind = np.int64 if weights is None else np.float64
     mass = np.zeros(s, kind)
-    sums = np.zeros((s, anchors.n), kind)
+    # `_add_row` adds zeros to up to `HALF` numbers beyond the end
+    sums = np.zeros(s * anchors.n + HALF, kind)[:-HALF].reshape(s, anchors.n)
     squares = np.zeros(s, kind)
     far = np.empty(len(rows), np.int64)
     count = _add_rows(
@@ -125,7 +144,7 @@ class _Prepared(NamedTuple):
     origin: FloatArray  # (PANEL n,): the origin, repeated for every row of a panel
     coefficients: Float32Array  # (s + padding, n)
     halves: Float32Array  # (s + padding,); infinite where there is no anchor
-    scales: FloatArray  # (n,): 2**exponents
+    scales: FloatArray  # (n + padding,): 2**exponents; zero for the padding, to a multiple of HALF
     limits: Float32Array  # (PANEL n,): values whose numbers int64 can add up, repeated for each row
     metric: FloatArray  # (n,)
     square_scale: float
@@ -138,11 +157,14 @@ class _Prepared(NamedTuple):
         coefficients[s:] = 0
         halves = np.full(len(coefficients), np.inf, np.float32)
         halves[:s] = anchors.halves
+        scales = aligned((anchors.n + -anchors.n % HALF,), np.float64)
+        scales[: anchors.n] = 1 / anchors.steps
+        scales[anchors.n :] = 0
         return cls(
             np.tile(origin, PANEL),
             coefficients,
             halves,
-            read_only_view(1 / anchors.steps),
+            read_only_view(scales),
             np.tile(np.float32(_MAX_FAST * anchors.steps), PANEL),
             read_only_view(anchors.metric),
             1 / anchors.square_step,
@@ -177,7 +199,7 @@ def _add_rows(  # type: ignore[no-untyped-def]
     """
     _, _, _, scales, limits, metric, square_scale = prepared
     x, transposed, _, which, lengths = panel
-    n = len(scales)
+    n = len(metric)
     n_far = 0
     in_groups = len(groups[0]) > 0
     for start in range(0, len(labels), PANEL):
@@ -187,7 +209,7 @@ def _add_rows(  # type: ignore[no-untyped-def]
         # Of a panel with a number that is too large, all rows are left out.
         is_small = not len(beta) and _are_below(x, limits)
         for r in range(size):
-            k = which[r]
+            k = np.uint64(which[r])  # as an index it needs no check for a sign
             labels[start + r] = k
             if len(beta):
                 mass[k] += beta[start + r]
@@ -196,7 +218,7 @@ def _add_rows(  # type: ignore[no-untyped-def]
             elif is_small and lengths[r] < _MAX_FAST:
                 mass[k] += 1
                 squares[k] += np.int64(lengths[r])
-                _add_row(x[r * n : r * n + n], scales, sums[k])
+                _add_row(x, r, scales, sums, k)
             else:
                 far[n_far] = start + r
                 n_far += 1
@@ -220,9 +242,9 @@ def _find_nearest(  # type: ignore[no-untyped-def]
     """Put rows into the panel, with the anchors nearest to them. Returns whether to search the next
     panel in groups: not if these rows visited many of them.
     """
-    origin, coefficients, halves, scales, _, _, _ = prepared
+    origin, coefficients, halves, _, _, metric, _ = prepared
     x, transposed, best, which, _ = panel
-    n = len(scales)
+    n = len(metric)
     _centre(rows[start * n : (start + size) * n], origin, x)
     transpose_panel(x, n, transposed)
     if in_groups:
@@ -255,19 +277,48 @@ def _measure(transposed, metric, square_scale, lengths):  # type: ignore[no-unty
         lengths[r] = np.rint(lengths[r] * square_scale)
 
 
-@leaf
-def _are_below(x, limits):  # type: ignore[no-untyped-def]
-    """Whether all values of a panel are below their limits."""
-    n_above = 0
-    for i in range(len(limits)):
-        n_above += not abs(x[i]) < limits[i]
-    return n_above == 0
+@intrinsic
+def _are_below(context: Any, x: Any, limits: Any) -> Any:
+    """Whether all values of a panel are below their limits, of which there are whole vectors."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        values, bounds = data_pointers(context, builder, signature, args, 0, 1)
+        count = length(context, builder, signature.args[1], args[1], 0)
+        are_below = variable(builder, ir.Constant(ir.VectorType(ir.IntType(1), LANES), [1] * LANES))
+        with loop(builder, i64(0), count, LANES) as (i, _):
+            size = call(builder, f"llvm.fabs.v{LANES}f32", FLOATS, load(builder, values, i, FLOATS))
+            is_below = builder.fcmp_ordered("<", size, load(builder, bounds, i, FLOATS))
+            builder.store(builder.and_(builder.load(are_below), is_below), are_below)
+        bits = builder.bitcast(builder.load(are_below), ir.IntType(LANES))
+        return builder.icmp_unsigned("==", bits, ir.Constant(bits.type, -1))
+
+    return types.boolean(x, limits), generate
 
 
-@leaf
-def _add_row(x, scales, sums):  # type: ignore[no-untyped-def]
-    for d in range(len(sums)):
-        sums[d] += np.int64(np.rint(np.float64(x[d]) * scales[d]))
+@intrinsic
+def _add_row(context: Any, x: Any, r: Any, scales: Any, sums: Any, k: Any) -> Any:
+    """sums[k] += rint(row r of x, times scales), as int64, for flat float32 x.
+
+    Whole vectors: what belongs to the next row and cell is multiplied and changed by zero.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        rows, factors, target = data_pointers(context, builder, signature, args, 0, 2, 3)
+        n = length(context, builder, signature.args[3], args[3], 1)
+        padded = length(context, builder, signature.args[2], args[2], 0)
+        source, place = builder.mul(args[1], n), builder.mul(args[4], n)
+        with loop(builder, i64(0), padded, HALF) as (d, _):
+            row = load(builder, rows, builder.add(source, d), HALF_FLOATS)
+            factor = load(builder, factors, d, HALF_DOUBLES)
+            product = builder.fmul(builder.fpext(row, HALF_DOUBLES), factor)
+            number = call(builder, f"llvm.rint.v{HALF}f64", HALF_DOUBLES, product)
+            there = builder.add(place, d)
+            old = load(builder, target, there, HALF_LONGS)
+            new = builder.add(old, builder.fptosi(number, HALF_LONGS))
+            store(builder, new, target, there)
+        return context.get_dummy_value()
+
+    return types.void(x, types.int64, scales, sums, types.int64), generate
 
 
 @leaf

@@ -36,6 +36,7 @@ DOUBLES = ir.VectorType(F64, LANES)
 HALF_FLOATS = ir.VectorType(F32, HALF)
 HALF_INTS = ir.VectorType(I32, HALF)
 HALF_DOUBLES = ir.VectorType(F64, HALF)
+HALF_LONGS = ir.VectorType(I64, HALF)
 
 
 # Constants
