@@ -6,13 +6,20 @@ from functools import partial
 import numpy as np
 import oracle
 import pytest
-from decoding_cases import frequencies, problem_and_mixture, problems, random_mixture
+from decoding_cases import (
+    frequencies,
+    problem_and_mixture,
+    problems,
+    random_mixture,
+    random_problem,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ckm._core.moments import SecondMoment
 from ckm._decoding.moments import moment_misfit
 from ckm._decoding.objective import atoms, correlation
+from ckm._decoding.objective_panels import PanelObjective
 from ckm._decoding.problem import Problem
 
 
@@ -142,3 +149,38 @@ def test_moments_of_a_mixture() -> None:
     covariance = np.cov(C.T, aweights=shares, bias=True) + np.diag(shares @ widths)
     same = replace(problem, mean=shares @ C, covariance=SecondMoment(covariance))
     assert moment_misfit(same, C, alpha, widths)[0] == pytest.approx(0, abs=1e-15)
+
+
+@pytest.mark.parametrize("m", [1, 63, 64, 65, 300])
+@pytest.mark.parametrize(("K", "n"), [(1, 1), (5, 3), (6, 4), (13, 17)])
+def test_panels_of_frequencies_give_the_same_in_single_precision(m: int, K: int, n: int) -> None:
+    problem = random_problem(m, m, n)
+    C, alpha = random_mixture(problem, K)
+    widths = np.random.default_rng(m).uniform(0.1, 2, size=(K, n))
+    panels = problem.rough_objective
+    assert isinstance(panels, PanelObjective)
+    for method, width in [("gaussian_cost", widths), ("blurred_cost", 0.3), ("blurred_cost", 0.0)]:
+        expected = getattr(problem.objective, method)(C, alpha, width)
+        # Phases of up to ten turns err by 2^-24 of that, waves by 4e-6; sums of waves cancel.
+        for own, exact in zip(getattr(panels, method)(C, alpha, width), expected, strict=True):
+            np.testing.assert_allclose(own, exact, rtol=0, atol=1e-4 * np.abs(exact).max())
+
+
+def test_memory_that_panels_keep_changes_nothing() -> None:
+    """Mixtures of other sizes before this one, and large ones by matrix products."""
+    problem = random_problem(0, 200, 3)
+    mixtures = {K: random_mixture(problem, K) for K in (40, 7)}
+    first = {K: problem.rough_objective.cost(*mixtures[K]) for K in mixtures}
+    for K in (40, 7, 40):
+        again = problem.rough_objective.cost(*mixtures[K])
+        for own, before in zip(again, first[K], strict=True):
+            np.testing.assert_array_equal(own, before)
+
+
+def test_mixtures_too_large_for_panels(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = random_problem(0, 200, 3)
+    mixture = random_mixture(problem, 40)
+    expected = problem.rough_objective.cost(*mixture)
+    monkeypatch.setattr("ckm._decoding.objective_panels._MAX_NUMBERS", 10)
+    for own, exact in zip(problem.rough_objective.cost(*mixture), expected, strict=True):
+        np.testing.assert_allclose(own, exact, rtol=0, atol=1e-4 * np.abs(exact).max())

@@ -137,9 +137,11 @@ def test_a_second_process_compiles_nothing_and_has_identical_results(tmp_path: P
     assert int(count) > 0
     assert run(EVERYTHING, NUMBA_CACHE_DIR=str(tmp_path)) == ["0", digest]
     kept = {path.name.split("-")[0] for path in tmp_path.rglob("*.nbi")}
-    compiled = {name for name in kept if name.split(".")[0] in ("objective_cpu", "nearest")}
+    files = ("objective_cpu", "objective_panels", "atom_loops", "nearest")
+    compiled = {name for name in kept if name.split(".")[0] in files}
     names = ("_correlate", "_correlate_slopes", "_match", "_match_gaussians", "_sum_atoms")
     entries = {f"objective_cpu.{name}" for name in names}
+    entries |= {"objective_panels._blurred_cost", "objective_panels._gaussian_cost"}
     assert compiled == {*entries, "nearest._find"}, (
         "functions that only compiled code calls are inlined"
     )

@@ -11,9 +11,17 @@ from functools import cached_property
 
 import numpy as np
 
+from ckm._decoding.atom_loops import (
+    add_atom,
+    blur_residual,
+    differentiate_atom,
+    differentiate_gaussian,
+    square,
+    subtract_gaussian,
+)
 from ckm._decoding.objective import Objective, blur
 from ckm._decoding.operator import Omega
-from ckm._decoding.waves import decay, wave
+from ckm._decoding.waves import wave
 from ckm._util.arrays import Array, ComplexArray, FloatArray
 from ckm._util.jit import entry, summing
 
@@ -197,10 +205,10 @@ def _match(  # type: ignore[no-untyped-def]
         real[j] = 0.0
         imag[j] = 0.0
     for k in range(K):
-        _add_atom(alpha[k], phases[k], cosines[k], sines[k], real, imag)
-    total, slope = _residual(z_real, z_imag, blur, squares, real, imag)
+        add_atom(alpha[k], phases[k], cosines[k], sines[k], real, imag)
+    total, slope = blur_residual(z_real, z_imag, blur, squares, real, imag)
     for k in range(K):
-        by_alpha[k] += _differentiate_atom(real, imag, cosines[k], sines[k], phases[k])
+        by_alpha[k] += differentiate_atom(real, imag, cosines[k], sines[k], phases[k])
     return total, slope
 
 
@@ -220,12 +228,12 @@ def _match_gaussians(  # type: ignore[no-untyped-def]
         real[j] = z_real[j]
         imag[j] = z_imag[j]
     for k in range(K):
-        _subtract_gaussian(alpha[k], phases[k], exponents[k], cosines[k], sines[k], real, imag)
+        subtract_gaussian(alpha[k], phases[k], exponents[k], cosines[k], sines[k], real, imag)
     for k in range(K):
-        by_alpha[k] += _differentiate_gaussian(
+        by_alpha[k] += differentiate_gaussian(
             real, imag, cosines[k], sines[k], phases[k], exponents[k]
         )
-    return _square(real) + _square(imag)
+    return square(real) + square(imag)
 
 
 @summing
@@ -253,81 +261,3 @@ def _add_wave(a, phases, real, imag):  # type: ignore[no-untyped-def]
         c, s = wave(phases[j])
         real[j] += a * c
         imag[j] -= a * s
-
-
-@summing
-def _add_atom(a, phases, cosine, sine, real, imag):  # type: ignore[no-untyped-def]
-    for j in range(len(phases)):
-        c, s = wave(phases[j])
-        cosine[j] = c
-        sine[j] = s
-        real[j] += a * c
-        imag[j] -= a * s
-
-
-@summing
-def _subtract_gaussian(  # type: ignore[no-untyped-def]
-    a, phases, exponents, cosine, sine, real, imag
-):
-    for j in range(len(phases)):
-        c, s = wave(phases[j])
-        e = decay(exponents[j])
-        c *= e
-        s *= e
-        cosine[j] = c
-        sine[j] = s
-        real[j] -= a * c
-        imag[j] += a * s
-
-
-@summing
-def _residual(z_real, z_imag, blur, squares, real, imag):  # type: ignore[no-untyped-def]
-    """Replace a model without blur by the residual times the blur; return the squared residual and
-    its derivative in the width.
-    """
-    total = 0.0
-    slope = 0.0
-    for j in range(len(real)):
-        u = real[j] * blur[j]
-        v = imag[j] * blur[j]
-        a = z_real[j] - u
-        b = z_imag[j] - v
-        total += a * a + b * b
-        slope += squares[j] * (a * u + b * v)
-        real[j] = a * blur[j]
-        imag[j] = b * blur[j]
-    return total, slope
-
-
-@summing
-def _differentiate_atom(real, imag, cosine, sine, by_phase):  # type: ignore[no-untyped-def]
-    """Replace an atom's phases by the derivative in them; return the one in its weight."""
-    total = real.dtype.type(0)
-    for j in range(len(by_phase)):
-        by_phase[j] = sine[j] * real[j] + cosine[j] * imag[j]
-        total += cosine[j] * real[j] - sine[j] * imag[j]
-    return total
-
-
-@summing
-def _differentiate_gaussian(  # type: ignore[no-untyped-def]
-    real, imag, cosine, sine, by_phase, by_exponent
-):
-    """Replace an atom's phases and exponents by the derivatives in them; return the one in its
-    weight.
-    """
-    total = real.dtype.type(0)
-    for j in range(len(by_phase)):
-        along = cosine[j] * real[j] - sine[j] * imag[j]
-        by_phase[j] = sine[j] * real[j] + cosine[j] * imag[j]
-        by_exponent[j] = along
-        total += along
-    return total
-
-
-@summing
-def _square(x):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for j in range(len(x)):
-        total += x[j] * x[j]
-    return total

@@ -20,6 +20,7 @@ from ckm._decoding.coordinates import Coordinates
 from ckm._decoding.moments import detectable_columns, min_rows_of_variance, round_moments
 from ckm._decoding.objective import Objective, atoms, blur
 from ckm._decoding.objective_cpu import CpuObjective
+from ckm._decoding.objective_panels import PanelObjective
 from ckm._decoding.operator import Omega, omega_of
 from ckm._decoding.settings import DEFAULT, Settings
 from ckm._util.arrays import BoolArray, ComplexArray, FloatArray
@@ -162,7 +163,7 @@ class Problem:
         if turns > settings.max_single_turns or self.m * self.n > settings.max_single_entries:
             return self.objective
         if self.device is None:
-            return CpuObjective(self.omega.in_single, self.z)
+            return PanelObjective(self.omega.in_single, self.z)
         return self._on_gpu(in_single=True)
 
     def _on_gpu(self, *, in_single: bool = False) -> Objective:
