@@ -112,3 +112,39 @@ def test_the_two_nearest_centroids_and_ties() -> None:
     squares = ((values[:, None] - C) ** 2).sum(axis=2)
     np.testing.assert_array_equal(nearest, squares.argmin(axis=1))
     np.testing.assert_array_equal(np.stack([first, second], axis=1), np.sort(squares)[:, :2])
+
+
+def test_steps_on_few_points_agree_with_a_plain_loop() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(300, 3))
+    weights = rng.uniform(size=300)
+    start = values[:7]
+    expected = start
+    for _ in range(4):
+        labels = ((values[:, None] - expected) ** 2).sum(axis=2).argmin(axis=1)
+        members = [labels == k for k in range(7)]
+        expected = np.array([np.average(values[m], axis=0, weights=weights[m]) for m in members])
+    points = WeightedPoints(values, weights)
+    found = lloyd(points, start, tolerance=None, max_iterations=4)
+    np.testing.assert_allclose(found.centroids, expected, rtol=1e-12)
+    squares = ((values[:, None] - found.centroids) ** 2).sum(axis=2)
+    assert np.array_equal(found.labels, squares.argmin(axis=1))
+    np.testing.assert_allclose(found.squares, squares.min(axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("empty", ["move", "stay"])
+def test_few_and_many_points_end_at_the_same_place(
+    monkeypatch: pytest.MonkeyPatch, empty: str
+) -> None:
+    """Also where a centroid has no points, at first or on the way."""
+    rng = np.random.default_rng(0)
+    values = np.vstack([rng.normal(size=(200, 2)), rng.normal(40, 1, size=(200, 2))])
+    points = WeightedPoints(values, np.ones(400))
+    start = np.vstack([rng.normal(0, 3, size=(4, 2)), [[1e3, 1e3], [20.0, 20.0], [21.0, 21.0]]])
+    before = start.copy()
+    few = lloyd(points, start, tolerance=1e-12, empty=empty)
+    assert np.array_equal(start, before)
+    monkeypatch.setattr("ckm._kmeans.points.MAX_DIRECT_PRODUCTS", 0)
+    many = lloyd(points, start, tolerance=1e-12, empty=empty)
+    np.testing.assert_allclose(few.centroids, many.centroids, rtol=1e-12)
+    assert np.array_equal(few.labels, many.labels)

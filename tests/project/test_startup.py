@@ -142,7 +142,7 @@ def test_a_second_process_compiles_nothing_and_has_identical_results(tmp_path: P
     names = ("_correlate", "_correlate_slopes", "_match", "_match_gaussians", "_sum_atoms")
     entries = {f"objective_cpu.{name}" for name in names}
     entries |= {"objective_panels._blurred_cost", "objective_panels._gaussian_cost"}
-    assert compiled == {*entries, "nearest._find"}, (
+    assert compiled == {*entries, "nearest._find", "nearest.measure_distances"}, (
         "functions that only compiled code calls are inlined"
     )
 

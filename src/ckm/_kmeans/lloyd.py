@@ -56,17 +56,44 @@ def lloyd(
     but for the last few.
     """
     converged_below = -np.inf if tolerance is None else tolerance * points.mean_variance
+    if momentum:
+        C = _accelerated(points, C, converged_below, max_iterations, empty, momentum)
+    else:
+        C = _plain(points, C, converged_below, max_iterations, empty)
+    labels, squares = points.nearest(C)
+    return Clustering(C, labels, squares, float(points.weights @ squares))
+
+
+def _plain(
+    points: Points, C: FloatArray, converged_below: float, steps: int, empty: EmptyClusters
+) -> FloatArray:
+    while steps:
+        C, steps = points.take_steps(C, steps, converged_below)
+        if steps:
+            moved = _means(points, C, empty)
+            steps = steps - 1 if ((moved - C) ** 2).sum() > converged_below else 0
+            C = moved
+    return C
+
+
+def _accelerated(
+    points: Points,
+    C: FloatArray,
+    converged_below: float,
+    steps: int,
+    empty: EmptyClusters,
+    momentum: float,
+) -> FloatArray:
     ahead = C
-    for step in range(max_iterations):
+    for step in range(steps):
         moved = _means(points, ahead, empty)
         movement = ((moved - C) ** 2).sum()
-        share = min(momentum, step / (step + 3)) if step + LAST_STEPS < max_iterations else 0.0
+        share = min(momentum, step / (step + 3)) if step + LAST_STEPS < steps else 0.0
         ahead = moved + share * (moved - C)
         C = moved
         if movement <= converged_below:
             break
-    labels, squares = points.nearest(C)
-    return Clustering(C, labels, squares, float(points.weights @ squares))
+    return C
 
 
 def _means(points: Points, C: FloatArray, empty: EmptyClusters) -> FloatArray:

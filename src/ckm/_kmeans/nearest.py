@@ -82,7 +82,7 @@ def _find(rows, flat, prepared, panel, distances, labels, squares):  # type: ign
                     return start + r
             labels[start + r] = numbers[which[r]]
         if len(squares):
-            squared_distances(rows, start, size, C, which, squares)
+            _squared_distances(rows, start, size, C, which, squares)
     return -1
 
 
@@ -149,8 +149,16 @@ def nearest_in_float64(rows, r, transposed, squares):  # type: ignore[no-untyped
     return nearest
 
 
+@entry
+def measure_distances(rows, C, labels, squares):  # type: ignore[no-untyped-def]
+    """Write the squared distance of each row to the centroid with its label, rounded as by
+    `find_nearest`.
+    """
+    _squared_distances(rows, 0, len(rows), C, labels, squares)
+
+
 @summing
-def squared_distances(rows, start, size, C, which, squares):  # type: ignore[no-untyped-def]
+def _squared_distances(rows, start, size, C, which, squares):  # type: ignore[no-untyped-def]
     """Squared distances of `size` rows from `start` on to the centroids chosen for them."""
     for r in range(size):
         k = which[r]

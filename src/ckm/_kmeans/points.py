@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ckm._kmeans.few_points import add_labelled, find_among_few, move_among_few
 from ckm._kmeans.index import CentroidIndex
 from ckm._kmeans.init import SeedablePoints, draw_in_proportion
-from ckm._kmeans.nearest import find_nearest, squared_distances
+from ckm._kmeans.nearest import find_nearest, measure_distances
 from ckm._util.arrays import FloatArray, IntArray, LabelArray, read_only_view
 from ckm._util.jit import entry, leaf
 
@@ -50,6 +51,16 @@ class Points(SeedablePoints):
     def sums(self, C: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The weighted sum (K, n) of the points nearest to each centroid, and their weight (K,)."""
 
+    def take_steps(
+        self, C: FloatArray, steps: int, converged_below: float
+    ) -> tuple[FloatArray, int]:
+        """Centroids moved to the means of the points nearest to them, at most so many times; and
+        how many steps are left to take in another way: none once they have moved by no more than
+        `converged_below` (squared, all together), all by default, and those from one on in which a
+        centroid would have no points.
+        """
+        return C, steps
+
     @abstractmethod
     def two_nearest(self, C: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
         """The label of each point, and its squared distances to the two nearest centroids."""
@@ -79,37 +90,53 @@ class WeightedPoints(Points):
         """The label of each point, and its squared distance."""
         labels = np.empty(len(self), np.int32)
         squares = np.empty(len(self))
-        if len(self) * C.size <= MAX_DIRECT_PRODUCTS:
-            self._add_directly(C, labels, squares)
+        if self._are_few(C):
+            C = np.array(C, np.float64)
+            find_among_few(self._columns, C, labels, self._buffers)
+            measure_distances(read_only_view(self.values), C, labels, squares)
         else:
             find_nearest(self.values, CentroidIndex(C), labels, squares)
         return labels, squares
 
     def sums(self, C: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The weighted sum of the points nearest to each centroid, and their weight."""
-        N = len(self)
-        labels = np.empty(N, np.int32)
-        if N * C.size <= MAX_DIRECT_PRODUCTS:
-            return self._add_directly(C, labels, np.empty(N))
-        find_nearest(self.values, CentroidIndex(C), labels)
-        sums = np.zeros(C.shape)
-        mass = np.zeros(len(C))
-        _add_labelled(read_only_view(self.values), read_only_view(self.weights), labels, sums, mass)
+        labels = np.empty(len(self), np.int32)
+        if self._are_few(C):
+            find_among_few(self._columns, np.array(C, np.float64), labels, self._buffers)
+        else:
+            find_nearest(self.values, CentroidIndex(C), labels)
+        sums = np.empty(C.shape)
+        mass = np.empty(len(C))
+        add_labelled(read_only_view(self.values), read_only_view(self.weights), labels, sums, mass)
         return sums, mass
 
-    def _add_directly(
-        self, C: FloatArray, labels: LabelArray, squares: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """`sums` by plain distances; writes labels and squared distances too."""
-        sums = np.zeros(C.shape)
-        mass = np.zeros(len(C))
-        C = np.ascontiguousarray(C, np.float64)
-        transposed = np.ascontiguousarray(C.T)
-        points = read_only_view(self.values)
-        beta = read_only_view(self.weights)
-        distances = np.empty(len(C))
-        _add_to_nearest(points, beta, C, transposed, distances, labels, squares, sums, mass)
-        return sums, mass
+    def take_steps(
+        self, C: FloatArray, steps: int, converged_below: float
+    ) -> tuple[FloatArray, int]:
+        """Moved centroids, and the steps that are left."""
+        if not self._are_few(C):
+            return C, steps
+        C = np.array(C, np.float64)
+        left: int = move_among_few(
+            (read_only_view(self.values), self._columns, read_only_view(self.weights)),
+            (np.empty(len(self), np.int32), self._buffers, np.empty(C.shape), np.empty(len(C))),
+            steps,
+            converged_below,
+            C,
+        )
+        return C, left
+
+    def _are_few(self, C: FloatArray) -> bool:
+        return len(self) * C.size <= MAX_DIRECT_PRODUCTS
+
+    @cached_property
+    def _columns(self) -> FloatArray:
+        """The points, transposed."""
+        return np.ascontiguousarray(self.values.T)
+
+    @cached_property
+    def _buffers(self) -> tuple[FloatArray, FloatArray]:
+        return np.empty(len(self)), np.empty(len(self))
 
     def two_nearest(self, C: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
         """The label of each point, and its squared distances to the two nearest centroids."""
@@ -158,35 +185,6 @@ class WeightedPoints(Points):
 
 
 @entry
-def _add_to_nearest(  # type: ignore[no-untyped-def]
-    points, weights, C, transposed, distances, labels, squares, sums, mass
-):
-    """Add each point to the sums of its nearest centroid, the first of equals."""
-    for i in range(len(points)):
-        point = points[i]
-        for k in range(len(distances)):
-            distances[k] = 0.0
-        for d in range(len(point)):
-            _add_squares(point[d], transposed[d], distances)
-        nearest = 0
-        for k in range(1, len(distances)):
-            if distances[k] < distances[nearest]:
-                nearest = k
-        labels[i] = nearest
-        mass[nearest] += weights[i]
-        _add_scaled(point, weights[i], sums[nearest])
-    # Rounded as by `find_nearest`, so that results do not depend on which of the two was used.
-    squared_distances(points, 0, len(points), C, labels, squares)
-
-
-@entry
-def _add_labelled(points, weights, labels, sums, mass):  # type: ignore[no-untyped-def]
-    for i in range(len(points)):
-        mass[labels[i]] += weights[i]
-        _add_scaled(points[i], weights[i], sums[labels[i]])
-
-
-@entry
 def _find_two_nearest(  # type: ignore[no-untyped-def]
     points, transposed, distances, nearest, first, second
 ):
@@ -217,9 +215,3 @@ def _find_two_nearest(  # type: ignore[no-untyped-def]
 def _add_squares(x, centroids, distances):  # type: ignore[no-untyped-def]
     for k in range(len(distances)):
         distances[k] += (x - centroids[k]) * (x - centroids[k])
-
-
-@leaf
-def _add_scaled(point, weight, total):  # type: ignore[no-untyped-def]
-    for d in range(len(total)):
-        total[d] += weight * point[d]
