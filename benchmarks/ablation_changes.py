@@ -255,6 +255,17 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
         "max_unseen_weight",
         "exact_residual",
     ),
+    "many tight groups (`benchmarks/statuses.py`)": (
+        "outer_share",
+        "min_outer_frequencies",
+        "max_outer_frequencies",
+        "min_level",
+        "min_outer_noise",
+        "tight_groups_per_cluster",
+        "atoms_per_tight_group",
+        "max_tight_cost",
+        "tight_limit",
+    ),
     "structured frequencies and very large sketches (`benchmarks/structured.py`)": (
         "min_transform_columns",
         "max_single_entries",

@@ -13,6 +13,8 @@ from ckm._decoding.problem import Problem
 from ckm._decoding.recovered import Branch, Recovered
 from ckm._decoding.recovery import recover
 from ckm._decoding.sample import SampledRows
+from ckm._decoding.status import Status
+from ckm._decoding.tight_groups import count_tight_groups, hides_tight_groups
 
 Case = tuple[Problem, SampledRows | None, Branch]
 
@@ -20,6 +22,12 @@ Case = tuple[Problem, SampledRows | None, Branch]
 def _case(X: np.ndarray, branch: Branch, **options: int) -> Case:
     sketch = ckm.sketch(X, n_clusters=4, random_state=0, **options)
     return Problem.of(sketch), SampledRows.of(sketch), branch
+
+
+def _groups(count: int, rng: np.random.Generator) -> np.ndarray:
+    """Rows in so many narrow groups."""
+    centres = rng.uniform(-1, 1, size=(count, 3))
+    return np.repeat(centres, 400, axis=0) + 1e-3 * rng.standard_normal((400 * count, 3))
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +44,7 @@ def cases() -> list[Case]:
         _case(few, Branch.ENSEMBLE, pool=0, cells=0),
         _case(cloud, Branch.CELLS, pool=0, cells=80),
         _case(few, Branch.CELLS, pool=200, cells=80),
+        _case(_groups(12, rng), Branch.TIGHT, pool=0, cells=0, sketch_size=120),
     ]
 
 
@@ -173,3 +182,33 @@ def test_as_few_atoms_are_used_as_explain_the_sketch() -> None:
     assert len(usual.few[0]) / len(usual.members) == 40
     assert len(few.few[0]) / len(few.members) == 20
     assert few.cost <= problem.settings.max_noise_ratio * problem.noise
+
+
+def test_tight_groups_are_counted_and_found() -> None:
+    """Twelve groups and four clusters: centroids are those of k-means, in each of three tries."""
+    for seed in range(3):
+        X = _groups(12, np.random.default_rng(seed))
+        sketch = ckm.sketch(X, n_clusters=4, sketch_size=120, random_state=seed, cells=0)
+        count = count_tight_groups(Problem.of(sketch))
+        assert 8 < count < 18  # |z|^2 of thirty frequencies err by a fifth
+        best = KMeans(4, n_init=20, random_state=0).fit(X).inertia_
+        found = ckm.decode(sketch, 4, random_state=seed)
+        assert -found.score(X) < 1.02 * best
+        assert found.status is Status.OK
+
+
+def test_smooth_data_has_no_tight_groups() -> None:
+    for seed in range(5):
+        X = np.random.default_rng(seed).exponential(size=(4000, 3))
+        sketch = ckm.sketch(X, n_clusters=4, sketch_size=120, random_state=seed, cells=0)
+        assert count_tight_groups(Problem.of(sketch)) == 0
+
+
+def test_tight_groups_that_frequencies_cannot_tell_are_said_to_hide() -> None:
+    X = _groups(200, np.random.default_rng(0))
+    problems = [
+        Problem.of(ckm.sketch(X, n_clusters=4, sketch_size=m, random_state=0, cells=0))
+        for m in (400, 1200)
+    ]
+    assert [hides_tight_groups(problem, 4) for problem in problems] == [True, False]
+    assert not hides_tight_groups(problems[0], 190)  # hardly more groups than clusters

@@ -20,7 +20,7 @@ from ckm._decoding.placing import (
     place_points,
 )
 from ckm._decoding.problem import Problem
-from ckm._decoding.recovered import Branch, Recovered
+from ckm._decoding.recovered import FROM_FREQUENCIES, Branch, Recovered
 from ckm._decoding.recovery import joined, recover
 from ckm._decoding.refining import refine_on_cells
 from ckm._decoding.sample import SampledRows
@@ -75,7 +75,7 @@ def place_centroids(
         found = place_on_atoms(problem, recovered.few, recovered.many, K, rng)
     if start is not None:
         found = place_from_start(problem, recovered.many, start, found, rng)
-    if recovered.branch in (Branch.SEPARATE, Branch.ENSEMBLE):
+    if recovered.branch in FROM_FREQUENCIES:
         found = (settle_unresolved(problem, *found[:2], recovered.rows), *found[1:])
     if recovered.cells is not None:
         found = refine_on_cells(problem, recovered, recovered.cells, found, rng)

@@ -13,9 +13,10 @@ from ckm._decoding.candidate import Candidate
 from ckm._decoding.noise_error import expected_error
 from ckm._decoding.objective import atoms
 from ckm._decoding.problem import Problem
-from ckm._decoding.recovered import Branch, Recovered
+from ckm._decoding.recovered import FROM_FREQUENCIES, Recovered
 from ckm._decoding.settings import DEFAULT, Settings
 from ckm._decoding.status import Finding, Status
+from ckm._decoding.tight_groups import hides_tight_groups
 from ckm._decoding.unresolved import unresolved_columns
 from ckm._messages import Argument, Message
 from ckm._sources.column_request import listed
@@ -109,7 +110,7 @@ def diagnose_recovered(
     rows = recovered.rows
     remedies = _Remedies(problem, 0 if rows is None else len(rows.values))
     # Rows that are known, or counted in cells, are where they are.
-    is_blind = recovered.branch in (Branch.SEPARATE, Branch.ENSEMBLE) and not recovered.outliers
+    is_blind = recovered.branch in FROM_FREQUENCIES and not recovered.outliers
     findings = (
         _find_other_spread(problem) if is_blind else None,
         _find_far_out(problem, remedies, columns) if is_blind else None,
@@ -323,8 +324,7 @@ def _find_uncertain(problem: Problem, found: Candidate, remedies: _Remedies) -> 
     source = "cells" if found.is_counted else "sketch"
     max_regret = settings.max_cell_regret if found.is_counted else settings.max_regret
     parts = max(0.0, regret) / max_regret, disagreement / settings.max_disagreement
-    has_moved = not _is_within(_variance_ratio(problem), settings.moved_variance_ratio)
-    if np.hypot(*parts) <= (settings.moved_limit if has_moved else 1.0):
+    if np.hypot(*parts) <= _doubt_limit(problem, found):
         return None
     if parts[0] >= parts[1]:
         seen = f"other centroids would have {regret:.0%} less SSE"
@@ -336,6 +336,18 @@ def _find_uncertain(problem: Problem, found: Candidate, remedies: _Remedies) -> 
         *remedies.advice,
     )
     return Finding(Status.UNCERTAIN, sentence)
+
+
+def _doubt_limit(problem: Problem, found: Candidate) -> float:
+    """What doubt may be, as a share of its limits: less where a sketch tells less than members
+    say.
+    """
+    settings = problem.settings
+    if not _is_within(_variance_ratio(problem), settings.moved_variance_ratio):
+        return settings.moved_limit
+    if not found.is_counted and hides_tight_groups(problem, len(found.C)):
+        return settings.tight_limit
+    return 1.0
 
 
 def _find_few_rows(problem: Problem, found: Candidate, remedies: _Remedies) -> Finding | None:

@@ -22,8 +22,13 @@ class Branch(StrEnum):
     MEAN = "mean"  # one cluster: nothing was searched for
     CELLS = "cells"  # one Gaussian per cell, and outliers that are known from the pool
     SEPARATE = "separate"  # K atoms of one width that hardly overlap
+    TIGHT = "tight"  # more atoms of one width, which explain all that the sketch says
     ENSEMBLE = "ensemble"  # several mixtures, with outliers beside them that are known or
     # reconstructed
+
+
+# Those that know of no row where it is.
+FROM_FREQUENCIES = (Branch.SEPARATE, Branch.TIGHT, Branch.ENSEMBLE)
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,7 @@ from ckm._decoding.problem import Problem
 from ckm._decoding.recovered import Branch, Recovered, Weighted
 from ckm._decoding.sample import SampledRows
 from ckm._decoding.search import Prior, initialise_mixture, make_prior, recover_mixture
+from ckm._decoding.tight_groups import search_tight_groups
 from ckm._util.arrays import BoolArray, FloatArray
 from ckm._util.stages import enter_stage
 
@@ -181,6 +182,9 @@ def _recover_from_sketch(
     separate = _separate_clusters(bulk, K, prior, rng)
     if separate is not None:
         return separate
+    tight = search_tight_groups(bulk, K, prior, rng)
+    if tight is not None and (not bulk.has_trusted_moments or _has_variance(bulk, tight)):
+        return replace(_as_atoms(bulk, K, tight, rng), branch=Branch.TIGHT, atoms=None)
     measure = recover_measure(bulk, K, prior, rows, rng, threads)
     return Recovered(
         Branch.ENSEMBLE,
@@ -221,7 +225,7 @@ def _separate_clusters(
         return None
     if problem.has_trusted_moments and not _has_variance(problem, mixture):
         return None
-    return _as_separate(problem, K, mixture, rng)
+    return _as_atoms(problem, K, mixture, rng)
 
 
 def _has_variance(problem: Problem, mixture: Mixture) -> bool:
@@ -261,20 +265,21 @@ def _separate_in_noise(
     _log.info("%d atoms, best of several: cost %.3g, noise %.3g", K, best.cost, problem.noise)
     if best.cost > problem.noise or share < settings.min_own_variance:
         return None
-    return _as_separate(problem, K, best, rng)
+    return _as_atoms(problem, K, best, rng)
 
 
-def _as_separate(problem: Problem, K: int, mixture: Mixture, rng: np.random.Generator) -> Recovered:
+def _as_atoms(problem: Problem, K: int, mixture: Mixture, rng: np.random.Generator) -> Recovered:
     """Atoms as a measure, and points drawn from them."""
     settings = problem.settings
     count = max(settings.mixture_points, settings.mixture_points_per_cluster * K)
     points = np.clip(mixture.draw(rng, count), problem.lower, problem.upper)
+    widths = np.full(len(mixture.C), mixture.width)
     return Recovered(
         Branch.SEPARATE,
         K,
         few=(mixture.C, mixture.shares),
         many=(points, np.ones(count)),
-        gaussians=GaussianMeasure.of(mixture.alpha, mixture.C, np.full(K, mixture.width)),
+        gaussians=GaussianMeasure.of(mixture.alpha, mixture.C, widths),
         cost=mixture.cost,
         atoms=mixture,
     )
