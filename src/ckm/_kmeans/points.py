@@ -16,9 +16,12 @@ from ckm._kmeans.nearest import find_nearest, squared_distances
 from ckm._util.arrays import FloatArray, IntArray, LabelArray, read_only_view
 from ckm._util.jit import entry, leaf
 
-# Products of all points and centroids, N K n, up to which plain distances take less time than to
-# prepare the search of the nearest.
-MAX_DIRECT_PRODUCTS = 4 * 10**5
+# Products of all points and centroids, up to which plain distances take less time than to prepare
+# the search of the nearest (40 us). Few centroids take as long as a vector full of them, and points
+# as long as if they had a few columns more.
+MAX_DIRECT_PRODUCTS = 2 * 10**5
+VECTOR_CENTROIDS = 16
+COLUMNS_PER_POINT = 4
 # The mean variance is estimated from at most this many points.
 MAX_VARIANCE_POINTS = 2000
 
@@ -79,7 +82,7 @@ class WeightedPoints(Points):
         """The label of each point, and its squared distance."""
         labels = np.empty(len(self), np.int32)
         squares = np.empty(len(self))
-        if len(self) * C.size <= MAX_DIRECT_PRODUCTS:
+        if self._is_direct(C):
             self._add_directly(C, labels, squares)
         else:
             find_nearest(self.values, CentroidIndex(C), labels, squares)
@@ -89,13 +92,19 @@ class WeightedPoints(Points):
         """The weighted sum of the points nearest to each centroid, and their weight."""
         N = len(self)
         labels = np.empty(N, np.int32)
-        if N * C.size <= MAX_DIRECT_PRODUCTS:
+        if self._is_direct(C):
             return self._add_directly(C, labels, np.empty(N))
         find_nearest(self.values, CentroidIndex(C), labels)
         sums = np.zeros(C.shape)
         mass = np.zeros(len(C))
         _add_labelled(read_only_view(self.values), read_only_view(self.weights), labels, sums, mass)
         return sums, mass
+
+    def _is_direct(self, C: FloatArray) -> bool:
+        """Whether plain distances to centroids are faster than a search of the nearest."""
+        K, n = C.shape
+        products = len(self) * max(K, VECTOR_CENTROIDS) * (n + COLUMNS_PER_POINT)
+        return bool(products <= MAX_DIRECT_PRODUCTS)
 
     def _add_directly(
         self, C: FloatArray, labels: LabelArray, squares: FloatArray
