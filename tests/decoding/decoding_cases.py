@@ -30,6 +30,23 @@ def random_problem(seed: int, m: int, n: int) -> Problem:
     )
 
 
+def problem_of_rows(rows: np.ndarray, m: int, weights: np.ndarray | None = None) -> Problem:
+    """What m frequencies of scale one, bounds and moments say of rows (N, n)."""
+    beta = np.ones(len(rows)) if weights is None else weights
+    omega = np.random.default_rng(0).normal(size=(m, rows.shape[1]))
+    mean = beta @ rows / beta.sum()
+    return Problem(
+        Matrix.of(omega),
+        beta @ np.exp(-1j * rows @ omega.T) / beta.sum(),
+        rows.min(axis=0),
+        rows.max(axis=0),
+        mean,
+        SecondMoment.of_points(rows - mean, beta, full=True),
+        size=len(rows),
+        trusted=np.ones(rows.shape[1], bool),
+    )
+
+
 problems = st.builds(
     lambda seed, m, n: random_problem(seed, m, n),
     seed=st.integers(0, 10**6),

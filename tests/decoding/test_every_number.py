@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from decoding_cases import problem_of_rows
 from sklearn.cluster import KMeans
 
-from ckm._core.moments import SecondMoment
 from ckm._decoding.every_number import place_every_number
 from ckm._decoding.gaussians import GaussianMeasure
 from ckm._decoding.recovered import Branch, Recovered
@@ -26,8 +26,8 @@ def test_few_points_of_much_variance_get_centroids_as_all_points_say() -> None:
     recovered = Recovered(
         Branch.ENSEMBLE, K_MAX, (points, weights), (points, weights), gaussians, cost=0.0
     )
-    covariance = SecondMoment.of_points(points - points.mean(axis=0), weights, full=True)
-    placed = place_every_number(recovered, covariance, K_MAX, np.random.default_rng(0))
+    problem = problem_of_rows(points, 50, weights)
+    placed = place_every_number(problem, recovered, K_MAX, np.random.default_rng(0))
     for K, (C, shares, mean_square) in enumerate(placed, 1):
         best = KMeans(K, n_init=10, random_state=0).fit(points, sample_weight=weights).inertia_
         assert mean_square == pytest.approx(best / weights.sum(), rel=0.02)

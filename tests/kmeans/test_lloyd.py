@@ -6,7 +6,7 @@ from sklearn.cluster import KMeans
 
 from ckm._kmeans.breathing import breathe, place
 from ckm._kmeans.init import draw_in_proportion, kmeans_plus_plus
-from ckm._kmeans.lloyd import lloyd
+from ckm._kmeans.lloyd import lloyd, step_to_means
 from ckm._kmeans.points import WeightedPoints
 
 
@@ -81,6 +81,17 @@ def test_momentum_leads_farther_in_as_many_steps() -> None:
     faster = lloyd(points, start, tolerance=None, max_iterations=30, momentum=0.9)
     longer = lloyd(points, start, tolerance=None, max_iterations=60)
     assert faster.error < longer.error < plain.error
+
+
+def test_long_steps_lead_farther_and_end_at_means() -> None:
+    rng = np.random.default_rng(0)
+    points = WeightedPoints(rng.uniform(size=(3000, 2)), np.ones(3000))
+    start = points.values[:20]
+    plain = step_to_means(points, start, 4, 1.0)
+    same = lloyd(points, start, tolerance=None, max_iterations=4, empty="stay").centroids
+    np.testing.assert_array_equal(plain, same)
+    longer = step_to_means(points, start, 4, 1.8)
+    assert points.nearest(longer)[1].sum() < points.nearest(plain)[1].sum()
 
 
 def test_breathing_leaves_local_minima() -> None:

@@ -179,7 +179,7 @@ class _Curve:
     @cached_property
     def placements(self) -> list[Placement]:
         rng = stream(self.seed, "curve", 0)
-        return place_every_number(self.recovered, self.problem.covariance, self.K_max, rng)
+        return place_every_number(self.problem, self.recovered, self.K_max, rng)
 
     def solve(self, K: int) -> Solution:
         """The centroids for K clusters, diagnosed."""
@@ -221,13 +221,13 @@ class _Curve:
         found = []
         for C, _, _ in self.placements:
             means = []
-            chance = 0.0
             for other in others:
                 squares = other.nearest(C)[1]
                 mean = float(other.weights @ squares / other.weights.sum())
                 means.append(mean)
-                variance = float(other.weights @ (squares - mean) ** 2 / other.weights.sum())
-                chance = np.sqrt(variance) / max(mean, np.finfo(float).tiny)
+            # Chance is much the same on all measures.
+            variance = float(other.weights @ (squares - mean) ** 2 / other.weights.sum())
+            chance = np.sqrt(variance) / max(mean, np.finfo(float).tiny)
             middle = max(float(np.mean(means)), np.finfo(float).tiny)
             between = float(np.std(means, ddof=1)) / middle if len(means) > 1 else 0.0
             found.append(np.hypot(between, chance / np.sqrt(self.problem.size)))

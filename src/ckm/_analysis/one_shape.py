@@ -56,29 +56,39 @@ class OneShapeMixture:
         are in one group.
         """
         deviations = np.sqrt(self.widths)
-        squares = ((self.means[:, None] - self.means) ** 2).sum(axis=2)
-        gaps = np.sqrt(squares) / ((deviations[:, None] + deviations) / 2)
+        gaps = np.sqrt(self._squares) / ((deviations[:, None] + deviations) / 2)
         return _connected(gaps < gap)
 
     def groups(self, valley: float) -> IntArray:
         """The number of the group of each component (K,): those between which the density does
         not fall below `valley` times the lower of their own densities are in one group.
+
+        The points a + t (b - a) on the way from one mean to another have squared distances to the
+        mean c that follow from those between means: (1 - t) |a - c|^2 + t |b - c|^2
+        - t (1 - t) |a - b|^2.
         """
-        K, n = self.means.shape
-        own = self._log_density(self.means)
-        steps = np.linspace(0, 1, _WAY_POINTS + 2)[1:-1, None, None, None]
-        ways = (1 - steps) * self.means[:, None] + steps * self.means
-        lowest = self._log_density(ways.reshape(-1, n)).reshape(-1, K, K).min(axis=0)
+        D = self._squares
+        own = self._log_density(D)
+        lowest = np.full(D.shape, np.inf)
+        for t in np.linspace(0, 1, _WAY_POINTS + 2)[1:-1]:
+            squares = (1 - t) * D[:, None] + t * D - t * (1 - t) * D[:, :, None]
+            np.minimum(lowest, self._log_density(squares), out=lowest)
         return _connected(lowest - np.minimum(own[:, None], own) > np.log(valley))
 
-    def _log_density(self, points: FloatArray) -> FloatArray:
-        """The logarithm of the density (p,), up to a constant."""
+    @property
+    def _squares(self) -> FloatArray:
+        """The squared distances between means (K, K)."""
+        return np.asarray(((self.means[:, None] - self.means) ** 2).sum(axis=2))
+
+    def _log_density(self, squares: FloatArray) -> FloatArray:
+        """The logarithm of the density (...) at points with these squared distances to the means
+        (..., K), up to a constant.
+        """
         n = self.means.shape[1]
-        squares = ((points[:, None] - self.means) ** 2).sum(axis=2)
         shares = np.maximum(self.shares, np.finfo(float).tiny)
         logs = np.log(shares) - n / 2 * np.log(self.widths) - squares / (2 * self.widths)
-        largest = logs.max(axis=1)
-        return np.asarray(largest + np.log(np.exp(logs - largest[:, None]).sum(axis=1)))
+        largest = logs.max(axis=-1)
+        return np.asarray(largest + np.log(np.exp(logs - largest[..., None]).sum(axis=-1)))
 
 
 def _connected(is_joined: BoolArray) -> IntArray:
@@ -117,39 +127,39 @@ def fit_components(
         # The second moment around a component has the Gaussian's own variance, too.
         squares = (points**2).sum(axis=1) + measure.variances @ (inverse**2).sum(axis=0)
         means = C @ inverse.T
+        around = _squares_around(points, squares, means)
         for _ in range(_STEPS):
-            parts = _responsibilities(points, squares, means, shares, widths)
-            parts *= measure.shares[:, None]
-            shares = parts.sum(axis=0)
+            parts = _responsibilities(around, shares, widths, points.shape[1])
+            parts *= measure.shares
+            shares = parts.sum(axis=1)
             mass = np.maximum(shares, np.finfo(float).tiny)
-            means = (parts.T @ points) / mass[:, None]
+            means = (parts @ points) / mass[:, None]
             around = _squares_around(points, squares, means)
-            widths = (parts * around).sum(axis=0) / mass / points.shape[1]
-            widths = np.clip(widths, MIN_WIDTH, MAX_WIDTH)
+            widths = np.einsum("kq,kq->k", parts, around) / mass / points.shape[1]
+            widths = widths.clip(MIN_WIDTH, MAX_WIDTH)
         C = means @ root.T
     return tied_components(problem, C, shares, widths)
 
 
 def _responsibilities(
-    points: FloatArray,
-    squares: FloatArray,
-    means: FloatArray,
-    shares: FloatArray,
-    widths: FloatArray,
+    around: FloatArray, shares: FloatArray, widths: FloatArray, n: int
 ) -> FloatArray:
-    """The share of each Gaussian of a measure that belongs to each component (q, K)."""
-    n = points.shape[1]
-    around = _squares_around(points, squares, means)
-    logs = np.log(np.maximum(shares, np.finfo(float).tiny)) - n / 2 * np.log(widths)
-    logs = logs - around / (2 * widths)
-    parts = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(parts / parts.sum(axis=1, keepdims=True))
+    """The share of each Gaussian of a measure that belongs to each component (K, q), from its
+    second moment around the mean of each.
+    """
+    logs = around / (-2 * widths[:, None])
+    logs += (np.log(np.maximum(shares, np.finfo(float).tiny)) - n / 2 * np.log(widths))[:, None]
+    logs -= logs.max(axis=0)
+    parts = np.exp(logs, out=logs)
+    parts /= parts.sum(axis=0)
+    return parts
 
 
 def _squares_around(points: FloatArray, squares: FloatArray, means: FloatArray) -> FloatArray:
-    """Second moments around means (q, K), of Gaussians with these second moments (q,)."""
-    around = squares[:, None] - 2 * points @ means.T + (means**2).sum(axis=1)
-    return np.asarray(np.maximum(around, 0.0))
+    """Second moments around means (K, q), of Gaussians with these second moments (q,)."""
+    around = squares - 2 * means @ points.T
+    around += (means**2).sum(axis=1)[:, None]
+    return np.maximum(around, 0.0, out=around)
 
 
 def _frame(problem: Problem, C: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -96,6 +96,16 @@ def _accelerated(
     return C
 
 
+def step_to_means(points: Points, C: FloatArray, steps: int, overstep: float) -> FloatArray:
+    """Centroids after so many steps of Lloyd's algorithm, without labels. All but the last go
+    `overstep` times as far as the means, since k-means moves centroids that share borders too
+    little. Those that are nearest to no point stay where they are.
+    """
+    for _ in range(steps - 1):
+        C = C + overstep * (_means(points, C, "stay") - C)
+    return _means(points, C, "stay")
+
+
 def _means(points: Points, C: FloatArray, empty: EmptyClusters) -> FloatArray:
     """The means of the points nearest to each centroid."""
     sums, mass = points.sums(C)
