@@ -1,5 +1,6 @@
 """Recovering a measure and placing centroids on it are two steps, and the first serves every K."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from ckm._decoding.problem import Problem
 from ckm._decoding.recovered import Branch, Recovered
 from ckm._decoding.recovery import recover
 from ckm._decoding.sample import SampledRows
+from ckm.errors import ClustersWarning
 
 Case = tuple[Problem, SampledRows | None, Branch]
 
@@ -173,3 +175,17 @@ def test_as_few_atoms_are_used_as_explain_the_sketch() -> None:
     assert len(usual.few[0]) / len(usual.members) == 40
     assert len(few.few[0]) / len(few.members) == 20
     assert few.cost <= problem.settings.max_noise_ratio * problem.noise
+
+
+def test_many_sampled_rows_settle_what_the_sketch_leaves_open() -> None:
+    """Frequencies say little of where in a heavy tail rows are."""
+    rng = np.random.default_rng(1)
+    amount = 1000 * np.exp(rng.normal(size=100_000))
+    X = np.column_stack([amount, 1e-4 * amount + rng.normal(size=len(amount))])
+    sketch = ckm.sketch(X, n_clusters=4, cells=0, pool=10_000, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ClustersWarning)
+        found = ckm.decode(sketch, 4, random_state=0)
+    labels = found.predict(X)
+    for k, centroid in enumerate(found.centroids):
+        assert np.abs(centroid[0] - amount[labels == k].mean()) < 0.02 * amount.std()

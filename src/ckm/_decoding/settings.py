@@ -240,9 +240,10 @@ class Settings:
     target_noise: float = 0.5
     # L-BFGS steps of the sampled rows towards the sketch: they should move as little as it asks.
     row_steps: int = 60
-    # Sampled rows per cluster that weigh as much as all members; the weight of fewer falls with
-    # the square of their number. (On a map of 50 towns, 20 rows per cluster at a fifth of the
-    # weight cost 4 % of SSE.)
+    # Sampled rows per cluster that weigh as much as all members. The weight of fewer falls with the
+    # square of their number (on a map of 50 towns, 20 rows per cluster at a fifth of the weight
+    # cost 4 % of SSE), that of more grows with it: 20 000 of two million customers (K = 6) with the
+    # weight of all members cost 2 to 4 %.
     trusted_rows_per_cluster: int = 100
 
     # --- Sampled rows and outliers ---------------------------------------------------------------
