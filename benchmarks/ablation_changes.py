@@ -190,6 +190,7 @@ STEPS = (
 ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "coordinates that hardly matter for distances (`benchmarks/tables.py`)": (
         "drawn_points",
+        "few_draws",
         "even_points",
         "max_points_per_row",
         "few_tolerance",

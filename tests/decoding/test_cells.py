@@ -10,7 +10,7 @@ import ckm
 from ckm._decoding.cells import CellMeasure
 from ckm._decoding.density import by_density
 from ckm._decoding.problem import Problem
-from ckm._decoding.refining import _refine_few
+from ckm._decoding.refining import _refine_few, doubt_of_sides
 from ckm._decoding.sample import SampledRows
 from ckm._decoding.settings import DEFAULT
 from ckm._decoding.status import Status
@@ -200,8 +200,8 @@ def test_known_rows_are_taken_out_of_their_cells() -> None:
     np.testing.assert_allclose(rest.means, before.means, atol=1e-4)
 
 
-@pytest.mark.parametrize("even", [0.0, 0.5])
-def test_points_drawn_within_cells_fall_in_them_and_have_their_moments(even: float) -> None:
+@pytest.mark.parametrize("is_even", [False, True])
+def test_points_drawn_within_cells_fall_in_them_and_have_their_moments(is_even: bool) -> None:
     X = ckm.datasets.gaussian_mixture(20_000, 20, 2, random_state=0).rows
     cells = CellMeasure.of(ckm.sketch(X, n_clusters=20, random_state=0))
     assert cells is not None
@@ -215,7 +215,8 @@ def test_points_drawn_within_cells_fall_in_them_and_have_their_moments(even: flo
         )
 
     rng = np.random.default_rng(0)
-    points, weights = cells.draw_within(rng, 40_000, even)
+    needs = np.full(len(cells.shares), 1 / len(cells.shares)) if is_even else None
+    points, weights = cells.draw_within(rng, 40_000, needs)
     assert weights.sum() == pytest.approx(1)
     np.testing.assert_allclose(weights @ points, cells.shares @ cells.means, atol=1e-9)
     total = cells.shares @ (2 * cells.variances + (cells.means**2).sum(axis=1))
@@ -235,19 +236,57 @@ def test_points_have_the_moments_of_their_cells() -> None:
     assert cells.cost(Problem.of(s).objective) < 10 * Problem.of(s).noise
 
 
-def test_a_part_of_the_points_is_shared_evenly_among_cells() -> None:
+def test_cells_have_as_many_points_as_they_need() -> None:
     X = np.vstack([skewed(200_000), 40 + skewed(300)])
     cells = CellMeasure.of(ckm.sketch(X, n_clusters=3, random_state=0))
     assert cells is not None
     rare = cells.means.sum(axis=1) > 0.5 * cells.means.sum(axis=1).max()
     counts = []
-    for even in (0.0, 0.5):
-        points, weights = cells.draw(np.random.default_rng(0), 20_000, even)
+    for needs in (None, np.full(len(rare), 1 / len(rare))):
+        points, weights = cells.draw(np.random.default_rng(0), 20_000, needs)
         counts.append((points.sum(axis=1) > 0.5 * points.sum(axis=1).max()).sum())
         assert weights.sum() == pytest.approx(1)
         np.testing.assert_allclose(weights @ points, cells.shares @ cells.means, atol=1e-9)
     assert counts[1] > 3 * counts[0]
     assert counts[1] <= np.ceil(cells.rows[rare]).sum()
+
+
+def test_cells_at_borders_leave_in_doubt_on_which_side_rows_are() -> None:
+    """A point of a cell stands for as many rows as the cell has for each of its points, and matters
+    most to the lighter cluster.
+    """
+    some = CellMeasure.of(ckm.sketch(skewed()[:, :2], n_clusters=2, random_state=0))
+    assert some is not None
+    cells = replace(
+        some,
+        means=np.array([[-4.0, 0.0], [0.1, 0.0], [0.1, 3.0], [4.0, 0.0], [0.1, 9.0]]),
+        shares=np.array([0.6, 0.08, 0.02, 0.25, 0.05]),
+        variances=np.array([0.1, 0.1, 0.1, 0.1, 0.0]),
+        caps=np.full(2, np.inf),
+    )
+    C = np.array([[-4.0, 0.0], [4.0, 0.0], [100.0, 0.0]])
+    doubts = doubt_of_sides(cells, C, np.array([0.7, 0.3, 0.0]))
+    assert doubts[1] == pytest.approx(4 * doubts[2])
+    assert doubts[[0, 3]].max() < 1e-6 * doubts[1]
+    assert doubts[4] == 0
+    np.testing.assert_allclose(
+        doubt_of_sides(cells, C, np.array([0.85, 0.15, 0.0])), 2 * doubts, atol=1e-12
+    )
+    np.testing.assert_array_equal(doubt_of_sides(cells, C[:1], np.ones(1)), 0)
+
+
+def test_centroids_of_a_heavy_tailed_table_are_the_means_of_their_rows() -> None:
+    """Also in a column that hardly matters for distances."""
+    rng = np.random.default_rng(0)
+    amount = 1000 * np.exp(rng.normal(size=200_000))
+    X = np.column_stack([amount, 1e-4 * amount + rng.normal(size=len(amount))])
+    s = ckm.sketch(X, n_clusters=4, random_state=0)
+    for seed in range(4):
+        found = ckm.decode(s, 4, random_state=seed)
+        labels = found.predict(X)
+        for k, centroid in enumerate(found.centroids):
+            apart = np.abs(centroid - X[labels == k].mean(axis=0)) / X.std(axis=0)
+            assert apart.max() < (0.005 if (labels == k).sum() > 1000 else 0.03)
 
 
 def test_k_means_on_points_of_cells_has_converged() -> None:
@@ -261,10 +300,11 @@ def test_k_means_on_points_of_cells_has_converged() -> None:
     start = by_density(problem, 8, "auto", None, np.random.default_rng(0), 1).C + 0.1
     one_step = replace(problem, settings=replace(DEFAULT, placing_iterations=1))
 
-    def draw(count: int) -> tuple[np.ndarray, np.ndarray]:
+    def draw(count: int, _: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         return cells.draw(np.random.default_rng(1), count)
 
-    C = _refine_few(problem, start, draw)[0]
-    D = _refine_few(one_step, C, draw)[0]
+    shares = np.full(8, 1 / 8)
+    C = _refine_few(problem, cells, start, shares, draw)[0]
+    D = _refine_few(one_step, cells, C, shares, draw)[0]
     assert ((D - C) ** 2).sum() < 2e-5 * problem.covariance.diagonal.mean()
     assert ((C - start) ** 2).sum() > 1e-2 * problem.covariance.diagonal.mean()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import ckm
+from ckm._cli.errors import in_options
 from ckm._decoding.candidate import Candidate
 from ckm._decoding.diagnosis import diagnose
 from ckm._decoding.doubt import Doubt
@@ -98,6 +99,9 @@ def test_a_column_of_large_variance_leaves_the_others_unresolved_and_not_suspect
     with pytest.warns(ClustersWarning, match=r"of \[1\], \[2\], which hardly matter"):
         findings = ckm.decode(sketch, 4, random_state=0).findings
     assert [finding.status for finding in findings] == [Status.UNRESOLVED]
+    assert "Sketch with --cells auto, or read the rows again (--polish 3): either makes them" in (
+        in_options(findings[0].sentence)
+    )
     with_cells = ckm.sketch(X, n_clusters=4, random_state=0)
     assert not ckm.decode(with_cells, 4, random_state=0).findings
 

@@ -1,5 +1,6 @@
 """Recovering a measure and placing centroids on it are two steps, and the first serves every K."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from ckm._decoding.recovery import recover
 from ckm._decoding.sample import SampledRows
 from ckm._decoding.status import Status
 from ckm._decoding.tight_groups import count_tight_groups, hides_tight_groups
+from ckm.errors import ClustersWarning
 
 Case = tuple[Problem, SampledRows | None, Branch]
 
@@ -212,3 +214,17 @@ def test_tight_groups_that_frequencies_cannot_tell_are_said_to_hide() -> None:
     ]
     assert [hides_tight_groups(problem, 4) for problem in problems] == [True, False]
     assert not hides_tight_groups(problems[0], 190)  # hardly more groups than clusters
+
+
+def test_many_sampled_rows_settle_what_the_sketch_leaves_open() -> None:
+    """Frequencies say little of where in a heavy tail rows are."""
+    rng = np.random.default_rng(1)
+    amount = 1000 * np.exp(rng.normal(size=100_000))
+    X = np.column_stack([amount, 1e-4 * amount + rng.normal(size=len(amount))])
+    sketch = ckm.sketch(X, n_clusters=4, cells=0, pool=10_000, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ClustersWarning)
+        found = ckm.decode(sketch, 4, random_state=0)
+    labels = found.predict(X)
+    for k, centroid in enumerate(found.centroids):
+        assert np.abs(centroid[0] - amount[labels == k].mean()) < 0.02 * amount.std()

@@ -195,7 +195,9 @@ def _find_unresolved(
         f"The frequencies do not tell apart the values of {listed(names, 5)}, which hardly matter "
         f"for distances: the coordinates of centroids there {known}. Sketch with ",
         Argument("cells", "auto"),
-        ", or with ",
+        ", or read the rows again (",
+        _POLISH,
+        "): either makes them the means of rows. Or sketch with ",
         Argument("standardize", True),
         " so that all columns matter.",
     )

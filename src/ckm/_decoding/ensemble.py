@@ -92,8 +92,8 @@ def recover_measure(
     threads: int,
     member: Callable[[Problem, int, Prior, np.random.Generator], Mixture] = fit_member,
 ) -> Measure:
-    """Points that stand for all members, and for the sampled rows if there are some: many rows
-    weigh as much as all members together.
+    """Points that stand for all members, and for the sampled rows if there are some: the more
+    rows there are, the more they weigh.
     """
     settings = problem.settings
     Q, found = _atoms_needed(problem, K, prior, rng, member)
@@ -120,8 +120,10 @@ def recover_measure(
     if rows is not None:
         moved = descend_particles(problem, rows.values, rows.shares, settings.row_steps)
         moved = np.clip(moved, problem.lower, problem.upper)
-        # Few rows per cluster say more of themselves than of the cluster.
-        trust = min(1.0, rows.size / (settings.trusted_rows_per_cluster * K)) ** 2
+        # Few rows per cluster say more of themselves than of the cluster; errors of many become as
+        # small as one over the root of their number, while members share errors.
+        trust = rows.size / (settings.trusted_rows_per_cluster * K)
+        trust *= min(trust, 1.0)
         means = np.vstack([means, moved])
         shares = np.concatenate([shares, trust * shares.sum() * rows.shares])
         points = np.vstack([points, moved])

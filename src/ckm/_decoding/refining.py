@@ -8,6 +8,7 @@ nothing to chance. Hundreds are still on their way.
 from collections.abc import Callable
 
 import numpy as np
+from scipy.special import ndtr
 
 from ckm._decoding.cells import CellMeasure
 from ckm._decoding.placing import Placement
@@ -18,8 +19,9 @@ from ckm._kmeans.lloyd import TOLERANCE, lloyd
 from ckm._kmeans.points import points_on
 from ckm._util.arrays import FloatArray
 
-# About so many points of the cells, with known outliers beside them.
-Draw = Callable[[int], Weighted]
+# About so many points of the cells, with known outliers beside them. Cells share them like their
+# weights, or like what they need (c,).
+Draw = Callable[[int, FloatArray | None], Weighted]
 
 
 def refine_on_cells(
@@ -31,33 +33,67 @@ def refine_on_cells(
 ) -> Placement:
     """Centroids on the measure of the cells, and on known outliers, by more points of it."""
     settings = problem.settings
-    draw = cells.draw_within if settings.draws_within_borders else cells.draw
-    refine = _average_draws
-    even = 0.0
-    if len(found[0]) <= settings.few_clusters:
-        refine = _refine_few
-        even = settings.even_points
-    elif len(found[0]) >= settings.many_clusters:
-        refine = _refine_many
-    C, shares = refine(
-        problem, found[0], lambda count: joined(*draw(rng, count, even), recovered.outliers)
-    )
-    return C, shares, found[2]
+    draw_points = cells.draw_within if settings.draws_within_borders else cells.draw
+
+    def draw(count: int, needs: FloatArray | None = None) -> Weighted:
+        return joined(*draw_points(rng, count, needs), recovered.outliers)
+
+    C, shares, mean_square = found
+    if len(C) <= settings.few_clusters:
+        C, shares = _refine_few(problem, cells, C, shares, draw)
+    elif len(C) >= settings.many_clusters:
+        C, shares = _refine_many(problem, C, draw)
+    else:
+        C, shares = _average_draws(problem, C, draw)
+    return C, shares, mean_square
 
 
-def _refine_few(problem: Problem, C: FloatArray, draw: Draw) -> Weighted:
-    """Where k-means leads on one large draw, until centroids are the means of their points, and
-    their shares.
+def _refine_few(
+    problem: Problem, cells: CellMeasure, C: FloatArray, shares: FloatArray, draw: Draw
+) -> Weighted:
+    """Where k-means leads on large draws, until centroids are the means of their points, and their
+    shares.
+
+    A cell that no border cuts counts with its exact mean, whatever its points. So most points are
+    drawn where borders are, which the draw before shows. Few points are one draw.
     """
     settings = problem.settings
+    least = settings.points_on_cells(len(C))
     wanted = max(
-        settings.points_on_cells(len(C)),
+        least,
         settings.drawn_points_per_cluster * len(C),
         min(settings.drawn_points, int(settings.max_points_per_row * problem.size)),
     )
-    return _run(
-        problem, C, draw(wanted), settings.placing_iterations, tolerance=settings.few_tolerance
-    )
+    draws = min(settings.few_draws, wanted // least)
+    even = settings.even_points
+    for _ in range(draws):
+        doubts = doubt_of_sides(cells, C, shares)
+        total = doubts.sum()
+        # Where no border cuts a cell, the even part of the points will do.
+        needs = even / len(doubts) + (1 - even) * doubts / (total if total > 0 else 1.0)
+        drawn = draw(wanted // draws, needs)
+        steps = settings.placing_iterations
+        C, shares = _run(problem, C, drawn, steps, tolerance=settings.few_tolerance)
+    return C, shares
+
+
+def doubt_of_sides(cells: CellMeasure, C: FloatArray, shares: FloatArray) -> FloatArray:
+    """How much one point drawn from each cell (c,) may change a centroid (K, n), of clusters with
+    these shares: the standard deviation of its weight beyond a border, s sqrt(p (1 - p)), relative
+    to the weight of the lighter cluster there.
+
+    Of the Gaussian of a cell with the share s, the part p is beyond the border.
+    """
+    squares = ((cells.means[:, None] - C) ** 2).sum(axis=2)
+    own = np.argmin(squares, axis=1)
+    ways = C - C[own][:, None]
+    deviations = np.sqrt(np.einsum("cn,ckn->ck", cells.axis_variances, ways**2))
+    gaps = (squares - squares.min(axis=1)[:, None]) / 2
+    is_open = deviations > 0
+    beyond = np.where(is_open, ndtr(-gaps / np.where(is_open, deviations, 1.0)), 0.0)
+    lighter = np.minimum(shares, shares[own][:, None])
+    moved = cells.shares[:, None] * np.sqrt(beyond * (1 - beyond))
+    return np.asarray((moved / np.where(lighter > 0, lighter, np.inf)).max(axis=1))
 
 
 def _average_draws(problem: Problem, C: FloatArray, draw: Draw) -> Weighted:
@@ -73,7 +109,7 @@ def _average_draws(problem: Problem, C: FloatArray, draw: Draw) -> Weighted:
     sums = np.zeros(C.shape)
     mass = np.zeros(len(C))
     for _ in range(max(1, wanted // count - 1)):
-        points, weights = draw(count)
+        points, weights = draw(count, None)
         own_sums, own_mass = points_on(problem.device, points, weights).sums(C)
         sums += own_sums
         mass += own_mass
@@ -87,7 +123,7 @@ def _refine_many(problem: Problem, C: FloatArray, draw: Draw) -> Weighted:
     settings = problem.settings
     K, n = C.shape
     wanted = min(settings.many_drawn_points_per_cluster * K, settings.max_drawn_numbers // n)
-    drawn = draw(max(wanted, settings.points_on_cells(K)))
+    drawn = draw(max(wanted, settings.points_on_cells(K)), None)
     return _run(problem, C, drawn, settings.many_steps, momentum=settings.many_momentum)
 
 
