@@ -264,6 +264,7 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
         "min_outer_noise",
         "tight_groups_per_cluster",
         "atoms_per_tight_group",
+        "max_tight_share",
         "max_tight_cost",
         "tight_limit",
     ),

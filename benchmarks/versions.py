@@ -135,14 +135,13 @@ def _compare_on(
     runs: dict[str, list[float]] = {
         f"{what}_{version}": [] for version in versions for what in ("seconds", "relative_sse")
     }
-    for i, seed in enumerate(seeds):
+    for seed in seeds:
         path = folder / f"{data_set.name}-{seed}.ckm"
         # Version 0.1.0 knows neither cells nor projections.
         sketch = ckm.sketch(X, n_clusters=n_clusters, random_state=seed, cells=0, projection=None)
         sketch.save(path)
         for version, process in versions.items():
-            if i == 0:
-                process.decode(path, n_clusters, seed)  # loads compiled code
+            process.decode(path, n_clusters, seed)  # loads compiled code
             seconds, centroids = process.decode(path, n_clusters, seed)
             runs[f"seconds_{version}"].append(seconds)
             runs[f"relative_sse_{version}"].append(sse(X, centroids) / best)

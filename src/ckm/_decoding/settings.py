@@ -213,15 +213,17 @@ class Settings:
     min_outer_frequencies: int = 8
     max_outer_frequencies: int = 64
     # Ratio of the outer to the inner mean from which on tight groups are seen, but for chance: that
-    # of 100 and 40 groups was 0.74 to 1.15, that of smooth data 0.1 to 0.5. In an image with few
-    # colours it is about 0.7, and the search fails, in a fifth of the time of decoding.
-    min_level: float = 0.75
+    # of 30 to 100 groups was 0.7 to 1.3, that of smooth data 0.1 to 0.5. In one image of ten it is
+    # above, and the search fails, in a third of the time of decoding.
+    min_level: float = 0.8
     # Multiple of the noise that the outer mean has at least.
     min_outer_noise: float = 10.0
     # Groups per cluster from which on they are searched for, and atoms per group: groups of unequal
     # shares are more than they seem.
     tight_groups_per_cluster: float = 1.5
     atoms_per_tight_group: float = 1.5
+    # Share of the atoms that a sketch determines, up to which as many groups are searched for.
+    max_tight_share: float = 0.9
     # Share of the noise floor that their atoms may leave: rows are what was sketched, not what they
     # were drawn from. Atoms for all groups left 1e-5 to 5e-4, those along a curve 0.01 and more.
     max_tight_cost: float = 2e-3

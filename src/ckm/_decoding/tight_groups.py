@@ -43,7 +43,7 @@ def count_tight_groups(problem: Problem) -> float:
 def hides_tight_groups(problem: Problem, K: int) -> bool:
     """Whether there are more tight groups than K clusters, and too few frequencies to find them."""
     groups = problem.settings.tight_groups_per_cluster * K
-    return count_tight_groups(problem) > max(groups, _most(problem))
+    return count_tight_groups(problem) > max(groups, _most_found(problem))
 
 
 def search_tight_groups(
@@ -54,16 +54,21 @@ def search_tight_groups(
     """
     settings = problem.settings
     count = count_tight_groups(problem)
-    if not settings.tight_groups_per_cluster * K < count <= _most(problem):
+    if not settings.tight_groups_per_cluster * K < count <= _most_found(problem):
         return None
     # Groups of unequal shares are more than they seem; an atom too many does no harm.
-    Q = min(int(settings.atoms_per_tight_group * count), _most(problem))
+    Q = int(min(settings.atoms_per_tight_group * count, _most_determined(problem)))
     start = initialise_mixture(problem, Q, prior, rng, search=True)
     mixture = recover_mixture(problem, start, prior, rng)
     _log.info("%d atoms of tight groups: cost %.3g, noise %.3g", Q, mixture.cost, problem.noise)
     return mixture if mixture.cost <= settings.max_tight_cost * problem.noise else None
 
 
-def _most(problem: Problem) -> int:
-    """The groups that a sketch determines: half as many numbers as it has."""
-    return problem.m // (problem.n + 1)
+def _most_found(problem: Problem) -> float:
+    """The groups that a search may find: a few less than atoms."""
+    return problem.settings.max_tight_share * _most_determined(problem)
+
+
+def _most_determined(problem: Problem) -> float:
+    """The atoms that have half as many unknowns as the sketch has numbers."""
+    return problem.m / (problem.n + 1)
