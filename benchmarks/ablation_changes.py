@@ -267,6 +267,8 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
         "max_tight_share",
         "max_tight_cost",
         "tight_limit",
+        "min_hidden_share",
+        "min_hidden_level",
     ),
     "structured frequencies and very large sketches (`benchmarks/structured.py`)": (
         "min_transform_columns",

@@ -191,7 +191,7 @@ def test_tight_groups_are_counted_and_found() -> None:
     for seed in range(3):
         X = _groups(12, np.random.default_rng(seed))
         sketch = ckm.sketch(X, n_clusters=4, sketch_size=120, random_state=seed, cells=0)
-        count = count_tight_groups(Problem.of(sketch))
+        count = count_tight_groups(Problem.of(sketch), 0.5)
         assert 8 < count < 18  # |z|^2 of thirty frequencies err by a fifth
         best = KMeans(4, n_init=20, random_state=0).fit(X).inertia_
         found = ckm.decode(sketch, 4, random_state=seed)
@@ -203,7 +203,7 @@ def test_smooth_data_has_no_tight_groups() -> None:
     for seed in range(5):
         X = np.random.default_rng(seed).exponential(size=(4000, 3))
         sketch = ckm.sketch(X, n_clusters=4, sketch_size=120, random_state=seed, cells=0)
-        assert count_tight_groups(Problem.of(sketch)) == 0
+        assert count_tight_groups(Problem.of(sketch), 0.5) == 0
 
 
 def test_tight_groups_that_frequencies_cannot_tell_are_said_to_hide() -> None:

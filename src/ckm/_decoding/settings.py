@@ -430,10 +430,13 @@ class Settings:
     # Designs of the first twentieth of sorted rows with a regret of 0.03 to 0.05 gave 1.03 to 1.09.
     moved_variance_ratio: float = 4.0
     moved_limit: float = 0.5
-    # The same factor where there are more tight groups than clusters and too few frequencies to
-    # find them: members are too smooth. With a hundred groups, ten clusters were 1.02 to 1.07 times
-    # the SSE of k-means with 0.46 to 0.7 of the limits.
-    tight_limit: float = 0.45
+    # The same factor where there may be more tight groups than clusters, and this many times those
+    # that the frequencies determine: members are too smooth. With a hundred groups (40 sketches),
+    # 20 results for ten clusters were more than 1.05 times the SSE of k-means with 0.43 to 0.66 of
+    # the limits; the level of the outermost frequencies (`min_level`) was 0.6 to 1.4.
+    tight_limit: float = 0.42
+    min_hidden_share: float = 1.25
+    min_hidden_level: float = 0.55
     # Share of the SSE that the noise of a private release may be expected to add without a finding.
     max_noise_excess: float = 0.05
     # Squared distance by which this noise may be expected to move a centroid without a finding, as

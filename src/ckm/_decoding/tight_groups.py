@@ -18,12 +18,13 @@ from ckm._decoding.search import Prior, initialise_mixture, recover_mixture
 _log = logging.getLogger(__name__)
 
 
-def count_tight_groups(problem: Problem) -> float:
+def count_tight_groups(problem: Problem, min_level: float) -> float:
     """About how many groups there are that the outermost frequencies cannot tell from points; zero
     if they see none.
 
     Far out, where everything wider has faded, q groups of shares p leave |z|^2 = sum p^2, about
-    1 / q, at one frequency as at the next.
+    1 / q, at one frequency as at the next: the outer mean is then at least `min_level` times the
+    inner one.
     """
     settings = problem.settings
     size = min(int(settings.outer_share * problem.m), settings.max_outer_frequencies)
@@ -34,16 +35,19 @@ def count_tight_groups(problem: Problem) -> float:
     squares = np.abs(problem.z[order]) ** 2 - noise
     outer = float(squares[-size:].mean())
     inner = float(squares[-2 * size : -size].mean())
-    is_level = outer >= settings.min_level * inner
-    if not is_level or outer < settings.min_outer_noise * noise:
+    if outer < max(min_level * inner, settings.min_outer_noise * noise):
         return 0.0
     return 2 / (outer + inner)
 
 
 def hides_tight_groups(problem: Problem, K: int) -> bool:
-    """Whether there are more tight groups than K clusters, and too few frequencies to find them."""
-    groups = problem.settings.tight_groups_per_cluster * K
-    return count_tight_groups(problem) > max(groups, _most_found(problem))
+    """Whether there may be more tight groups than K clusters, and far too few frequencies to find
+    them.
+    """
+    settings = problem.settings
+    count = count_tight_groups(problem, settings.min_hidden_level)
+    least = settings.min_hidden_share * _determined(problem)
+    return count > max(settings.tight_groups_per_cluster * K, least)
 
 
 def search_tight_groups(
@@ -53,22 +57,18 @@ def search_tight_groups(
     they leave so little of the sketch that nothing else can be meant.
     """
     settings = problem.settings
-    count = count_tight_groups(problem)
-    if not settings.tight_groups_per_cluster * K < count <= _most_found(problem):
+    count = count_tight_groups(problem, settings.min_level)
+    most = settings.max_tight_share * _determined(problem)
+    if not settings.tight_groups_per_cluster * K < count <= most:
         return None
     # Groups of unequal shares are more than they seem; an atom too many does no harm.
-    Q = int(min(settings.atoms_per_tight_group * count, _most_determined(problem)))
+    Q = int(min(settings.atoms_per_tight_group * count, _determined(problem)))
     start = initialise_mixture(problem, Q, prior, rng, search=True)
     mixture = recover_mixture(problem, start, prior, rng)
     _log.info("%d atoms of tight groups: cost %.3g, noise %.3g", Q, mixture.cost, problem.noise)
     return mixture if mixture.cost <= settings.max_tight_cost * problem.noise else None
 
 
-def _most_found(problem: Problem) -> float:
-    """The groups that a search may find: a few less than atoms."""
-    return problem.settings.max_tight_share * _most_determined(problem)
-
-
-def _most_determined(problem: Problem) -> float:
+def _determined(problem: Problem) -> float:
     """The atoms that have half as many unknowns as the sketch has numbers."""
     return problem.m / (problem.n + 1)
