@@ -203,14 +203,14 @@ def test_smooth_data_has_no_tight_groups() -> None:
     for seed in range(5):
         X = np.random.default_rng(seed).exponential(size=(4000, 3))
         sketch = ckm.sketch(X, n_clusters=4, sketch_size=120, random_state=seed, cells=0)
-        assert count_tight_groups(Problem.of(sketch), 0.5) == 0
+        assert count_tight_groups(Problem.of(sketch), 0.8) == 0
 
 
 def test_tight_groups_that_frequencies_cannot_tell_are_said_to_hide() -> None:
     X = _groups(200, np.random.default_rng(0))
     problems = [
         Problem.of(ckm.sketch(X, n_clusters=4, sketch_size=m, random_state=0, cells=0))
-        for m in (400, 1200)
+        for m in (240, 1200)
     ]
     assert [hides_tight_groups(problem, 4) for problem in problems] == [True, False]
     assert not hides_tight_groups(problems[0], 190)  # hardly more groups than clusters
