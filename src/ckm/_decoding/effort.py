@@ -34,10 +34,7 @@ def expected_seconds(sketch: Sketch, K: int, settings: Settings = DEFAULT) -> fl
         return _SECONDS_PER_MULTIPLY_ADD * work + _refining_seconds(K, n, settings)
     Q = settings.atoms_per_cluster * K
     work = Q * m * (n + settings.atom_work)
-    members = min(
-        settings.max_members, max(settings.min_members, settings.max_ensemble_work / work)
-    )
-    ensemble = members * settings.member_steps * work
+    ensemble = settings.members(K, work) * settings.member_steps * work
     search = _SEARCH_EVALUATIONS * K * K * m * (n + settings.atom_work)
     return _SECONDS_PER_MULTIPLY_ADD * (ensemble + search)
 

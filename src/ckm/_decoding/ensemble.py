@@ -98,8 +98,7 @@ def recover_measure(
     settings = problem.settings
     Q, found = _atoms_needed(problem, K, prior, rng, member)
     work = Q * problem.m * (problem.n + settings.atom_work)
-    bounds = (settings.min_members, settings.max_members)
-    count = int(np.clip(settings.max_ensemble_work / work, *bounds))
+    count = settings.members(K, work)
     if problem.device is None and work < settings.min_threaded_work:
         threads = 1
     enter_stage(f"matching {count} mixtures")
@@ -107,7 +106,7 @@ def recover_measure(
     generators = rng.spawn(count - len(found))
     members = found + _map_in_threads(partial(member, problem, Q, prior), generators, threads)
     members = _leave_out_poor(problem, members)
-    least = max(settings.placing_points, settings.placing_points_per_cluster * K)
+    least = settings.points_on_atoms(K, problem.n)
     drawn = [
         np.clip(mixture.draw(rng, least // len(members)), problem.lower, problem.upper)
         for mixture in members
