@@ -236,9 +236,9 @@ class Settings:
     # Multiply-adds in one evaluation of all members: beyond it there are fewer of them.
     max_ensemble_work: float = 5e7
     # Both for dozens to hundreds of clusters (from `several_clusters` to `many_clusters`), and
-    # points per cluster that are drawn from all members: where many centroids share borders, errors of a few
-    # members do not average out. On maps of 300 towns (seeds 20 and 21), centroids of 3, 10 and
-    # 20 members had 1.049, 1.034 and 1.028 times the SSE of `fit`.
+    # points per cluster that are drawn from all members: where many centroids share borders,
+    # errors of a few members do not average out. On maps of 300 towns (seeds 20 and 21), centroids
+    # of 3, 10 and 20 members had 1.049, 1.034 and 1.028 times the SSE of `fit`.
     several_members: int = 20
     several_ensemble_work: float = 1.6e9
     several_points_per_cluster: int = 800
