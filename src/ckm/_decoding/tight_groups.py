@@ -1,10 +1,10 @@
 """Tight groups of rows, more than there are to be clusters: a hundred towns in ten regions, or rows
 of which only thirty are distinct.
 
-A sketch that is large enough determines each of them, and centroids placed on them are those of
-k-means. An ensemble of mixtures fits such a sketch as well, as something smoother: for thirty
-distinct rows and twelve clusters its centroids were 4 % above k-means in the median, and up to
-13 %.
+With one atom for each group, and a few more, centroids are nearly those of k-means, although atoms
+may lie between groups. An ensemble of mixtures fits such a sketch as well, as something smoother:
+for thirty distinct rows and twelve clusters its centroids were 4 % above k-means in the median, and
+up to 13 %.
 """
 
 import logging
@@ -54,7 +54,7 @@ def search_tight_groups(
     problem: Problem, K: int, prior: Prior, rng: np.random.Generator
 ) -> Mixture | None:
     """Atoms of one width for all tight groups, if there are more of them than K clusters, and if
-    they leave so little of the sketch that nothing else can be meant.
+    they leave hardly anything of the sketch.
     """
     settings = problem.settings
     count = count_tight_groups(problem, settings.min_level)
